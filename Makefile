@@ -1,0 +1,39 @@
+# `make` alone lists the targets. PYTHON=... chooses the Python that .venv is made with.
+
+BIN := .venv/bin
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format clean
+
+help:
+	@echo "make run     set up, then check and explain the example newsroom"
+	@echo "make test    set up, then run the tests"
+	@echo "make check   set up, then lint, types, import rules, and the examples in the docs"
+	@echo "make format  set up, then format the code and fix what ruff can fix"
+	@echo "make clean   remove .venv and everything that was built"
+
+$(READY): pyproject.toml pins.txt
+	@PYTHON="$(PYTHON)" scripts/setup
+
+run: $(READY)
+	$(BIN)/headgate check examples/newsroom.feeds
+	$(BIN)/headgate explain --script examples/newsroom.feeds
+
+test: $(READY)
+	$(BIN)/pytest -n 2 --durations=10 --ignore=tests/docs tests
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/docs
+
+format: $(READY)
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,132 @@
+"""Docs fail when wrong: this runs the examples in README.md and docs/.
+
+- ```headgate         must parse as a script
+- ```headgate error   must be refused with one of our errors
+- ```console          is run, and must print what it shows; see console.py for `…`
+- ```console no-run   is shown only
+
+The console blocks of one file run in order in one empty folder with a copy of examples/.
+REWRITE=1 puts what is printed now into the file.
+"""
+
+import difflib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from tests.docs.console import clean, read_commands, update
+from tests.docs.markdown import Block, documents, read_blocks, read_links
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [str(path.relative_to(ROOT)) for path in documents(ROOT)]
+INFOS = {
+    "headgate": {(), ("error",)},
+    "console": {(), ("no-run",)},
+}
+every_document = pytest.mark.parametrize("document", DOCUMENTS)
+
+
+def blocks_of(document: str, language: str) -> Iterator[tuple[Block, tuple[str, ...]]]:
+    for block in read_blocks((ROOT / document).read_text(encoding="utf-8")):
+        if block.info[:1] == (language,):
+            marks = block.info[1:]
+            assert marks in INFOS[language], (
+                f"{document}:{block.first_line}: unknown mark {' '.join(marks)!r}"
+            )
+            yield block, marks
+
+
+@pytest.mark.skipif(not DOCUMENTS, reason="nothing is documented yet")
+def test_there_is_a_readme():
+    assert "README.md" in DOCUMENTS
+
+
+@every_document
+def test_scripts_parse(document: str):
+    for block, marks in blocks_of(document, "headgate"):
+        from headgate.language import parse_script
+        from headgate.model.errors import HeadgateError
+
+        place = f"{document}:{block.first_line + 1}"
+        try:
+            parse_script("\n".join(block.lines) + "\n")
+        except HeadgateError as error:
+            if marks != ("error",):
+                pytest.fail(f"{place}: this script does not parse:\n{error}", pytrace=False)
+        else:
+            if marks == ("error",):
+                pytest.fail(f"{place}: this script should be refused", pytrace=False)
+
+
+@every_document
+def test_consoles_print_what_they_show(document: str, tmp_path: Path):
+    if (ROOT / "examples").exists():
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    path = ROOT / document
+    shown = path.read_text(encoding="utf-8").splitlines()
+    runnable = [block for block, marks in blocks_of(document, "console") if not marks]
+    printed = [run(block, tmp_path) for block in runnable]
+    now = list(shown)
+    for block, lines in reversed(list(zip(runnable, printed, strict=True))):
+        now[block.first_line : block.end_line] = [(block.indent + x).rstrip() for x in lines]
+    if now == [line.rstrip() for line in shown]:
+        return
+    if os.environ.get("REWRITE") == "1":
+        path.write_text("\n".join(now) + "\n", encoding="utf-8")
+        return
+    diff = "\n".join(difflib.unified_diff(shown, now, document, "now", lineterm=""))
+    pytest.fail(f"{diff}\n\nif the new output is right, run with REWRITE=1", pytrace=False)
+
+
+def run(block: Block, folder: Path) -> list[str]:
+    """The block as it should read now: its commands, each with what it prints."""
+    lines: list[str] = []
+    for command in read_commands(block.lines):
+        done = subprocess.run(
+            ["bash", "-c", command.shell],
+            cwd=folder,
+            env=environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+        if "Traceback (most recent call last)" in done.stdout:
+            pytest.fail(f"{command.shell}\ncrashed:\n{done.stdout}", pytrace=False)
+        expected = list(command.expected)
+        updated = list(update(expected, clean(done.stdout)))
+        blank = [""] * (len(expected) - len(clean("\n".join(expected))))
+        lines += [*command.typed, *updated, *blank]
+    return lines
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HEADGATE_", "XDG_", "PYTEST_"))
+    }
+    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
+    plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    return kept | plain | {"PATH": path, "HOME": str(home)}
+
+
+@every_document
+def test_links_lead_somewhere(document: str):
+    path = ROOT / document
+    broken = [
+        f"{document}:{line}: {target} does not exist"
+        for line, target in read_links(path.read_text(encoding="utf-8"))
+        if not urlsplit(target).scheme
+        and not target.startswith("#")
+        and not (path.parent / unquote(urlsplit(target).path)).exists()
+    ]
+    assert not broken, "\n".join(broken)
