@@ -11,7 +11,7 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "scripts" / "find_java"
 # What the script calls besides java and apt-get. They are linked into an empty PATH one by one,
 # since the machine's own folders may hold a real Java.
-TOOLS = ("bash", "cat", "env", "grep")
+TOOLS = ("bash", "cat", "env", "grep", "true")
 
 
 @dataclass
