@@ -1,0 +1,253 @@
+"""From grammar rules to statements: one method for each rule of grammar.lark.
+
+lark calls a method as soon as its rule is complete, with the parts that carry meaning. What does
+not fit raises `InvalidValue`; parse.py knows the place. The rules of filters and tree patterns are
+in build_filters.py and build_patterns.py.
+"""
+
+from __future__ import annotations
+
+from lark import Token, v_args
+
+from headgate.language.build_filters import BuildFilters
+from headgate.language.build_patterns import BuildPatterns
+from headgate.language.literals import read_number
+from headgate.language.names import Name, Position
+from headgate.language.statements import (
+    Advertise,
+    Condition,
+    CreateFeed,
+    Drop,
+    Explain,
+    Format,
+    FromClause,
+    Group,
+    GroupMember,
+    Listing,
+    MaterializeFeed,
+    NameKind,
+    Output,
+    OutputKind,
+    Parameter,
+    RegisterDocuments,
+    RegisterFeed,
+    RegisterOperator,
+    RegisterStream,
+    RegisterTable,
+    Renew,
+    Show,
+    Statement,
+    StreamRange,
+    StreamRef,
+    Subscribe,
+    TableJoin,
+    Unsubscribe,
+    WindowJoin,
+)
+from headgate.language.vocabulary import read_duration, read_name, read_window_size, read_word
+from headgate.model.duration import Duration
+from headgate.model.errors import InvalidValue
+from headgate.model.filters import Filter
+from headgate.model.schema import Attribute, Schema
+from headgate.model.tree_pattern import PatternNode
+from headgate.model.values import Type
+
+Option = tuple[str, object]
+ELLIPSIS = "..."
+
+
+@v_args(inline=True)
+class Build(BuildFilters, BuildPatterns):
+    """Without state, so that one parser serves all threads."""
+
+    def name(self, token: Token) -> Name:
+        return read_name(token)
+
+    def item_variable(self, token: Token) -> Name:
+        return Name(token[1:], Position(token.line or 1, token.column or 1))
+
+    def url(self, token: Token) -> str:
+        return str(token)
+
+    # --- sources, operators, advertisements -----------------------------------------------------
+
+    def start(self, statement: Statement) -> Statement:
+        return statement
+
+    def register_feed(
+        self, url: str, name: Name, attributes: tuple[Attribute, ...] | None
+    ) -> RegisterFeed:
+        return RegisterFeed(name, url, attributes or ())
+
+    def materialize_feed(self, feed: Name, stylesheet: str, name: Name) -> MaterializeFeed:
+        return MaterializeFeed(name, feed, stylesheet)
+
+    def register_stream(
+        self, name: Name, format_: Name, path: str, attributes: tuple[Attribute, ...]
+    ) -> RegisterStream:
+        return RegisterStream(name, read_word(Format, format_, called="format"), path, attributes)
+
+    def register_table(
+        self, name: Name, attributes: tuple[Attribute, ...], format_: Name, path: str
+    ) -> RegisterTable:
+        return RegisterTable(name, read_word(Format, format_, called="format"), path, attributes)
+
+    def register_documents(self, name: Name, format_: Name, path: str) -> RegisterDocuments:
+        return RegisterDocuments(name, read_word(Format, format_, called="format"), path)
+
+    def register_operator(self, name: Name, *rest: object) -> RegisterOperator:
+        *middle, target = rest
+        parameters = tuple(each for each in middle if isinstance(each, Parameter))
+        options = _once(tuple(each for each in middle if isinstance(each, tuple)))
+        cost, selectivity = options.get("cost"), options.get("selectivity")
+        assert isinstance(target, str)
+        assert cost is None or isinstance(cost, float)
+        assert selectivity is None or isinstance(selectivity, float)
+        return RegisterOperator(name, parameters, target, cost, selectivity)
+
+    def cost(self, number: Token) -> Option:
+        return "cost", float(read_number(number))
+
+    def selectivity(self, number: Token) -> Option:
+        value = float(read_number(number))
+        if value > 1:
+            raise InvalidValue("a selectivity is a share of the items, from 0 to 1")
+        return "selectivity", value
+
+    def advertise(self, source: Name, filter_: Filter) -> Advertise:
+        return Advertise(source, filter_)
+
+    def attributes(self, *attributes: Attribute) -> tuple[Attribute, ...]:
+        return Schema(attributes).attributes
+
+    def attribute(self, name: Name, type_: Name, *marks: Name) -> Attribute:
+        declared = read_word(Type, type_, called="type")
+        wrong = [mark for mark in marks if mark.lower() not in ("key", "payload")]
+        if wrong:
+            raise InvalidValue(f"'{wrong[0]}' is no mark of an attribute: expected key or payload")
+        folded = [mark.lower() for mark in marks]
+        return Attribute(name, declared, key="key" in folded, payload="payload" in folded)
+
+    def parameter(self, name: Name, type_: Name) -> Parameter:
+        return Parameter(name, read_word(Type, type_, called="type"))
+
+    # --- feeds ----------------------------------------------------------------------------------
+
+    def create_feed(
+        self,
+        name: Name,
+        from_clause: FromClause,
+        pattern: PatternNode | None,
+        *rest: WindowJoin | TableJoin | tuple[Condition, ...] | None,
+    ) -> CreateFeed:
+        *joins, where = rest
+        window_joins = tuple(join for join in joins if isinstance(join, WindowJoin))
+        table_joins = tuple(join for join in joins if isinstance(join, TableJoin))
+        if window_joins and table_joins:
+            raise InvalidValue(
+                f"feed '{name}' mixes window joins and table joins; make one of them a feed"
+            )
+        assert where is None or isinstance(where, tuple)
+        return CreateFeed(name, from_clause, pattern, window_joins or table_joins, where or ())
+
+    def stream(self, name: Name, variable: Name | None) -> StreamRef:
+        return StreamRef(name, variable)
+
+    def group(self, *parts: GroupMember | str | None) -> FromClause:
+        *members, variable = parts
+        assert variable is None or isinstance(variable, Name)
+        found = _ranges(tuple(member for member in members if member is not None))
+        if len(found) == 1 and variable is None and not isinstance(found[0], StreamRange):
+            return found[0]
+        return Group(found, variable)
+
+    def ellipsis(self, _token: Token) -> str:
+        return ELLIPSIS
+
+    def match(self, pattern: PatternNode) -> PatternNode:
+        return pattern
+
+    def window_join(
+        self, count: Token, unit: Name, secondary: FromClause, primary: Name, predicate: Filter
+    ) -> WindowJoin:
+        return WindowJoin(read_window_size(count, unit), secondary, primary, predicate)
+
+    def table_join(self, table: StreamRef, *on: Name) -> TableJoin:
+        return TableJoin(table, on)
+
+    def where_variables(self, *conditions: Condition) -> tuple[Condition, ...]:
+        return conditions
+
+    def where_all(self, filter_: Filter) -> tuple[Condition, ...]:
+        return (Condition(None, filter_),)
+
+    def condition(self, variable: Name, filter_: Filter) -> Condition:
+        return Condition(variable, filter_)
+
+    # --- subscriptions and the rest -------------------------------------------------------------
+
+    def subscribe(
+        self,
+        feed: Name,
+        stylesheet: str | None,
+        output: Name,
+        target: str | None,
+        *options: Option,
+    ) -> Subscribe:
+        given = _once(options)
+        period, validity, site = given.get("every"), given.get("for"), given.get("at site")
+        assert period is None or isinstance(period, Duration)
+        assert validity is None or isinstance(validity, Duration)
+        assert site is None or isinstance(site, str)
+        kind = read_word(OutputKind, output, called="output")
+        return Subscribe(feed, Output(kind, target or ""), stylesheet, period, validity, site)
+
+    def every(self, count: Token, unit: Name) -> Option:
+        return "every", read_duration(count, unit)
+
+    def validity(self, count: Token, unit: Name) -> Option:
+        return "for", read_duration(count, unit)
+
+    def site(self, name: Name) -> Option:
+        return "at site", name
+
+    def renew(self, ticket: str, count: Token | None, unit: Name | None) -> Renew:
+        return Renew(ticket, None if count is None or unit is None else read_duration(count, unit))
+
+    def unsubscribe(self, ticket: str) -> Unsubscribe:
+        return Unsubscribe(ticket)
+
+    def drop(self, kind: Name, name: Name) -> Drop:
+        return Drop(read_word(NameKind, kind, called="kind of name"), name)
+
+    def show(self, listing: Name) -> Show:
+        return Show(read_word(Listing, listing, called="listing"))
+
+    def explain(self, feed: Name) -> Explain:
+        return Explain(feed)
+
+
+def _once(options: tuple[Option, ...]) -> dict[str, object]:
+    given: dict[str, object] = {}
+    for name, value in options:
+        if name in given:
+            raise InvalidValue(f"'{name}' is given twice")
+        given[name] = value
+    return given
+
+
+def _ranges(members: tuple[GroupMember | str, ...]) -> tuple[GroupMember, ...]:
+    """`a | b | ... | z` as (a, range from b to z)."""
+    found: list[GroupMember] = []
+    rest = iter(members)
+    for member in rest:
+        if not isinstance(member, str):
+            found.append(member)
+            continue
+        before, after = found.pop() if found else None, next(rest, None)
+        if not isinstance(before, StreamRef) or not isinstance(after, StreamRef):
+            raise InvalidValue("'...' stands between two names, as in src1 | ... | src20")
+        if before.variable or after.variable:
+            raise InvalidValue("a name beside '...' has no variable; name the group instead")
+        found.append(StreamRange(before.name, after.name))
+    return tuple(found)

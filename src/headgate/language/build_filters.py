@@ -1,0 +1,140 @@
+"""From grammar rules to filters: the atoms, their constants, and Boolean expressions over them."""
+
+from __future__ import annotations
+
+from lark import Token, Transformer, v_args
+
+from headgate.language.literals import read_number, read_text, read_typed
+from headgate.language.names import Name, Position
+from headgate.language.vocabulary import read_word
+from headgate.model.atoms import (
+    SIMILARITY_DEFAULT,
+    Argument,
+    Arithmetic,
+    Atom,
+    Between,
+    Call,
+    Comparison,
+    Constraint,
+    Contains,
+    Expression,
+    In,
+    IsPresent,
+    LinkAtom,
+    LinkRelation,
+    Matches,
+    Operand,
+    Part,
+    Relation,
+    Similar,
+    StartsWith,
+    Variable,
+    WindowAttribute,
+)
+from headgate.model.filters import And, Filter, Not, Or
+from headgate.model.values import Value
+
+Field = tuple[str, Part | None]
+
+
+@v_args(inline=True)
+class BuildFilters(Transformer[Token, object]):
+    def and_(self, *parts: Filter) -> And:
+        return And(parts)
+
+    def or_(self, *parts: Filter) -> Or:
+        return Or(parts)
+
+    def not_(self, part: Filter) -> Not:
+        return Not(part)
+
+    def comparison(self, field: Field, relation: Relation, value: Operand) -> Atom:
+        return Comparison(field[0], relation, value, field[1])
+
+    def between(self, field: Field, low: Value, high: Value) -> Atom:
+        return Between(field[0], low, high, field[1])
+
+    def in_(self, field: Field, *values: Value) -> Atom:
+        return In(field[0], values, field[1])
+
+    def is_present(self, name: Name) -> Atom:
+        return IsPresent(name)
+
+    def is_not_present(self, name: Name) -> Not:
+        return Not(IsPresent(name))
+
+    def is_true(self, name: Name) -> Atom:
+        return Comparison(name, Relation.EQUAL, True)
+
+    def contains(self, name: Name | None, text: str) -> Atom:
+        return Contains(name, text)
+
+    def contains_phrase(self, name: Name | None, text: str) -> Atom:
+        return Contains(name, text, phrase=True)
+
+    def similar(self, name: Name | None, threshold: Token | None, text: str) -> Atom:
+        at_least = SIMILARITY_DEFAULT if threshold is None else float(read_number(threshold))
+        return Similar(name, text, at_least)
+
+    def starts_with(self, name: Name, prefix: str) -> Atom:
+        return StartsWith(name, prefix)
+
+    def matches(self, name: Name | None, pattern: str) -> Atom:
+        return Matches(name, pattern)
+
+    def references(self, name: Name | None, url: str) -> Atom:
+        return LinkAtom(name, LinkRelation.REFERENCES, (url,))
+
+    def extends(self, name: Name | None, url: str) -> Atom:
+        return LinkAtom(name, LinkRelation.EXTENDS, (url,))
+
+    def shares_link(self, name: Name | None, *urls: str) -> Atom:
+        return LinkAtom(name, LinkRelation.SHARES_LINK, urls)
+
+    def call(self, operator: Name, *arguments: Argument | None) -> Atom:
+        return Call(operator, tuple(each for each in arguments if each is not None))
+
+    def constraint(self, left: Expression, relation: Relation, right: Expression) -> Atom:
+        return Constraint(left, relation, right)
+
+    def field(self, name: Name, part: Name | None) -> Field:
+        return name, None if part is None else read_word(Part, part, called="part of a timestamp")
+
+    def relation(self, token: Token) -> Relation:
+        return Relation.NOT_EQUAL if token == "<>" else Relation(token)
+
+    def window_attribute(self, name: Name) -> WindowAttribute:
+        return WindowAttribute(name)
+
+    def variable(self, token: Token) -> Variable:
+        return Variable(Name(token[1:], Position(token.line or 1, token.column or 1)))
+
+    def bare_text(self, name: Name) -> str:
+        return str(name)
+
+    def add(self, left: Expression, right: Expression) -> Arithmetic:
+        return Arithmetic("+", left, right)
+
+    def subtract(self, left: Expression, right: Expression) -> Arithmetic:
+        return Arithmetic("-", left, right)
+
+    def multiply(self, left: Expression, right: Expression) -> Arithmetic:
+        return Arithmetic("*", left, right)
+
+    def divide(self, left: Expression, right: Expression) -> Arithmetic:
+        return Arithmetic("/", left, right)
+
+    def number(self, token: Token) -> int | float:
+        return read_number(token)
+
+    def negative(self, token: Token) -> int | float:
+        return read_number(token, negative=True)
+
+    def string(self, token: Token) -> str:
+        return read_text(token)
+
+    def boolean(self, token: Token) -> bool:
+        return token.lower() == "true"
+
+    def typed(self, token: Token) -> Value:
+        return read_typed(token)

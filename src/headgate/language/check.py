@@ -1,0 +1,163 @@
+"""Checking a statement against what is registered: names, types, variables, targets.
+
+The checked statement has its constants typed and its ranges written out. That a name is free,
+that there is no cycle, and that nothing in use is dropped is for the catalog to see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headgate.language.check_feed import check_feed
+from headgate.language.names import error_at
+from headgate.language.schemas import Definitions, definition_of, schemas_of
+from headgate.language.statements import (
+    Advertise,
+    CreateFeed,
+    Explain,
+    Format,
+    MaterializeFeed,
+    Output,
+    OutputKind,
+    RegisterDocuments,
+    RegisterFeed,
+    RegisterOperator,
+    RegisterStream,
+    RegisterTable,
+    Statement,
+    Subscribe,
+)
+from headgate.language.type_filter import type_filter
+from headgate.model.atoms import Call, Constraint
+from headgate.model.filters import atoms_of
+from headgate.model.schema import FEED_SCHEMA, Attribute
+
+NAME_LENGTH_MAX = 200
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_MAIL = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")
+_WEB = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
+_STREAM_FORMATS = (Format.JSON, Format.CSV, Format.PARQUET, Format.KAFKA, Format.NATS)
+_FILE_ENDINGS = (".rss", ".atom", ".xml", ".json")
+
+
+def check(statement: Statement, definitions: Definitions) -> Statement:
+    """The statement with everything resolved, or a `LanguageError` that points at what is wrong."""
+    match statement:
+        case RegisterFeed():
+            return _register_feed(statement)
+        case MaterializeFeed(name, feed):
+            _check_name(name)
+            definition_of(feed, definitions)
+        case RegisterStream(name, format_) | RegisterTable(name, format_):
+            _check_name(name)
+            _check_format(name, format_, _STREAM_FORMATS)
+            _check_attributes(statement.attributes)
+            has_key = any(attribute.key for attribute in statement.attributes)
+            if isinstance(statement, RegisterTable) and not has_key:
+                raise error_at(name, f"table '{name}' needs a key", hint="mark it: Symbol text key")
+        case RegisterDocuments(name, format_):
+            _check_name(name)
+            _check_format(name, format_, (Format.XML,))
+        case RegisterOperator():
+            _check_operator(statement)
+        case Advertise():
+            return _advertise(statement, definitions)
+        case CreateFeed(name):
+            _check_name(name)
+            return check_feed(statement, definitions)
+        case Subscribe(feed, output):
+            definition_of(feed, definitions)
+            _check_output(feed, output)
+        case Explain(feed):
+            definition_of(feed, definitions)
+    return statement
+
+
+def _register_feed(statement: RegisterFeed) -> RegisterFeed:
+    name, url = statement.name, statement.url
+    _check_name(name)
+    if not _WEB.fullmatch(url):
+        raise error_at(name, f"'{url}' is not the URL of a feed", hint="it begins with https://")
+    for attribute in statement.attributes:
+        if FEED_SCHEMA.get(attribute.name) is not None:
+            raise error_at(attribute.name, f"every feed has '{attribute.name}' already")
+    _check_attributes(statement.attributes)
+    return statement
+
+
+def _check_name(name: str) -> None:
+    if len(name) > NAME_LENGTH_MAX:
+        raise error_at(name, f"a name has at most {NAME_LENGTH_MAX} characters")
+    if not name.isprintable() or not name.strip() or "`" in name:
+        raise error_at(name, "a name is made of visible characters")
+
+
+def _check_attributes(attributes: Sequence[Attribute]) -> None:
+    for attribute in attributes:
+        _check_name(attribute.name)
+
+
+def _check_format(name: str, format_: Format, allowed: tuple[Format, ...]) -> None:
+    if format_ not in allowed:
+        raise error_at(name, f"'{name}' cannot be read from {format_}: expected {_or(allowed)}")
+
+
+def _check_operator(operator: RegisterOperator) -> None:
+    _check_name(operator.name)
+    names = [parameter.name for parameter in operator.parameters]
+    for name in names:
+        if names.count(name) > 1:
+            raise error_at(name, f"parameter '{name}' is declared twice")
+    if not _TARGET.fullmatch(operator.target):
+        raise error_at(
+            operator.name,
+            f"'{operator.target}' does not name a function",
+            hint="it is written as 'package.module:function'",
+        )
+
+
+def _advertise(statement: Advertise, definitions: Definitions) -> Advertise:
+    source = statement.source
+    if isinstance(definition_of(source, definitions), CreateFeed):
+        raise error_at(source, f"'{source}' is a feed; only a source is advertised")
+    if any(isinstance(atom, (Call, Constraint)) for atom in atoms_of(statement.filter)):
+        raise error_at(source, "an advertisement speaks of attributes, not of operators")
+    typed = type_filter(statement.filter, schemas_of(source, definitions), definitions)
+    return replace(statement, filter=typed)
+
+
+def _check_output(feed: str, output: Output) -> None:
+    kind, target = output.kind, output.target
+    if kind is OutputKind.CONSOLE:
+        if target:
+            raise error_at(feed, "output console has no target")
+        return
+    if not target:
+        raise error_at(feed, f"output {kind} needs a target in quotes")
+    if kind is OutputKind.MAIL and not _MAIL.fullmatch(target):
+        raise error_at(feed, f"'{target}' is not a mail address")
+    if kind is OutputKind.WEBHOOK and not _WEB.fullmatch(target):
+        raise error_at(
+            feed, f"'{target}' is not the URL of a webhook", hint="it begins with https://"
+        )
+    if kind is OutputKind.FILE:
+        _check_file(feed, target)
+
+
+def _check_file(feed: str, target: str) -> None:
+    """A file is written below the output folder: nothing absolute, nothing that climbs out."""
+    parts = target.replace("\\", "/").split("/")
+    if target.startswith(("/", "\\", "~")) or ":" in parts[0] or ".." in parts or not parts[-1]:
+        raise error_at(
+            feed,
+            f"'{target}' leaves the output folder",
+            hint="name a file below it, such as 'rock/concerts.rss'",
+        )
+    if not target.lower().endswith(_FILE_ENDINGS) or not target.isprintable():
+        raise error_at(feed, f"'{target}' must end in {_or(_FILE_ENDINGS)}")
+
+
+def _or(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]

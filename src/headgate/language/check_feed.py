@@ -1,0 +1,150 @@
+"""Checking `create feed`: its sources, variables, joins, pattern and conditions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headgate.language.expand_ranges import expand_ranges
+from headgate.language.names import error_at
+from headgate.language.schemas import (
+    Definitions,
+    Schemas,
+    definition_of,
+    schemas_of,
+    schemas_of_clause,
+    table_schema,
+    tables_of,
+)
+from headgate.language.statements import (
+    Condition,
+    CreateFeed,
+    FromClause,
+    Group,
+    RegisterTable,
+    StreamRange,
+    StreamRef,
+    TableJoin,
+    WindowJoin,
+)
+from headgate.language.type_filter import type_filter
+from headgate.model.errors import did_you_mean
+from headgate.model.schema import DOCUMENT_SCHEMA
+from headgate.model.values import kind_of_type
+
+
+def check_feed(feed: CreateFeed, definitions: Definitions) -> CreateFeed:
+    """The feed with ranges written out and every filter typed."""
+    feed = replace(feed, from_clause=expand_ranges(feed.from_clause, definitions))
+    if any(isinstance(join, TableJoin) for join in feed.joins):
+        return _check_table_joins(feed, definitions)
+    window_joins = [join for join in feed.joins if isinstance(join, WindowJoin)]
+    joins = [
+        replace(join, secondary=expand_ranges(join.secondary, definitions)) for join in window_joins
+    ]
+    primary = _variables(feed.from_clause)
+    every = _merge([primary, *(_variables(join.secondary) for join in joins)])
+    whole = schemas_of_clause(feed.from_clause, definitions)
+    if feed.pattern is not None and set(whole) != {DOCUMENT_SCHEMA}:
+        raise error_at(feed.name, "'match' is for XML documents", hint="see 'register documents'")
+    typed_joins = tuple(_check_join(join, primary, definitions) for join in joins)
+    where = tuple(_check_condition(each, every, whole, definitions) for each in feed.where)
+    return replace(feed, joins=typed_joins, where=where)
+
+
+Variables = dict[str, FromClause]
+
+
+def _variables(clause: FromClause) -> Variables:
+    """The variables of a clause, each with what it names."""
+    found: Variables = {}
+    stack: list[FromClause] = [clause]
+    while stack:
+        each = stack.pop()
+        if each.variable is not None:
+            found = _merge([found, {each.variable: each}])
+        if isinstance(each, Group):
+            stack += [member for member in each.members if not isinstance(member, StreamRange)]
+    return found
+
+
+def _merge(scopes: list[Variables]) -> Variables:
+    merged: Variables = {}
+    for scope in scopes:
+        for variable, named in scope.items():
+            if variable in merged:
+                raise error_at(variable, f"variable '${variable}' is used for two things")
+            merged[variable] = named
+    return merged
+
+
+def _named(variable: str, variables: Variables) -> FromClause:
+    if variable not in variables:
+        hint = did_you_mean(variable, variables).replace("'", "'$", 1)
+        raise error_at(variable, f"there is no variable '${variable}'", hint=hint)
+    return variables[variable]
+
+
+def _check_join(join: WindowJoin, primary: Variables, definitions: Definitions) -> WindowJoin:
+    schemas = schemas_of_clause(_named(join.primary, primary), definitions)
+    window = schemas_of_clause(join.secondary, definitions)
+    return replace(join, predicate=type_filter(join.predicate, schemas, definitions, window=window))
+
+
+def _check_condition(
+    condition: Condition, variables: Variables, whole: Schemas, definitions: Definitions
+) -> Condition:
+    schemas = whole
+    if condition.variable is not None:
+        schemas = schemas_of_clause(_named(condition.variable, variables), definitions)
+    return replace(condition, filter=type_filter(condition.filter, schemas, definitions))
+
+
+def _check_table_joins(feed: CreateFeed, definitions: Definitions) -> CreateFeed:
+    if not isinstance(feed.from_clause, StreamRef):
+        raise error_at(feed.name, "a table join begins with one table, not with a union")
+    if feed.pattern is not None:
+        raise error_at(feed.name, "'match' is for XML documents, not for tables")
+    tables = tables_of(feed)
+    _check_tables(tables, definitions)
+    for number, join in enumerate(feed.joins, start=1):
+        assert isinstance(join, TableJoin)
+        _check_on(join, tables[:number], definitions)
+    variables = _merge([_variables(table) for table in tables])
+    whole = {table_schema(feed, definitions): feed.name}
+    where = tuple(_check_condition(each, variables, whole, definitions) for each in feed.where)
+    return replace(feed, where=where)
+
+
+def _check_tables(tables: list[StreamRef], definitions: Definitions) -> None:
+    seen: set[str] = set()
+    for table in tables:
+        if not isinstance(definition_of(table.name, definitions), RegisterTable):
+            raise error_at(
+                table.name,
+                f"'{table.name}' is no table",
+                hint="streams are joined by a window: join last 3 days on … with …",
+            )
+        if table.name in seen:
+            raise error_at(table.name, f"table '{table.name}' cannot be joined with itself")
+        seen.add(table.name)
+
+
+def _check_on(join: TableJoin, before: list[StreamRef], definitions: Definitions) -> None:
+    """A join attribute is known to the new table and to one before it, with one kind."""
+    ((right, _),) = schemas_of(join.table.name, definitions).items()
+    for name in join.on:
+        ours = right.get(name)
+        if ours is None:
+            hint = did_you_mean(name, right.names)
+            raise error_at(name, f"table '{join.table.name}' has no '{name}'", hint=hint)
+        theirs = [
+            attribute
+            for table in before
+            for schema in schemas_of(table.name, definitions)
+            if (attribute := schema.get(name)) is not None
+        ]
+        if not theirs:
+            raise error_at(name, f"no table before '{join.table.name}' has '{name}'")
+        if any(kind_of_type(each.type) is not kind_of_type(ours.type) for each in theirs):
+            types = f"{theirs[0].type} in one table but {ours.type} in '{join.table.name}'"
+            raise error_at(name, f"'{name}' is {types}")

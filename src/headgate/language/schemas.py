@@ -1,0 +1,128 @@
+"""The schemas that a name stands for: those of the sources that its items come from.
+
+A feed over several sources has several schemas. A filter on it is checked against each: an
+attribute must be known to one of them, and of one kind wherever it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from headgate.language.names import error_at
+from headgate.language.statements import (
+    CreateFeed,
+    FromClause,
+    Group,
+    MaterializeFeed,
+    RegisterDocuments,
+    RegisterFeed,
+    RegisterOperator,
+    RegisterStream,
+    RegisterTable,
+    Statement,
+    StreamRange,
+    StreamRef,
+    TableJoin,
+)
+from headgate.model.errors import did_you_mean
+from headgate.model.schema import DOCUMENT_SCHEMA, FEED_SCHEMA, Attribute, Schema
+
+Definitions = Mapping[str, Statement]
+Schemas = dict[Schema, str]
+"""Schemas, each with the name of a source that has it."""
+
+
+def schemas_of(name: str, definitions: Definitions) -> Schemas:
+    """The schemas behind a source or feed; an error with the nearest name where there is none."""
+    return _schemas_of(name, definitions, {})
+
+
+def schemas_of_clause(clause: FromClause, definitions: Definitions) -> Schemas:
+    """The schemas behind everything that a from clause unites."""
+    known: dict[str, Schemas] = {}
+    merged: Schemas = {}
+    for ref in stream_refs(clause):
+        merged |= _schemas_of(ref.name, definitions, known)
+    return merged
+
+
+def stream_refs(clause: FromClause) -> Iterator[StreamRef]:
+    """All sources and feeds of a from clause whose ranges have been expanded."""
+    match clause:
+        case StreamRef():
+            yield clause
+        case Group(members):
+            for member in members:
+                assert not isinstance(member, StreamRange), "ranges are expanded first"
+                yield from stream_refs(member)
+
+
+def definition_of(name: str, definitions: Definitions) -> Statement:
+    """The statement behind a name that must be a source or a feed."""
+    found = definitions.get(name)
+    if found is None:
+        raise error_at(
+            name,
+            f"there is no source or feed '{name}'",
+            hint=did_you_mean(name, definitions),
+        )
+    if isinstance(found, RegisterOperator):
+        raise error_at(name, f"'{name}' is an operator, not a source or feed")
+    return found
+
+
+def table_schema(feed: CreateFeed, definitions: Definitions) -> Schema:
+    """The schema of a join of tables: an attribute of several tables is named after its table."""
+    tables = tables_of(feed)
+    on = {name for join in feed.joins if isinstance(join, TableJoin) for name in join.on}
+    schemas = [_only_schema(table.name, definitions) for table in tables]
+    counts: dict[str, int] = {}
+    for schema in schemas:
+        for name in schema.names:
+            counts[name] = counts.get(name, 0) + 1
+    merged: dict[str, Attribute] = {}
+    for table, schema in zip(tables, schemas, strict=True):
+        for each in schema.attributes:
+            shared = counts[each.name] > 1 and each.name not in on
+            name = f"{table.name}_{each.name}" if shared else each.name
+            merged.setdefault(name, Attribute(name, each.type, payload=each.payload))
+    return Schema(tuple(merged.values()))
+
+
+def tables_of(feed: CreateFeed) -> list[StreamRef]:
+    """The tables that a feed joins, in order."""
+    assert isinstance(feed.from_clause, StreamRef), "checked when the feed was created"
+    joined = [join.table for join in feed.joins if isinstance(join, TableJoin)]
+    return [feed.from_clause, *joined]
+
+
+def _only_schema(name: str, definitions: Definitions) -> Schema:
+    return next(iter(schemas_of(name, definitions)))
+
+
+def _schemas_of(name: str, definitions: Definitions, known: dict[str, Schemas]) -> Schemas:
+    if name not in known:
+        known[name] = _find(name, definition_of(name, definitions), definitions, known)
+    return known[name]
+
+
+def _find(
+    name: str, definition: Statement, definitions: Definitions, known: dict[str, Schemas]
+) -> Schemas:
+    match definition:
+        case RegisterFeed(_, _, attributes):
+            return {Schema(FEED_SCHEMA.attributes + attributes): name}
+        case MaterializeFeed():
+            return {FEED_SCHEMA: name}
+        case RegisterStream(_, _, _, attributes) | RegisterTable(_, _, _, attributes):
+            return {Schema(attributes): name}
+        case RegisterDocuments():
+            return {DOCUMENT_SCHEMA: name}
+        case CreateFeed(_, _, _, joins) if joins and isinstance(joins[0], TableJoin):
+            return {table_schema(definition, definitions): name}
+        case CreateFeed(_, clause):
+            merged: Schemas = {}
+            for ref in stream_refs(clause):
+                merged |= _schemas_of(ref.name, definitions, known)
+            return merged
+    raise AssertionError(f"{definition!r} defines no stream")

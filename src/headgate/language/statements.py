@@ -1,0 +1,267 @@
+"""The statements of the language (DESIGN.md §4, roses.txt §3.1), as frozen data.
+
+    statement            what it does
+    RegisterFeed         a source from an RSS, Atom or JSON Feed on the web
+    MaterializeFeed      a source from a feed, its items transformed by a stylesheet
+    RegisterStream       a source from JSON (or other) events
+    RegisterTable        a source from the changes of a table
+    RegisterDocuments    a source from XML documents
+    RegisterOperator     a user's function that filters may call
+    Advertise            what a source promises to publish
+    CreateFeed           a feed: a query over sources and other feeds
+    Subscribe, Renew, Unsubscribe
+    Drop, Show, Explain
+
+A name in a statement may be a `Name`, which knows its position. Positions do not take part in
+equality, so `parse(unparse(statement)) == statement`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headgate.model.duration import Duration, WindowSize
+from headgate.model.filters import Filter
+from headgate.model.schema import Attribute
+from headgate.model.tree_pattern import PatternNode
+from headgate.model.values import Type
+
+
+class Format(StrEnum):
+    """How a source's items are written."""
+
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    KAFKA = "kafka"
+    NATS = "nats"
+    XML = "xml"
+
+
+class OutputKind(StrEnum):
+    MAIL = "mail"
+    FILE = "file"
+    WEBHOOK = "webhook"
+    CONSOLE = "console"
+
+
+class NameKind(StrEnum):
+    """What a name can stand for; `drop` names one of these."""
+
+    FEED = "feed"
+    STREAM = "stream"
+    TABLE = "table"
+    DOCUMENTS = "documents"
+    OPERATOR = "operator"
+
+
+class Listing(StrEnum):
+    """What `show` can list."""
+
+    SOURCES = "sources"
+    FEEDS = "feeds"
+    SUBSCRIPTIONS = "subscriptions"
+    OPERATORS = "operators"
+    ADVERTISEMENTS = "advertisements"
+    SNAPSHOTS = "snapshots"
+
+
+# --- sources, operators, advertisements -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterFeed:
+    """`register feed http://muse.mu/rss/news as MuseNews (price float);`"""
+
+    name: str
+    url: str
+    attributes: tuple[Attribute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializeFeed:
+    """`register feed MusePhotoStream apply 'IncludePhotos.xsl' as MuseWithPhotos;`"""
+
+    name: str
+    feed: str
+    stylesheet: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterStream:
+    name: str
+    format: Format
+    path: str
+    attributes: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTable:
+    name: str
+    format: Format
+    path: str
+    attributes: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterDocuments:
+    name: str
+    format: Format
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterOperator:
+    """`register operator locIn(area text) cost 40 selectivity 0.1 from 'city.operators:loc_in';`
+
+    The cost is relative to that of other operators; cost and selectivity are learned if not given.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    target: str
+    cost: float | None = None
+    selectivity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advertise:
+    source: str
+    filter: Filter
+
+
+# --- feeds ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRef:
+    """A source or feed in a from or join clause: `EventAnnounces as $ca`."""
+
+    name: str
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRange:
+    """`src3 | ... | src20` in a union, or `src3 | ... | srcN` for every such source there is."""
+
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A union: `(FriendsFacebookStream | EventAnnounces as $ca) as $r`."""
+
+    members: tuple[GroupMember, ...]
+    variable: str | None = None
+
+
+FromClause = StreamRef | Group
+GroupMember = StreamRef | Group | StreamRange
+
+
+@dataclass(frozen=True, slots=True)
+class WindowJoin:
+    """`join last 3 months on (A as $a | B) with $main[title similar window.title]`."""
+
+    window: WindowSize
+    secondary: FromClause
+    primary: str
+    predicate: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoin:
+    """`join Reviews as $r on Symbol`: an equijoin with one more table."""
+
+    table: StreamRef
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`$r[description contains 'concert']`; without a variable it is on the whole from clause."""
+
+    variable: str | None
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFeed:
+    name: str
+    from_clause: FromClause
+    pattern: PatternNode | None = None
+    joins: tuple[WindowJoin, ...] | tuple[TableJoin, ...] = ()
+    where: tuple[Condition, ...] = ()
+
+
+# --- subscriptions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    kind: OutputKind
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    feed: str
+    output: Output
+    stylesheet: str | None = None
+    period: Duration | None = None
+    validity: Duration | None = None
+    site: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    ticket: str = field(repr=False)
+    validity: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    ticket: str = field(repr=False)
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    kind: NameKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    listing: Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    feed: str
+
+
+RegisterSource = RegisterFeed | MaterializeFeed | RegisterStream | RegisterTable | RegisterDocuments
+Statement = (
+    RegisterSource
+    | RegisterOperator
+    | Advertise
+    | CreateFeed
+    | Subscribe
+    | Renew
+    | Unsubscribe
+    | Drop
+    | Show
+    | Explain
+)

@@ -1,0 +1,110 @@
+"""What lark did not expect, said so that a person can mend it."""
+
+from __future__ import annotations
+
+import re
+
+from lark import UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from headgate.language.script import Chunk
+from headgate.model.errors import LanguageError, did_you_mean, nearest_name
+
+_CALLED = {
+    "NAME": "a name",
+    "STRING": "a text in quotes",
+    "TYPED_LITERAL": "",
+    "NUMBER": "a number",
+    "URL": "a URL",
+    "ITEM_VARIABLE": "a variable such as $r",
+    "VARIABLE": "a variable such as ?x",
+    "ELLIPSIS": "",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "COMMA": "','",
+    "DOT": "'.'",
+    "VBAR": "'|'",
+    "COLON": "':'",
+    "AT": "'@'",
+    "STAR": "'*'",
+    "SLASH": "'/'",
+    "PLUS": "'+'",
+    "MINUS": "'-'",
+    "EQUAL": "'='",
+    "LESSTHAN": "'<'",
+    "MORETHAN": "'>'",
+    "$END": "';'",
+}
+_WORD = re.compile(r"[^\W\d]\w*(?:-\w+)*|\S")
+_RELATIONS = frozenset({"EQUAL", "LESSTHAN", "MORETHAN"})
+_STATEMENT_WORDS = frozenset({"_REGISTER", "_CREATE", "_SUBSCRIBE"})
+_EXPECTED_MAX = 7
+
+
+def explain_unexpected(
+    unexpected: UnexpectedInput, chunk: Chunk, *, expected: set[str]
+) -> LanguageError:
+    """The error with what was found, what was expected, and the nearest expected word."""
+    offset = _offset(unexpected, chunk)
+    found_match = _WORD.match(chunk.text, offset)
+    found = found_match[0] if found_match else ""
+    shown = f"'{found}'" if found else "the end of the statement"
+    return chunk.error(
+        f"expected {_listed(expected)}, found {shown}", offset, hint=_hint(found, expected)
+    )
+
+
+def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
+    at_end = isinstance(unexpected, UnexpectedEOF) or (
+        isinstance(unexpected, UnexpectedToken) and unexpected.token.type == "$END"
+    )
+    return len(chunk.text.rstrip()) if at_end else int(unexpected.pos_in_stream)
+
+
+def _listed(expected: set[str]) -> str:
+    """'a, b or c': words first, then signs; a long list is cut where it stops helping."""
+    expected = {"_RELATION" if each in _RELATIONS or "ANON" in each else each for each in expected}
+    named = sorted({_called(each) for each in expected if _called(each)}, key=_word_first)
+    if len(named) > _EXPECTED_MAX:
+        named = [*named[:_EXPECTED_MAX], "…"]
+    if len(named) <= 1:
+        return "".join(named) or "something else"
+    return f"{', '.join(named[:-1])} or {named[-1]}"
+
+
+def _called(terminal: str) -> str:
+    if terminal == "_RELATION":
+        return "a comparison"
+    if terminal in _CALLED:
+        return _CALLED[terminal]
+    return f"'{_keyword(terminal)}'"
+
+
+def _keyword(terminal: str) -> str:
+    return terminal.lstrip("_").lower().replace("_", "-")
+
+
+def _word_first(name: str) -> tuple[bool, str]:
+    return not name.strip("'")[:1].isalpha(), name
+
+
+def _hint(found: str, expected: set[str]) -> str:
+    keywords = [_keyword(each) for each in expected if each.startswith("_") or each.isalpha()]
+    keywords = [each for each in keywords if each.upper() not in _CALLED]
+    is_word = found[:1].isalpha()
+    if is_word and nearest_name(found, keywords):
+        return did_you_mean(found, keywords)
+    if "STRING" in expected and "NAME" not in expected and is_word:
+        return f"a text stands in quotes: '{found}'"
+    if "NAME" in expected and is_word:
+        return f"'{found}' is a word of the language; as a name it stands in backticks: `{found}`"
+    if found == "or" and "_AND" in expected:
+        return "conditions on variables are joined by 'and'; 'or' goes into the brackets"
+    if found == "=" and "NUMBER" in expected:
+        return "equality is written with one '='"
+    if expected >= _STATEMENT_WORDS:
+        return "a statement begins with one of these words"
+    return ""

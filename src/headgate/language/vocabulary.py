@@ -1,0 +1,60 @@
+"""The small vocabularies of the language (types, units, formats …) and what is read with them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeVar
+
+from lark import Token
+
+from headgate.language.literals import read_number
+from headgate.language.names import Name, Position
+from headgate.model.duration import Duration, ItemCount, Unit, WindowSize
+from headgate.model.errors import InvalidValue, nearest_name
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def read_word(kind: type[Word], text: str, *, called: str) -> Word:
+    """The word of a fixed vocabulary, or an error that lists it.
+
+    >>> from headgate.model.values import Type
+    >>> read_word(Type, "integer", called="type")
+    Traceback (most recent call last):
+    headgate.model.errors.InvalidValue: 'integer' is no type: expected int, float, bool, text, \
+timestamp, link, bytes or xml; did you mean 'int'?
+    """
+    try:
+        return kind(text.lower())
+    except ValueError:
+        known = [each.value for each in kind]
+        near = nearest_name(text, known)
+        hint = f"; did you mean '{near}'?" if near else ""
+        raise InvalidValue(
+            f"'{text}' is no {called}: expected {', '.join(known[:-1])} or {known[-1]}{hint}"
+        ) from None
+
+
+def read_name(token: Token) -> Name:
+    text = token[1:-1] if token.startswith("`") else token
+    return Name(text, Position(token.line or 1, token.column or 1))
+
+
+def read_duration(count: Token, unit: str) -> Duration:
+    return Duration(_whole(count), read_word(Unit, _singular(unit), called="unit of time"))
+
+
+def read_window_size(count: Token, unit: str) -> WindowSize:
+    if _singular(unit) == "item":
+        return ItemCount(_whole(count))
+    return read_duration(count, unit)
+
+
+def _singular(unit: str) -> str:
+    return unit.lower().removesuffix("s")
+
+
+def _whole(count: Token) -> int:
+    if not count.isdecimal():
+        raise InvalidValue(f"'{count}' is not a whole number")
+    return int(read_number(count))

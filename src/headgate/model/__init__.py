@@ -1,0 +1,1 @@
+"""What the whole system speaks of: items, schemas, values, atoms, filters, errors. No I/O."""

@@ -1,0 +1,307 @@
+"""Atoms: one predicate on one item each (roses.txt §3.2, expensive-operators.txt §2.1).
+
+    Comparison   price > 150            published.year = 2026       title = window.title
+    Between      price between 1 and 9  (both bounds included)
+    In           category in ('rock', 'pop')
+    IsPresent    price is present
+    Contains     title contains 'rock concert'    title contains phrase 'rock concert'
+    Similar      title similar 'rock concert'     title similar(0.7) window.title
+    StartsWith   title starts with 'Re:'
+    Matches      title matches '^re:'             (google-re2)
+    LinkAtom     link references 'muse.mu'    link extends …    link shares-link (…, …)
+    Call         locIn('Bronx')         mobPattern(?people)
+    Constraint   ?people > 50           ?y > 2 * ?z
+
+A text or link atom whose attribute is None looks at the whole item. Atoms are values: two atoms
+are equal exactly if they are true of the same items by their form, whatever the spelling of their
+texts. Fields that are derived (`kind`, `words`) carry that equality: `x = true` is not `x = 1`,
+though True == 1 in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import re2
+
+from headgate.model.errors import InvalidValue
+from headgate.model.values import Kind, Value, comparable, describe, is_missing, kind_of
+from headgate.model.words import fold, words
+
+PATTERN_LENGTH_MAX = 1_000
+PATTERN_MEMORY_MAX = 1 << 20
+SIMILARITY_DEFAULT = 0.5
+
+
+class Relation(StrEnum):
+    EQUAL = "="
+    NOT_EQUAL = "!="
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+
+
+class Part(StrEnum):
+    """A part of a timestamp, in UTC. A week begins on Monday, which is weekday 1."""
+
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+    MINUTE = "minute"
+    SECOND = "second"
+    WEEKDAY = "weekday"
+    DATE = "date"
+
+
+class LinkRelation(StrEnum):
+    REFERENCES = "references"
+    EXTENDS = "extends"
+    SHARES_LINK = "shares-link"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAttribute:
+    """`window.title`: the attribute of the window's item that a join looks at."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`?people`: bound by operator calls, tested by constraints."""
+
+    name: str
+
+
+Operand = Value | WindowAttribute
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    attribute: str
+    relation: Relation
+    value: Operand
+    part: Part | None = None
+    kind: Kind | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kind = None if isinstance(self.value, WindowAttribute) else _constant_kind(self.value)
+        ordered = self.relation not in (Relation.EQUAL, Relation.NOT_EQUAL)
+        if kind is Kind.BOOL and ordered:
+            raise InvalidValue(f"a bool has no order: '{self.relation}' cannot compare it")
+        object.__setattr__(self, "kind", kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    attribute: str
+    low: Value
+    high: Value
+    part: Part | None = None
+    kind: Kind = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kind = _one_kind((self.low, self.high), where="between")
+        if kind is Kind.BOOL:
+            raise InvalidValue("a bool has no order: 'between' cannot compare it")
+        low, high = comparable(self.low), comparable(self.high)
+        if low > high:  # type: ignore[operator]  # both are of one kind
+            raise InvalidValue(
+                f"between {describe(self.low)} and {describe(self.high)} lies nothing; "
+                "the smaller bound comes first"
+            )
+        object.__setattr__(self, "kind", kind)
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    attribute: str
+    values: tuple[Value, ...]
+    part: Part | None = None
+    kind: Kind = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise InvalidValue("'in' needs at least one value")
+        object.__setattr__(self, "kind", _one_kind(self.values, where="in"))
+
+
+@dataclass(frozen=True, slots=True)
+class IsPresent:
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """All words in any order, or, as a phrase, adjacent and in this order."""
+
+    attribute: str | None
+    text: str = field(compare=False)
+    phrase: bool = False
+    words: tuple[str, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        found = _words_of(self.text)
+        object.__setattr__(self, "words", found if self.phrase else tuple(sorted(set(found))))
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """Jaccard similarity of the word sets is at least the threshold."""
+
+    attribute: str | None
+    text: str | WindowAttribute = field(compare=False)
+    threshold: float = SIMILARITY_DEFAULT
+    words: tuple[str, ...] | WindowAttribute = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise InvalidValue(f"a similarity is above 0 and at most 1, not {self.threshold}")
+        wanted = self.text
+        found = tuple(sorted(set(_words_of(wanted)))) if isinstance(wanted, str) else wanted
+        object.__setattr__(self, "words", found)
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """The folded text begins with the folded prefix."""
+
+    attribute: str
+    prefix: str = field(compare=False)
+    folded: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        folded = fold(self.prefix)
+        if not folded:
+            raise InvalidValue("'starts with' needs a text that is not empty")
+        object.__setattr__(self, "folded", folded)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """A google-re2 pattern is found somewhere in the text. Patterns see the text unfolded."""
+
+    attribute: str | None
+    pattern: str
+
+    def __post_init__(self) -> None:
+        compile_pattern(self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkAtom:
+    attribute: str | None
+    relation: LinkRelation
+    urls: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.urls or not all(url.strip() for url in self.urls):
+            raise InvalidValue(f"'{self.relation}' needs a URL or a host")
+        if self.relation is not LinkRelation.SHARES_LINK and len(self.urls) != 1:
+            raise InvalidValue(f"'{self.relation}' takes one URL; 'shares-link' takes a list")
+
+
+Argument = Value | Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    operator: str
+    arguments: tuple[Argument, ...] = ()
+    kinds: tuple[Kind | None, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kinds = tuple(None if isinstance(a, Variable) else kind_of(a) for a in self.arguments)
+        object.__setattr__(self, "kinds", kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    sign: str
+    left: Expression
+    right: Expression
+
+    def __post_init__(self) -> None:
+        assert self.sign in ("+", "-", "*", "/"), self.sign
+
+
+Expression = Value | Variable | Arithmetic
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A comparison of arithmetic over variables. It costs nothing and needs its variables bound."""
+
+    left: Expression
+    relation: Relation
+    right: Expression
+    kinds: tuple[Kind, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        leaves = [*leaves_of(self.left), *leaves_of(self.right)]
+        if not any(isinstance(leaf, Variable) for leaf in leaves):
+            raise InvalidValue("a value constraint needs a variable, such as ?people")
+        kinds = tuple(kind_of(leaf) for leaf in leaves if not isinstance(leaf, Variable))
+        object.__setattr__(self, "kinds", kinds)
+
+
+Atom = (
+    Comparison
+    | Between
+    | In
+    | IsPresent
+    | Contains
+    | Similar
+    | StartsWith
+    | Matches
+    | LinkAtom
+    | Call
+    | Constraint
+)
+AttributeAtom = (
+    Comparison | Between | In | IsPresent | Contains | Similar | StartsWith | Matches | LinkAtom
+)
+
+
+def leaves_of(expression: Expression) -> list[Value | Variable]:
+    """The constants and variables of an expression, from left to right."""
+    if isinstance(expression, Arithmetic):
+        return leaves_of(expression.left) + leaves_of(expression.right)
+    return [expression]
+
+
+def compile_pattern(pattern: str) -> re2._Regexp[str]:
+    """The pattern compiled by google-re2, within its limits."""
+    if len(pattern) > PATTERN_LENGTH_MAX:
+        raise InvalidValue(f"a pattern has at most {PATTERN_LENGTH_MAX:,} characters")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = PATTERN_MEMORY_MAX
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as reason:
+        detail = reason.args[0].decode() if isinstance(reason.args[0], bytes) else reason.args[0]
+        raise InvalidValue(f"the pattern '{pattern}' is not valid: {detail}") from None
+
+
+def _words_of(text: str) -> tuple[str, ...]:
+    found = words(text)
+    if not found:
+        raise InvalidValue(f"{describe(text)} has no word in it")
+    return found
+
+
+def _constant_kind(value: Value) -> Kind:
+    if is_missing(value):
+        raise InvalidValue("NaN is no constant; ask with 'is present'")
+    return kind_of(value)
+
+
+def _one_kind(values: tuple[Value, ...], *, where: str) -> Kind:
+    kinds = {_constant_kind(value) for value in values}
+    if len(kinds) > 1:
+        raise InvalidValue(f"'{where}' mixes {' and '.join(sorted(kinds))}; use values of one type")
+    return kinds.pop()

@@ -1,0 +1,138 @@
+"""Every error that Headgate raises on purpose.
+
+    HeadgateError
+    ├── LanguageError        a statement is wrong; knows line, column, source line and hint
+    ├── InvalidValue         a value does not fit its type, or a constant its atom
+    ├── CatalogError         the catalog refuses
+    │   ├── UnknownName      … there is no such source, feed, operator or subscription
+    │   ├── NameTaken        … the name is used by something else
+    │   ├── FeedCycle        … a feed would be defined through itself
+    │   ├── InUse            … something else is built on what should be dropped
+    │   ├── BadTicket        … no living subscription has this ticket
+    │   └── CatalogUnavailable  the database cannot be opened, read or written
+    ├── PlanError            a feed cannot be planned within its limits
+    └── OperatorError        an operator is unknown, failed or answered nonsense
+
+A message is lower-case, says what is wrong and where, and what to do about it.
+A broken invariant is an assertion, never one of these.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class HeadgateError(Exception):
+    """The root: catch this to catch everything that Headgate raises on purpose."""
+
+
+class LanguageError(HeadgateError):
+    """A statement that cannot be understood, with the place and a way out.
+
+    >>> print(LanguageError("expected 'feed'", line=1, column=8, source="create fed X", hint="…"))
+    line 1, column 8: expected 'feed'
+      create fed X
+             ^
+    hint: …
+    """
+
+    def __init__(
+        self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+        self.source = source
+        self.hint = hint
+
+    def within(self, text: str) -> LanguageError:
+        """The same error, with its source line taken from the text it was found in."""
+        lines = text.split("\n")
+        if not self.source and self.line <= len(lines):
+            self.source = lines[self.line - 1].rstrip("\r")
+        return self
+
+    def __str__(self) -> str:
+        text = f"line {self.line}, column {self.column}: {self.message}"
+        if self.source:
+            text += "\n" + caret_line(self.source, column=self.column)
+        if self.hint:
+            text += f"\nhint: {self.hint}"
+        return text
+
+
+class InvalidValue(HeadgateError):
+    """A value that does not fit its type, or a constant that does not fit its atom.
+
+    The subject is the name that is to blame, where there is one.
+    """
+
+    def __init__(self, message: str, *, subject: str | None = None) -> None:
+        super().__init__(message)
+        self.subject = subject
+
+
+class CatalogError(HeadgateError):
+    """The catalog refuses a change or a question."""
+
+
+class UnknownName(CatalogError):
+    """There is no such source, feed, operator or subscription."""
+
+
+class NameTaken(CatalogError):
+    """The name is used by something else."""
+
+
+class FeedCycle(CatalogError):
+    """A feed would be defined through itself."""
+
+
+class InUse(CatalogError):
+    """Something else is built on what should be dropped."""
+
+
+class BadTicket(CatalogError):
+    """No living subscription has this ticket."""
+
+
+class CatalogUnavailable(CatalogError):
+    """The catalog's database cannot be opened, read or written."""
+
+
+class PlanError(HeadgateError):
+    """A feed cannot be planned within its limits."""
+
+
+class OperatorError(HeadgateError):
+    """An operator is unknown, failed, or answered nonsense."""
+
+
+def nearest_name(wrong: str, known: Iterable[str]) -> str:
+    """The known name that was probably meant, or an empty text.
+
+    >>> nearest_name("titel", ["title", "link"])
+    'title'
+    """
+    by_folded = {name.casefold(): name for name in known}
+    close = get_close_matches(wrong.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else ""
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """A hint with the nearest known name, or an empty text."""
+    near = nearest_name(wrong, known)
+    return f"did you mean '{near}'?" if near else ""
+
+
+def caret_line(source: str, *, column: int, width: int = 96) -> str:
+    """The source line with a caret under the column; a long line is cut around the place."""
+    start = max(0, column - 1 - width // 2) if len(source) > width else 0
+    shown = source[start : start + width].replace("\t", " ")
+    cut_left, cut_right = "…" if start else "", "…" if start + width < len(source) else ""
+    return f"  {cut_left}{shown}{cut_right}\n  {' ' * (len(cut_left) + column - 1 - start)}^"
