@@ -1,0 +1,1 @@
+"""What is registered: sources, feeds, operators, subscriptions, advertisements, snapshots."""

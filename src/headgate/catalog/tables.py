@@ -1,0 +1,139 @@
+"""The catalog's tables, the same in SQLite and PostgreSQL.
+
+    definitions ◄── uses            who is built on whom: feeds on feeds and sources, filters on
+        ▲  ▲                        operators
+        │  └─────── advertisements  they belong to their source and go with it
+        └────────── subscriptions   one row each; of the ticket there is only a hash
+    snapshots                       compiled plans, named by the hash of their content
+    state                           one row: the version, the next subscription's id
+
+The state row is what writers lock, so they come one after the other. Subscription ids come from it
+too: a ticket holds its id, so the id must be known before the row is written, and an id must never
+be used again.
+
+A change here needs a migration beside it and a new REVISION; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+)
+
+REVISION = "0001"
+"""The revision these tables have. It is compared at opening, without loading the migrations."""
+
+REVISION_TABLE = "headgate_revision"
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A moment. SQLite forgets time zones, so it is given UTC and what it returns is UTC."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        assert value is None or value.tzinfo is not None, "a moment needs a time zone"
+        return value and value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is not None and value.tzinfo is None:
+            return value.replace(tzinfo=UTC)
+        return value and value.astimezone(UTC)
+
+
+# Names are ordered by code point everywhere, or a page of names would depend on the database.
+NameText = Text().with_variant(Text(collation="C"), "postgresql")
+# Only an INTEGER key is SQLite's own row number.
+BigId = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData()
+
+definitions = Table(
+    "definitions",
+    metadata,
+    Column("name", NameText, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("branches", Integer, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+uses = Table(
+    "uses",
+    metadata,
+    Column(
+        "user_name",
+        NameText,
+        ForeignKey("definitions.name", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("used_name", NameText, ForeignKey("definitions.name"), primary_key=True, index=True),
+)
+
+advertisements = Table(
+    "advertisements",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column(
+        "source",
+        NameText,
+        ForeignKey("definitions.name", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("definition", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("version", BigInteger, nullable=False),
+)
+
+subscriptions = Table(
+    "subscriptions",
+    metadata,
+    Column("id", BigId, primary_key=True, autoincrement=False),
+    Column("feed", NameText, ForeignKey("definitions.name"), nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("output_kind", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("stylesheet", Text),
+    Column("period_s", BigInteger),
+    Column("site", Text),
+    Column("ticket_hash", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False, index=True),
+    Column("version", BigInteger, nullable=False),
+    # The id is in it for listing one feed's subscriptions page by page.
+    Index("ix_subscriptions_feed", "feed", "id"),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("catalog_version", BigInteger, nullable=False, index=True),
+    Column("path", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+)
+
+state = Table(
+    "state",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1", name="one_row"), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("next_subscription_id", BigInteger, nullable=False),
+)

@@ -1,0 +1,68 @@
+"""Bringing a new or an old catalog to the revision of tables.py.
+
+An up-to-date catalog is only asked for its revision; Alembic is loaded where there is something to
+do. Two processes may come at once: the first holds the write lock (in PostgreSQL an advisory lock)
+until all tables stand, and the second then finds nothing left to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, column, func, inspect, select, table
+
+from headgate.catalog.database import Database
+from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata
+from headgate.model.errors import CatalogUnavailable
+
+_ADVISORY_LOCK = 0x4845414447415445  # "HEADGATE"
+
+
+def upgrade(database: Database) -> None:
+    with database.reading() as connection:
+        if _is_current(connection, database):
+            return
+    if database.is_sqlite:
+        database.use_wal()
+    with database.writing() as connection:
+        if not database.is_sqlite:
+            connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+        if not _is_current(connection, database):
+            _migrate(connection, database)
+
+
+def _is_current(connection: Connection, database: Database) -> bool:
+    inspector = inspect(connection)
+    if inspector.has_table(REVISION_TABLE):
+        return _stored_revision(connection) == REVISION
+    # A file of another program must not be filled with our tables; a server is often shared.
+    present = set(inspector.get_table_names())
+    foreign = present if database.is_sqlite else present & metadata.tables.keys()
+    if foreign:
+        raise CatalogUnavailable(
+            f"the catalog {database.name} is a database of something else, "
+            f"with a table '{min(foreign)}'; name an empty database"
+        )
+    return False
+
+
+def _stored_revision(connection: Connection) -> str | None:
+    return connection.scalar(select(column("version_num")).select_from(table(REVISION_TABLE)))
+
+
+def _migrate(connection: Connection, database: Database) -> None:
+    # Late imports: Alembic takes longer to load than most commands take to run.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
+
+    config = Config()
+    folder = str(Path(__file__).parent / "migrations")
+    config.set_main_option("script_location", folder.replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError:
+        raise CatalogUnavailable(
+            f"the catalog {database.name} was made by a newer Headgate; upgrade this one"
+        ) from None

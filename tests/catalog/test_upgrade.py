@@ -1,0 +1,130 @@
+"""New catalogs are made, current ones are left alone, foreign and newer ones are refused."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+from headgate.catalog import upgrade as upgrade_module
+from headgate.catalog.database import Database
+from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata
+from headgate.catalog.upgrade import upgrade
+from headgate.model.errors import CatalogUnavailable
+
+OPEN = """
+import sys
+from headgate.catalog.database import Database
+from headgate.catalog.upgrade import upgrade
+sys.stdout.write("ready\\n"); sys.stdout.flush()
+sys.stdin.readline()
+database = Database(sys.argv[1], lock_timeout_s=30)
+upgrade(database)
+database.close()
+sys.stdout.write("with alembic" if "alembic" in sys.modules else "without alembic")
+"""
+
+
+@pytest.fixture
+def database(catalog_url: str):
+    database = Database(catalog_url, lock_timeout_s=30)
+    upgrade(database)
+    yield database
+    database.close()
+
+
+def test_migrations_make_the_tables_that_the_code_uses(database: Database):
+    with database.reading() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "version_table": REVISION_TABLE}
+        )
+        assert compare_metadata(context, metadata) == []
+
+
+def test_the_last_migration_is_the_revision_of_the_tables():
+    folder = Path(upgrade_module.__file__).parent / "migrations"
+    assert ScriptDirectory(str(folder)).get_heads() == [REVISION]
+
+
+def test_sqlite_never_loses_what_it_has_acknowledged(tmp_path: Path):
+    database = Database(str(tmp_path / "c.db"), lock_timeout_s=30)
+    upgrade(database)
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+    database.close()
+
+
+def test_many_processes_may_make_one_catalog(catalog_url: str):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN, catalog_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert output.endswith("alembic")
+
+
+@pytest.mark.usefixtures("database")
+def test_a_current_catalog_is_opened_without_alembic(catalog_url: str):
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, catalog_url],
+        input="go\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.endswith("without alembic")
+
+
+def test_a_newer_catalog_is_refused(database: Database):
+    with database.writing() as connection:
+        connection.execute(text(f"UPDATE {REVISION_TABLE} SET version_num = '9999'"))
+    with pytest.raises(CatalogUnavailable, match="was made by a newer Headgate; upgrade this one"):
+        upgrade(database)
+
+
+def test_the_database_of_another_program_is_left_alone(tmp_path: Path):
+    path = tmp_path / "places.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    database = Database(str(path), lock_timeout_s=1)
+    with pytest.raises(CatalogUnavailable, match="something else, with a table 'bookmarks'"):
+        upgrade(database)
+    database.close()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.postgres
+def test_a_shared_server_may_hold_other_tables_but_not_ours(postgres_server):
+    database = Database(postgres_server.new_url(), lock_timeout_s=5)
+    with database.writing() as connection:
+        connection.execute(text("CREATE TABLE bookmarks (url TEXT)"))
+    upgrade(database)
+    database.close()
+
+    database = Database(postgres_server.new_url(), lock_timeout_s=5)
+    with database.writing() as connection:
+        connection.execute(text("CREATE TABLE state (id int)"))
+    with pytest.raises(CatalogUnavailable, match="something else, with a table 'state'"):
+        upgrade(database)
+    database.close()
