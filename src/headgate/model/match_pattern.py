@@ -1,0 +1,103 @@
+"""Does a document embed a tree pattern (delta.txt §4.1)? The naive judge of every view.
+
+An embedding maps the pattern's nodes to nodes of the document so that labels, edges and value
+predicates hold; two pattern nodes may go to the same node. '/' at the pattern's top means the root
+element, '//' any element. An '@name' node is an attribute: of the node above it for '/', of that
+node or any element below it for '//'. A node's text is that of all text within it.
+
+A text is compared folded, as everywhere (words.py); a number with the number that the node's text
+is, and is false if it is none. A text that is no well-formed XML embeds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import operator as python_operator
+from collections.abc import Callable, Iterator
+
+from lxml import etree
+
+from headgate.model.atoms import Relation
+from headgate.model.tree_pattern import Axis, PatternNode, ValuePredicate
+from headgate.model.words import fold
+from headgate.model.xml_text import parse_xml
+
+_COMPARE: dict[Relation, Callable[..., bool]] = {
+    Relation.EQUAL: python_operator.eq,
+    Relation.NOT_EQUAL: python_operator.ne,
+    Relation.LESS: python_operator.lt,
+    Relation.LESS_EQUAL: python_operator.le,
+    Relation.GREATER: python_operator.gt,
+    Relation.GREATER_EQUAL: python_operator.ge,
+}
+
+
+def matches_pattern(pattern: PatternNode, document: str) -> bool:
+    """Whether the pattern has at least one embedding in the document."""
+    root = parse_xml(document)
+    if root is None:
+        return False
+    if pattern.label.startswith("@"):
+        # An attribute has an element above it, so '/@name' at the top is nowhere.
+        return pattern.axis is Axis.DESCENDANT and _attribute_matches(pattern, root)
+    return any(
+        _element_matches(pattern, element)
+        for element in ([root] if pattern.axis is Axis.CHILD else _elements(root))
+    )
+
+
+def _element_matches(pattern: PatternNode, element: etree._Element) -> bool:
+    if pattern.label not in ("*", _label(element, str(element.tag))):
+        return False
+    if pattern.predicates:
+        # Not itertext(), which also tells what comments say.
+        text = etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+        if not all(_holds(predicate, text) for predicate in pattern.predicates):
+            return False
+    return all(_child_matches(child, element) for child in pattern.children)
+
+
+def _child_matches(pattern: PatternNode, parent: etree._Element) -> bool:
+    if pattern.label.startswith("@"):
+        return _attribute_matches(pattern, parent)
+    below = _elements(parent) if pattern.axis is Axis.DESCENDANT else parent.iterchildren("*")
+    return any(_element_matches(pattern, each) for each in below if each is not parent)
+
+
+def _attribute_matches(pattern: PatternNode, owner: etree._Element) -> bool:
+    owners = _elements(owner) if pattern.axis is Axis.DESCENDANT else iter([owner])
+    return any(
+        pattern.label == "@" + _label(element, str(name))
+        and all(_holds(predicate, str(value)) for predicate in pattern.predicates)
+        for element in owners
+        for name, value in element.attrib.items()
+    )
+
+
+def _elements(root: etree._Element) -> Iterator[etree._Element]:
+    """The element itself and all elements below it, without comments and instructions."""
+    return root.iter("*")
+
+
+def _label(element: etree._Element, tag: str) -> str:
+    """The name as it is written in the document, with its prefix if it has one."""
+    name = etree.QName(tag)
+    if name.namespace is None:
+        return name.localname
+    if tag == element.tag:
+        prefix = element.prefix
+    else:
+        prefixes = (key for key, url in element.nsmap.items() if url == name.namespace and key)
+        prefix = next(prefixes, "xml")
+    return f"{prefix}:{name.localname}" if prefix else name.localname
+
+
+def _holds(predicate: ValuePredicate, text: str) -> bool:
+    compare, wanted = _COMPARE[predicate.relation], predicate.value
+    if isinstance(wanted, str):
+        return compare(fold(text), fold(wanted))
+    try:
+        number = float(text)
+    except ValueError:
+        return False
+    return not math.isnan(number) and compare(number, wanted)

@@ -1,0 +1,209 @@
+"""Conjunctive normal form of filters, bounded (roses.txt §4.3).
+
+Law: to_cnf(F) is true of the same items as F, under the two-valued logic of DESIGN.md §4.
+
+    not (a and b)          not a or not b         negations go down to the atoms and stay there:
+                                                  `not x < 5` is not `x >= 5` where x is missing
+    a or (b and c)         (a or b) and (a or c)
+    a and (a or b)         a                      a clause is dropped if another is a subset of it
+    a or not a             true
+    a and not a            false
+
+The result is a conjunction of, in this order:
+    1. clauses: a literal or a disjunction of literals (an atom or its negation), sorted, so that
+       the same condition written in another order becomes the same filter;
+    2. factored parts, whose clauses would be too many;
+    3. parts with ?variables, as they are and in the order written. What binds a variable and what
+       tests it must not be torn apart (model/safety.py), so only the top conjunction is split.
+
+Cost: growth is bounded. A conjunct becomes several clauses only while all clauses together are at
+most CLAUSES_MAX and its literals at most LITERALS_MAX; small conjuncts first, so that only the
+exploding part stays factored. A filter that was written with more conjuncts than that keeps them:
+they are not growth.
+
+Rejected: Tseitin's transformation, linear in size, because its auxiliary atoms mean nothing to an
+item; and resolution beyond subsumption, because it is quadratic and rarely finds anything here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from headgate.model.filters import (
+    FALSE,
+    And,
+    Filter,
+    Not,
+    Or,
+    conjunction,
+    disjunction,
+    variables_of,
+)
+
+CLAUSES_MAX = 64
+LITERALS_MAX = 4_096
+EXPANSION_MAX = 4 * CLAUSES_MAX
+"""How many clauses may stand for a moment, before subsumption, in one step of distribution."""
+
+Clause = tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """A filter as a key by identity: equal filters may differ in spelling, and must keep theirs."""
+
+    filter: Filter
+
+    def __hash__(self) -> int:
+        return id(self.filter)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.filter is other.filter
+
+
+def to_cnf(filter_: Filter) -> Filter:
+    """The filter in bounded conjunctive normal form; the very same object if it is in it."""
+    return _to_cnf(_Same(filter_))
+
+
+@lru_cache(maxsize=1024)
+def _to_cnf(same: _Same) -> Filter:
+    # Subsumption may make room for a part that had stayed factored, hence the fixpoint. It ends, as
+    # each further round turns at least one factored part into clauses.
+    before, after = same.filter, _one_round(same.filter)
+    while after != before:
+        before, after = after, _one_round(after)
+    return before
+
+
+def is_cnf(filter_: Filter) -> bool:
+    return to_cnf(filter_) == filter_
+
+
+def _one_round(filter_: Filter) -> Filter:
+    parts = tuple(dict.fromkeys(_top_conjuncts(filter_)))
+    if FALSE in parts:
+        return FALSE
+    with_variables = [part for part in parts if variables_of(part)]
+    expanded = [(part, _clauses_of(part)) for part in parts if not variables_of(part)]
+    fitting = [(at, found) for at, (_, found) in enumerate(expanded) if found is not None]
+    clauses: list[Clause] = []
+    split: set[int] = set()
+    total = len(parts)
+    for at, found in sorted(fitting, key=lambda each: len(each[1])):
+        if len(found) <= 1 or total + len(found) - 1 <= CLAUSES_MAX:
+            clauses += found
+            total += len(found) - 1
+            split.add(at)
+    factored = [part for at, (part, _) in enumerate(expanded) if at not in split]
+    return conjunction([*_sorted_clauses(_absorb(clauses)), *factored, *with_variables])
+
+
+def _sorted_clauses(clauses: list[Clause]) -> Iterator[Filter]:
+    by_order = [sorted(clause, key=_order) for clause in clauses]
+    for clause in sorted(by_order, key=lambda clause: [_order(literal) for literal in clause]):
+        yield disjunction(clause)
+
+
+def _order(literal: Filter) -> tuple[str, str, bool]:
+    """By attribute first: that is how people read conditions, and how they are compiled."""
+    negated = isinstance(literal, Not)
+    atom = literal.part if isinstance(literal, Not) else literal
+    return getattr(atom, "attribute", None) or "", repr(atom), negated
+
+
+def _top_conjuncts(filter_: Filter) -> Iterator[Filter]:
+    if isinstance(filter_, And):
+        for part in filter_.parts:
+            yield from _top_conjuncts(part)
+    elif variables_of(filter_):
+        yield filter_
+    else:
+        pushed = _push_not(filter_, negated=False)
+        yield from pushed.parts if isinstance(pushed, And) else (pushed,)
+
+
+def _push_not(filter_: Filter, *, negated: bool) -> Filter:
+    """Negations at the atoms only, by De Morgan; constants and repetitions are gone."""
+    match filter_:
+        case Not(part):
+            return _push_not(part, negated=not negated)
+        case And(parts) | Or(parts):
+            pushed = [_push_not(part, negated=negated) for part in parts]
+            return (
+                conjunction(pushed)
+                if isinstance(filter_, And) is not negated
+                else disjunction(pushed)
+            )
+    return Not(filter_) if negated else filter_
+
+
+def _clauses_of(filter_: Filter) -> list[Clause] | None:
+    """The clauses of a filter whose negations are at the atoms; nothing if they are too many."""
+    match filter_:
+        case And(parts):
+            clauses: list[Clause] = []
+            for part in parts:
+                found = _clauses_of(part)
+                if found is None or len(clauses) + len(found) > EXPANSION_MAX:
+                    return None
+                clauses += found
+            return _if_few(_absorb(clauses))
+        case Or(parts):
+            return _distribute(parts)
+    return [(filter_,)]
+
+
+def _distribute(parts: tuple[Filter, ...]) -> list[Clause] | None:
+    """(a or (b and c)) as (a or b), (a or c); the literals first, as they do not multiply."""
+    literals = tuple(part for part in parts if not isinstance(part, And))
+    clauses: list[Clause] = [literals]
+    for part in parts:
+        if not isinstance(part, And):
+            continue
+        found = _clauses_of(part)
+        if found is None or len(clauses) * len(found) > EXPANSION_MAX:
+            return None
+        product = _absorb([left + right for left in clauses for right in found])
+        few = _if_few(product)
+        if few is None:
+            return None
+        clauses = few
+    return _absorb(clauses)
+
+
+def _if_few(clauses: list[Clause]) -> list[Clause] | None:
+    literals = sum(map(len, clauses))
+    too_many = len(clauses) > CLAUSES_MAX or (len(clauses) > 1 and literals > LITERALS_MAX)
+    return None if too_many else clauses
+
+
+def _absorb(clauses: list[Clause]) -> list[Clause]:
+    """The clauses without tautologies and without those that a smaller one implies.
+
+    A subset is found through its rarest literal: whoever contains the subset contains that.
+    """
+    distinct = {frozenset(clause): tuple(dict.fromkeys(clause)) for clause in clauses}
+    times = Counter(literal for literals in distinct for literal in literals)
+    kept: list[Clause] = []
+    kept_by_literal: dict[Filter, list[frozenset[Filter]]] = {}
+    for literals in sorted(distinct, key=len):
+        clause = distinct[literals]
+        if any(Not(literal) in literals for literal in clause):
+            continue
+        if any(small <= literals for each in clause for small in kept_by_literal.get(each, ())):
+            continue
+        # Clauses of one literal come first, so that here only they can be in the index.
+        if not clause or (len(clause) == 1 and _complement(clause[0]) in kept_by_literal):
+            return [()]
+        kept.append(clause)
+        rarest = min(clause, key=lambda literal: times[literal])
+        kept_by_literal.setdefault(rarest, []).append(literals)
+    return kept
+
+
+def _complement(literal: Filter) -> Filter:
+    return literal.part if isinstance(literal, Not) else Not(literal)

@@ -1,0 +1,86 @@
+"""`explain`: the plan of a feed as it is written and in normal form, as text and as JSON.
+
+    feed RockConcertStream
+
+    as written: 3 sources, 2 filters, 1 union
+      σ [description contains 'concert']
+        ∪
+          FriendsFacebookStream
+          σ [title contains 'rock']
+            EventAnnounces
+          FollowedTwitterStream
+
+    normalised: 3 sources, 3 filters, 1 union
+      ∪
+        σ [description contains 'concert']
+          FriendsFacebookStream
+        …
+
+Where the plan of another feed begins, its name stands behind: `-- RockConcertStream`. The counts
+are of distinct nodes: what is shared counts once, as it is executed once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from textwrap import indent
+
+from headgate.language.statements import CreateFeed, MaterializeFeed
+from headgate.plan.algebra import Plan, inputs_of
+from headgate.plan.compose import compose_all, feeds_below
+from headgate.plan.normalize import normalize_all
+from headgate.plan.plan_json import plans_json
+from headgate.plan.plan_text import INDENT, Labels, counts_text, plan_text, plans_text
+from headgate.plan.translate import Definitions
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The plans of one or more feeds, as written and in normal form."""
+
+    before: Mapping[str, Plan]
+    after: Mapping[str, Plan]
+    labels: Labels = field(default_factory=dict, repr=False)
+    """Nodes of `before` at which the plan of another feed begins."""
+
+    def text(self) -> str:
+        """For people: both plans, indented."""
+        one = len(self.before) == 1
+        title = f"feed {next(iter(self.before))}" if one else f"{len(self.before):,} feeds"
+        as_written = _section("as written", self.before, self.labels)
+        return f"{title}\n\n{as_written}\n{_section('normalised', self.after, {})}"
+
+    def json(self) -> str:
+        """For machines: the same, with a number for each distinct node."""
+        both = {"before": plans_json(self.before), "after": plans_json(self.after)}
+        return json.dumps(both, ensure_ascii=False, indent=2)
+
+
+def explain(name: str, definitions: Definitions) -> Explanation:
+    """The plan of one feed, materialised feed or source."""
+    return _explain([name], definitions)
+
+
+def explain_all(definitions: Definitions) -> Explanation:
+    """The plans of all feeds together; what they share is bound once for all of them."""
+    kinds = (CreateFeed, MaterializeFeed)
+    names = [name for name, statement in definitions.items() if isinstance(statement, kinds)]
+    return _explain(names, definitions)
+
+
+def _explain(names: Iterable[str], definitions: Definitions) -> Explanation:
+    names = list(names)
+    below = feeds_below(names, definitions)
+    # All in one call, so that a feed's plan is the very node that its users hold.
+    composed = compose_all(dict.fromkeys([*names, *below]), definitions)
+    before = {name: composed[name] for name in names}
+    labels = {composed[name]: name for name in below if inputs_of(composed[name])}
+    return Explanation(before, normalize_all(before), labels)
+
+
+def _section(title: str, plans: Mapping[str, Plan], labels: Labels) -> str:
+    alone = next(iter(plans.values())) if len(plans) == 1 else None
+    body = plans_text(plans, labels) if alone is None else plan_text(alone, labels)
+    return f"{title}: {counts_text(plans.values())}\n{indent(body, INDENT)}\n"

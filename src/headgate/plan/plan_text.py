@@ -1,0 +1,145 @@
+"""Plans as text: one node on each line, its inputs below it and further to the right.
+
+    r0 := σ [title contains 'rock']      what is used more than once is bound before its first use
+      EventAnnounces
+    σ [description contains 'concert']
+      ∪
+        r0
+        FollowedTwitterStream            sources are named where they are used
+
+Cost: linear in the number of distinct nodes. A plan is walked as the graph that it is, for as a
+tree it can be exponentially larger.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse_pattern import unparse_pattern
+from headgate.plan.algebra import (
+    EMPTY,
+    FeedRef,
+    Filter,
+    Join,
+    Match,
+    Node,
+    Plan,
+    Source,
+    TableJoin,
+    Transform,
+    Union,
+    Window,
+    bottom_up,
+    inputs_of,
+)
+
+INDENT = "  "
+Labels = Mapping[Plan, str]
+
+_WORDS: dict[type[Node], tuple[str, str]] = {
+    Source: ("source", "sources"),
+    FeedRef: ("reference", "references"),
+    Filter: ("filter", "filters"),
+    Match: ("match", "matches"),
+    Window: ("window", "windows"),
+    Join: ("join", "joins"),
+    TableJoin: ("table join", "table joins"),
+    Union: ("union", "unions"),
+    Transform: ("transformation", "transformations"),
+}
+
+
+def plan_text(plan: Plan, labels: Labels | None = None) -> str:
+    """One plan. A label is written behind the node that it is for."""
+    return "\n".join(_Writer([plan], labels or {}).lines_of_all())
+
+
+def plans_text(plans: Mapping[str, Plan], labels: Labels | None = None) -> str:
+    """Several plans by name; what they share is bound once, before all of them."""
+    writer = _Writer(plans.values(), labels or {})
+    lines = list(writer.bindings())
+    for name, plan in plans.items():
+        lines += [name, *(INDENT + line for line in writer.use(plan))]
+    return "\n".join(lines)
+
+
+def counts_of(plans: Iterable[Plan]) -> dict[str, int]:
+    """How many distinct nodes of each kind there are, in the order of the levels."""
+    kinds: list[type[Node]] = [type(node) for node in bottom_up(plans) if node != EMPTY]
+    found = Counter(kinds)
+    return {words[1]: found[kind] for kind, words in _WORDS.items() if found[kind]}
+
+
+def counts_text(plans: Iterable[Plan]) -> str:
+    """`3 sources, 2 filters, 1 join`"""
+    singular = {many: one for one, many in _WORDS.values()}
+    counts = counts_of(plans).items()
+    return ", ".join(f"{n:,} {singular[words] if n == 1 else words}" for words, n in counts) or "∅"
+
+
+def sign(plan: Plan) -> str:
+    """What a node is, without its inputs."""
+    match plan:
+        case Source(name):
+            return name
+        case FeedRef(name):
+            return f"feed {name}"
+        case Filter(filter_):
+            return f"σ [{unparse_filter(filter_)}]"
+        case Union(inputs):
+            return "∪" if inputs else "∅"
+        case Window(size):
+            return f"ω last {size}"
+        case Join(id_, predicate):
+            return f"⋈ {id_} [{unparse_filter(predicate)}]"
+        case Match(_, pattern):
+            return f"μ {unparse_pattern(pattern)}"
+        case TableJoin(on):
+            return f"⋈ₙ on {', '.join(on)}"
+        case Transform(stylesheet):
+            return f"τ '{stylesheet}'"
+
+
+class _Writer:
+    """Writes plans that share their parts."""
+
+    def __init__(self, plans: Iterable[Plan], labels: Labels) -> None:
+        self.plans = list(plans)
+        self.labels = labels
+        self.nodes = bottom_up(self.plans)
+        uses = Counter(each for node in self.nodes for each in inputs_of(node))
+        uses.update(self.plans)
+        shared = (node for node in self.nodes if uses[node] > 1 and inputs_of(node))
+        self.names = {node: f"r{number}" for number, node in enumerate(shared)}
+
+    def lines_of_all(self) -> Iterator[str]:
+        yield from self.bindings()
+        for plan in self.plans:
+            yield from self.use(plan)
+
+    def bindings(self) -> Iterator[str]:
+        for node, name in self.names.items():
+            first, *rest = self._define(node, labelled=True)
+            yield f"{name} := {first}"
+            yield from rest
+
+    def use(self, plan: Plan) -> list[str]:
+        """The lines for a plan where it is used: its name if it is bound."""
+        return [self.names[plan]] if plan in self.names else self._define(plan, labelled=False)
+
+    def _define(self, plan: Plan, *, labelled: bool) -> list[str]:
+        """A node and all below it. The stack takes the place of recursion: plans may be deep."""
+        lines: list[str] = []
+        stack = [(plan, 0)]
+        while stack:
+            node, depth = stack.pop()
+            if node in self.names and depth > 0:
+                lines.append(INDENT * depth + self.names[node])
+                continue
+            has_label = node in self.labels and (labelled or depth > 0)
+            label = f"  -- {self.labels[node]}" if has_label else ""
+            lines.append(INDENT * depth + sign(node) + label)
+            stack.extend((each, depth + 1) for each in reversed(inputs_of(node)))
+        return lines

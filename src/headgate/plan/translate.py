@@ -1,0 +1,139 @@
+"""A `create feed` statement → algebra, as in roses.txt §3.1 and §3.2.
+
+    from (A as $a | B) as $r  where $a[F] and $r[G]     σ[G](σ[F](A) ∪ B)
+    … match P                                           μ[P](…) over the whole from clause
+    … join last W on S with $r[J]                       ⋈[J](…, ω[W](S)) over what comes through $r
+    from S as $s join R as $r on K where $s[F]          ⋈ₙ[K](σ[F](S), R)
+
+A condition stands directly over what its variable names, below the joins on the same variable, and
+conditions on a join's secondary group stand below its window. A join whose variable names an inner
+group or member joins only what comes through that; several joins on one variable stack in the order
+written. Other feeds stay references (`FeedRef`); compose.py replaces them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from headgate.language.schemas import schemas_of
+from headgate.language.statements import (
+    CreateFeed,
+    FromClause,
+    Group,
+    MaterializeFeed,
+    RegisterDocuments,
+    RegisterFeed,
+    RegisterStream,
+    RegisterTable,
+    Statement,
+    StreamRange,
+    StreamRef,
+    TableJoin,
+    WindowJoin,
+)
+from headgate.model.errors import PlanError, did_you_mean
+from headgate.plan import algebra
+from headgate.plan.algebra import Plan, Side
+from headgate.plan.variable_scopes import conjoin_apart
+
+Definitions = Mapping[str, Statement]
+
+
+def translate(feed: CreateFeed, definitions: Definitions) -> Plan:
+    """The feed's plan over sources and references to other feeds."""
+    return _Translation(feed, definitions).plan()
+
+
+def reference(name: str, definitions: Definitions) -> Plan:
+    """A source or feed by its name. A materialised feed is a source: composition stops there."""
+    match definitions.get(name):
+        case CreateFeed():
+            return algebra.FeedRef(str(name))
+        case (
+            RegisterFeed()
+            | MaterializeFeed()
+            | RegisterStream()
+            | RegisterTable()
+            | RegisterDocuments()
+        ):
+            return algebra.Source(str(name))
+    hint = did_you_mean(name, definitions)
+    raise PlanError(f"there is no source or feed '{name}'" + (f"; {hint}" if hint else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Translation:
+    feed: CreateFeed
+    definitions: Definitions
+
+    def plan(self) -> Plan:
+        if any(isinstance(join, TableJoin) for join in self.feed.joins):
+            return self._tables()
+        clause = self.feed.from_clause
+        plan = self._filtered(self._without_variable(clause), {clause.variable, None})
+        if self.feed.pattern is not None:
+            plan = algebra.Match(f"{self.feed.name}#match", self.feed.pattern, plan)
+        # A join over everything names the whole clause, or a variable that no inner part has.
+        inner = set(_variables(clause)) - {clause.variable}
+        everything = {join.primary for join in self._window_joins()} - inner
+        return self._joined(plan, everything)
+
+    def _tables(self) -> Plan:
+        """Conditions on a table stand below the join; those without a variable, over its result."""
+        joins = [join for join in self.feed.joins if isinstance(join, TableJoin)]
+        tables = [self.feed.from_clause, *(join.table for join in joins)]
+        joined = algebra.TableJoin(
+            on=tuple(dict.fromkeys(str(name) for join in joins for name in join.on)),
+            sides=tuple(self._side(table) for table in tables),
+            inputs=tuple(self._clause(table) for table in tables),
+        )
+        return self._filtered(joined, {None})
+
+    def _side(self, table: FromClause) -> Side:
+        if not isinstance(table, StreamRef):
+            raise PlanError(f"feed '{self.feed.name}' joins a union as a table; name it as a feed")
+        declared = [schema.names for schema in schemas_of(table.name, self.definitions)]
+        names = dict.fromkeys(str(name) for each in declared for name in each)
+        return Side(str(table.name), tuple(names))
+
+    def _clause(self, clause: FromClause) -> Plan:
+        """A member or group with the conditions and joins on its variable."""
+        plan = self._without_variable(clause)
+        if clause.variable is None:
+            return plan
+        return self._joined(self._filtered(plan, {clause.variable}), {clause.variable})
+
+    def _without_variable(self, clause: FromClause) -> Plan:
+        if isinstance(clause, StreamRef):
+            return reference(clause.name, self.definitions)
+        members = []
+        for member in clause.members:
+            assert not isinstance(member, StreamRange), "ranges are expanded before planning"
+            members.append(self._clause(member))
+        return members[0] if len(members) == 1 else algebra.Union(tuple(members))
+
+    def _filtered(self, plan: Plan, variables: set[str | None]) -> Plan:
+        filters = [each.filter for each in self.feed.where if each.variable in variables]
+        return algebra.Filter(conjoin_apart(filters), plan) if filters else plan
+
+    def _joined(self, plan: Plan, primaries: set[str]) -> Plan:
+        for number, join in enumerate(self._window_joins(), start=1):
+            if join.primary in primaries:
+                window = algebra.Window(join.window, self._clause(join.secondary))
+                plan = algebra.Join(f"{self.feed.name}#{number}", join.predicate, plan, window)
+        return plan
+
+    def _window_joins(self) -> list[WindowJoin]:
+        return [join for join in self.feed.joins if isinstance(join, WindowJoin)]
+
+
+def _variables(clause: FromClause | StreamRange) -> Iterator[str]:
+    """The variables of a clause and of everything within it."""
+    if isinstance(clause, StreamRange):
+        return
+    if clause.variable is not None:
+        yield clause.variable
+    if isinstance(clause, Group):
+        for member in clause.members:
+            yield from _variables(member)
