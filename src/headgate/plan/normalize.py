@@ -10,8 +10,8 @@ nothing. What exactly is normal is told by normal_form.py, and asserted here.
 
 The rules are tried in the order of RULES at each node, inputs first, until none fires. Each
 distinct subplan is normalised once, and what one rule makes is a plan like any other, so the memo
-serves it too. A rewrite that comes back to a plan from which it started is a bug in the rules and is
-reported with the names of the rules that made the loop.
+serves it too. A rewrite that comes back to a plan from which it started is a bug in the rules and
+is reported with the names of the rules that made the loop.
 
 A window over a union stays that: ω(∪(σ(s), …)). See distribute_join_over_union for why.
 

@@ -1,8 +1,8 @@
 """σ[F](σ[G](s)) = σ[G and F](s)
 
 A cascade of filters is one filter with their conjunction. Each has ?variables of its own: those
-that clash are renamed apart (variable_scopes.py), else `σ[mob(?p)](σ[crowd(?p)](s))` would ask for one
-value of ?p that satisfies both.
+that clash are renamed apart (variable_scopes.py), else `σ[mob(?p)](σ[crowd(?p)](s))` would
+ask for one value of ?p that satisfies both.
 """
 
 from __future__ import annotations
