@@ -124,7 +124,10 @@ class Build(BuildFilters, BuildPatterns):
         declared = read_word(Type, type_, called="type")
         wrong = [mark for mark in marks if mark.lower() not in ("key", "payload")]
         if wrong:
-            raise InvalidValue(f"'{wrong[0]}' is no mark of an attribute: expected key or payload")
+            raise InvalidValue(
+                f"'{wrong[0]}' is no mark of an attribute: expected key or payload",
+                subject=wrong[0],
+            )
         folded = [mark.lower() for mark in marks]
         return Attribute(name, declared, key="key" in folded, payload="payload" in folded)
 

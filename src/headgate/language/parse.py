@@ -15,6 +15,7 @@ from lark import Lark, Token, UnexpectedInput
 from headgate.language.build import Build
 from headgate.language.grammar import GRAMMAR
 from headgate.language.limits import check_depth
+from headgate.language.names import Name
 from headgate.language.script import TOKENS_MAX, Chunk, cut
 from headgate.language.statements import Statement
 from headgate.language.syntax_errors import explain_unexpected
@@ -79,13 +80,20 @@ def parse_chunk(chunk: Chunk) -> Statement:
         raise explain_unexpected(unexpected, chunk, expected=interactive.accepts()) from None
     except InvalidValue as invalid:
         # A rule is complete when the token after it arrives: the one before is its last.
-        raise _at(last, chunk, str(invalid)) from None
+        blamed = invalid.subject if isinstance(invalid.subject, Name) else last
+        raise _at(blamed, chunk, str(invalid)) from None
     problem = check_depth(statement)
     if problem:
         raise chunk.error(problem, 0)
     return statement
 
 
-def _at(token: Token | None, chunk: Chunk, message: str) -> LanguageError:
-    line, column = (token.line, token.column) if token else (chunk.line, chunk.column)
-    return chunk.error_at(message, line=line or chunk.line, column=column or chunk.column)
+def _at(blamed: Token | Name | None, chunk: Chunk, message: str) -> LanguageError:
+    match blamed:
+        case Name():
+            line, column = blamed.position
+        case Token(line=int(line), column=int(column)):
+            pass
+        case _:
+            line, column = chunk.line, chunk.column
+    return chunk.error_at(message, line=line, column=column)

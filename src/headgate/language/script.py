@@ -15,15 +15,17 @@ from headgate.model.errors import LanguageError
 
 STATEMENT_BYTES_MAX = 64 * 1024
 NESTING_MAX = 64
-TOKENS_MAX = 5_000
+TOKENS_MAX = 4_000
 
 _LANDMARK = re.compile(
-    r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | “[^”]*” | ‘[^’]*’ | `[^`\n]*`   # quoted
+    # A quote that is never closed takes all the rest; a scheme is short. So a script is cut in
+    # linear time, whatever is in it.
+    r"""'[^']*(?:''[^']*)*' | "[^"]*(?:""[^"]*)*" | “[^”]*” | ‘[^’]*’ | `[^`\n]*`   # quoted
+      | ['"“‘].*                                                          # a quote never closed
       | --[^\n]*                                                          # comment
-      | ['"“‘]                                                            # a quote never closed
-      | [a-z][a-z0-9+.-]*://[^\s;'"“”‘’()]*                               # a URL may hold --
+      | \b[a-z][a-z0-9+.-]{0,15}://[^\s;'"“”‘’()]*                        # a URL may hold --
       | [()\[\]{};]""",
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _NOTHING = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*")
 
@@ -87,9 +89,13 @@ def cut(script: str) -> Iterator[Chunk | LanguageError]:
                 problem = message, landmark.start(), ""
         elif mark in ")]}":
             depth -= 1
-        elif mark in "'\"“‘" and problem is None:
+        elif mark[0] in "'\"“‘" and not _is_closed(mark) and problem is None:
             problem = "this quote is never closed", landmark.start(), "end the text with a quote"
     yield from finish(len(script))
+
+
+def _is_closed(quoted: str) -> bool:
+    return len(quoted) > 1 and quoted[-1] == {"“": "”", "‘": "’"}.get(quoted[0], quoted[0])
 
 
 def _within_limits(

@@ -33,14 +33,13 @@ _CALLED = {
     "SLASH": "'/'",
     "PLUS": "'+'",
     "MINUS": "'-'",
-    "EQUAL": "'='",
-    "LESSTHAN": "'<'",
-    "MORETHAN": "'>'",
+    "DOUBLE_SLASH": "'//'",
+    "RELATION": "a comparison",
     "$END": "';'",
 }
 _WORD = re.compile(r"[^\W\d]\w*(?:-\w+)*|\S")
-_RELATIONS = frozenset({"EQUAL", "LESSTHAN", "MORETHAN"})
 _STATEMENT_WORDS = frozenset({"_REGISTER", "_CREATE", "_SUBSCRIBE"})
+_QUOTES = frozenset("'\"“‘")
 _EXPECTED_MAX = 7
 
 
@@ -52,6 +51,8 @@ def explain_unexpected(
     found_match = _WORD.match(chunk.text, offset)
     found = found_match[0] if found_match else ""
     shown = f"'{found}'" if found else "the end of the statement"
+    if found in _QUOTES:
+        shown = "a text in quotes"
     return chunk.error(
         f"expected {_listed(expected)}, found {shown}", offset, hint=_hint(found, expected)
     )
@@ -61,12 +62,11 @@ def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
     at_end = isinstance(unexpected, UnexpectedEOF) or (
         isinstance(unexpected, UnexpectedToken) and unexpected.token.type == "$END"
     )
-    return len(chunk.text.rstrip()) if at_end else int(unexpected.pos_in_stream)
+    return len(chunk.text.rstrip()) if at_end else unexpected.pos_in_stream
 
 
 def _listed(expected: set[str]) -> str:
     """'a, b or c': words first, then signs; a long list is cut where it stops helping."""
-    expected = {"_RELATION" if each in _RELATIONS or "ANON" in each else each for each in expected}
     named = sorted({_called(each) for each in expected if _called(each)}, key=_word_first)
     if len(named) > _EXPECTED_MAX:
         named = [*named[:_EXPECTED_MAX], "…"]
@@ -76,8 +76,6 @@ def _listed(expected: set[str]) -> str:
 
 
 def _called(terminal: str) -> str:
-    if terminal == "_RELATION":
-        return "a comparison"
     if terminal in _CALLED:
         return _CALLED[terminal]
     return f"'{_keyword(terminal)}'"

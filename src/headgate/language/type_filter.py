@@ -30,7 +30,7 @@ from headgate.model.errors import InvalidValue, LanguageError, did_you_mean
 from headgate.model.filters import Filter, map_atoms
 from headgate.model.safety import check_safety
 from headgate.model.schema import Attribute
-from headgate.model.values import Kind, Type, coerce, kind_of_type
+from headgate.model.values import Kind, Type, coerce, kind_of_type, with_article
 
 _TEXT_TYPES = (Type.TEXT, Type.XML)
 _LINK_TYPES = (Type.LINK, Type.TEXT, Type.XML)
@@ -97,7 +97,9 @@ class _Context:
     def _comparable_with_window(self, type_: Type, operand: WindowAttribute) -> None:
         other = self._window_attribute(operand)
         if kind_of_type(other.type) is not kind_of_type(type_):
-            raise InvalidValue(f"a {type_} cannot be compared with the {other.type} '{other.name}'")
+            raise InvalidValue(
+                f"{with_article(type_)} cannot be compared with the {other.type} '{other.name}'"
+            )
 
     def _window_attribute(self, operand: WindowAttribute) -> Attribute:
         if self.window is None:

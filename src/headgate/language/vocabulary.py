@@ -31,7 +31,8 @@ timestamp, link, bytes or xml; did you mean 'int'?
         near = nearest_name(text, known)
         hint = f"; did you mean '{near}'?" if near else ""
         raise InvalidValue(
-            f"'{text}' is no {called}: expected {', '.join(known[:-1])} or {known[-1]}{hint}"
+            f"'{text}' is no {called}: expected {', '.join(known[:-1])} or {known[-1]}{hint}",
+            subject=text,
         ) from None
 
 
@@ -40,14 +41,15 @@ def read_name(token: Token) -> Name:
     return Name(text, Position(token.line or 1, token.column or 1))
 
 
-def read_duration(count: Token, unit: str) -> Duration:
-    return Duration(_whole(count), read_word(Unit, _singular(unit), called="unit of time"))
+def read_duration(count: Token, unit: Name) -> Duration:
+    try:
+        return Duration(_whole(count), read_word(Unit, _singular(unit), called="unit of time"))
+    except InvalidValue as invalid:
+        raise InvalidValue(str(invalid), subject=unit) from None
 
 
-def read_window_size(count: Token, unit: str) -> WindowSize:
-    if _singular(unit) == "item":
-        return ItemCount(_whole(count))
-    return read_duration(count, unit)
+def read_window_size(count: Token, unit: Name) -> WindowSize:
+    return ItemCount(_whole(count)) if _singular(unit) == "item" else read_duration(count, unit)
 
 
 def _singular(unit: str) -> str:

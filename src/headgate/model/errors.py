@@ -44,11 +44,11 @@ class LanguageError(HeadgateError):
         self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
     ) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = printable(message)
         self.line = line
         self.column = column
         self.source = source
-        self.hint = hint
+        self.hint = printable(hint)
 
     def within(self, text: str) -> LanguageError:
         """The same error, with its source line taken from the text it was found in."""
@@ -130,9 +130,16 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     return f"did you mean '{near}'?" if near else ""
 
 
+def printable(text: str) -> str:
+    """The text on one line, without control characters: it may go to a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
 def caret_line(source: str, *, column: int, width: int = 96) -> str:
     """The source line with a caret under the column; a long line is cut around the place."""
     start = max(0, column - 1 - width // 2) if len(source) > width else 0
-    shown = source[start : start + width].replace("\t", " ")
+    shown = printable(source[start : start + width])
     cut_left, cut_right = "…" if start else "", "…" if start + width < len(source) else ""
     return f"  {cut_left}{shown}{cut_right}\n  {' ' * (len(cut_left) + column - 1 - start)}^"

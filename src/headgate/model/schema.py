@@ -19,7 +19,9 @@ class Attribute:
 
     def __post_init__(self) -> None:
         if self.key and self.payload:
-            raise InvalidValue(f"attribute '{self.name}' cannot be key and payload at once")
+            raise InvalidValue(
+                f"attribute '{self.name}' cannot be key and payload at once", subject=self.name
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,9 @@ class Schema:
         seen: set[str] = set()
         for attribute in self.attributes:
             if attribute.name in seen:
-                raise InvalidValue(f"attribute '{attribute.name}' is declared twice")
+                raise InvalidValue(
+                    f"attribute '{attribute.name}' is declared twice", subject=attribute.name
+                )
             seen.add(attribute.name)
 
     def get(self, name: str) -> Attribute | None:

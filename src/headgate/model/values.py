@@ -138,7 +138,11 @@ def coerce(value: Value, type_: Type) -> Value:
                 return Link(value)
             case Type.XML:
                 return Xml(value)
-    raise InvalidValue(f"a {type_} cannot be compared with {describe(value)}")
+    raise InvalidValue(f"expected {with_article(type_)}, found {describe(value)}")
+
+
+def with_article(type_: Type) -> str:
+    return f"{'an' if type_ in (Type.INT, Type.XML) else 'a'} {type_}"
 
 
 def describe(value: Value) -> str:
