@@ -27,7 +27,6 @@ from headgate.model.atoms import (
     IsPresent,
     Matches,
     Relation,
-    Similar,
     Variable,
     WindowAttribute,
 )

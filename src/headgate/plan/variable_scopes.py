@@ -50,21 +50,30 @@ def scopes_of(filter_: Filter) -> list[Scope]:
 
 def conjoin_apart(filters: Iterable[Filter]) -> Filter:
     """The conjunction of filters with variables of their own; the same scope is kept once."""
-    seen: set[Scope] = set()
+    seen: set[Filter] = set()
     used: set[str] = set()
     kept: list[Filter] = []
     for filter_ in filters:
         before = frozenset(used)
         taken = before | variables_of(filter_)
         for scope in scopes_of(filter_):
-            if scope in seen:
+            key = _with_numbered_variables(scope)
+            if key in seen:
                 continue
-            seen.add(scope)
+            seen.add(key)
             renamed = _renamed_apart(conjunction(scope), before, taken)
             taken |= variables_of(renamed)
             kept.append(renamed)
         used |= taken
     return conjunction(kept)
+
+
+def _with_numbered_variables(scope: Scope) -> Filter:
+    """The scope with variables named by order: the same where only the names differ."""
+    numbers: dict[str, str] = {}
+    return rename_variables(
+        conjunction(scope), lambda name: numbers.setdefault(name, str(len(numbers)))
+    )
 
 
 def _renamed_apart(filter_: Filter, clashing: frozenset[str], taken: frozenset[str]) -> Filter:
