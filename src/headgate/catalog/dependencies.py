@@ -9,7 +9,7 @@ Both are stored with each definition, so a new feed's are found from its inputs 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from headgate.language.expand_ranges import expand_ranges
@@ -52,19 +52,15 @@ def names_used(statement: Statement) -> Iterator[str]:
             return
 
 
-def names_in_ranges(
-    statement: CreateFeed, *, sources: Collection[str], feeds: Collection[str]
-) -> Iterator[str]:
-    """Those of the names that ranges of the statement include. A range with an open end takes in
-    the sources that there are, so a feed with such a name is not awaited."""
+def names_in_ranges(statement: CreateFeed, known: Iterable[str]) -> Iterator[str]:
+    """The names that the ranges of the statement stand for; one with an open end, those known."""
     for range_ in _inputs(statement):
         if isinstance(range_, StreamRange):
             try:
-                written_out = expand_ranges(Group((range_,)), sources)
+                written_out = expand_ranges(Group((range_,)), known)
             except LanguageError:
                 continue  # checking the statement will say what is wrong with it
-            names = {each.name for each in _members(written_out) if isinstance(each, StreamRef)}
-            yield from (name for name in names if name in sources or name in feeds)
+            yield from (each.name for each in _members(written_out) if isinstance(each, StreamRef))
 
 
 def measure(name: str, sizes: Iterable[tuple[int, int]]) -> tuple[int, int]:

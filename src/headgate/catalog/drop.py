@@ -23,9 +23,7 @@ def drop(transaction: Transaction, statement: Drop) -> Outcome:
         raise _unknown(transaction, statement)
     kind = entry.kind
     if kind.drop_kind is not statement.kind:
-        raise CatalogError(
-            f"'{name}' is no {statement.kind} but a {kind.drop_kind}: drop {kind.drop_kind} {name}"
-        )
+        raise CatalogError(f"'{name}' is {kind.described}: drop {kind.drop_kind} {name}")
     transaction.flush()
     if users := _users(transaction, name):
         raise InUse(f"{kind.noun} '{name}' is used by {users}; drop what uses it first")

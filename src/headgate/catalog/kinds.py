@@ -44,7 +44,17 @@ class DefinitionKind(StrEnum):
             else NameKind(self.value)
         )
 
+    @property
+    def described(self) -> str:
+        return _DESCRIPTIONS.get(self, f"a {self.value}")
 
+
+_DESCRIPTIONS = {
+    DefinitionKind.RSS: "a registered feed",
+    DefinitionKind.MATERIALIZED: "a registered feed",
+    DefinitionKind.DOCUMENTS: "a source of documents",
+    DefinitionKind.OPERATOR: "an operator",
+}
 SOURCE_KINDS = (
     DefinitionKind.RSS,
     DefinitionKind.MATERIALIZED,

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 from headgate.catalog import tables
 from headgate.catalog.kinds import DefinitionKind
 from headgate.language.statements import OutputKind
+from headgate.model.errors import CatalogError
 
 PAGE_MAX = 10_000
 
@@ -112,7 +113,8 @@ def snapshots_page(
 
 
 def _page(query: Select[tuple[object, ...]], limit: int) -> Select[tuple[object, ...]]:
-    assert 1 <= limit <= PAGE_MAX, f"a page has 1 to {PAGE_MAX:,} entries"
+    if not 1 <= limit <= PAGE_MAX:
+        raise CatalogError(f"a page has 1 to {PAGE_MAX:,} entries, not {limit:,}")
     return query.limit(limit)
 
 

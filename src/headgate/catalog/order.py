@@ -71,14 +71,14 @@ def _needs(defining: dict[int, DefiningStatement]) -> dict[int, set[int]]:
     first: dict[str, int] = {}
     for index, statement in defining.items():
         first.setdefault(statement.name, index)
-    feeds = {each.name for each in defining.values() if isinstance(each, CreateFeed)}
-    sources = first.keys() - feeds
+    # A range with an open end takes in what sources there are; feeds so named are not awaited.
+    sources = {each.name for each in defining.values() if not isinstance(each, CreateFeed)}
     needs: dict[int, set[int]] = {}
     for index, statement in defining.items():
         needs[index] = {first[name] for name in names_used(statement) if name in first}
         if isinstance(statement, CreateFeed):
-            in_ranges = names_in_ranges(statement, sources=sources, feeds=feeds)
-            needs[index].update(first[name] for name in in_ranges)
+            in_ranges = names_in_ranges(statement, sources)
+            needs[index].update(first[name] for name in in_ranges if name in first)
         # The second definition of a name is the one that is wrong, so it must not come first.
         if first[statement.name] != index:
             needs[index].add(first[statement.name])

@@ -8,7 +8,7 @@ from sqlalchemy import exists, select
 
 from headgate.catalog import tables
 from headgate.catalog.definitions import Entry
-from headgate.catalog.dependencies import input_names, measure, names_used
+from headgate.catalog.dependencies import input_names, measure, names_in_ranges, names_used
 from headgate.catalog.kinds import DefiningStatement, DefinitionKind, kind_of
 from headgate.catalog.outcome import Outcome
 from headgate.catalog.transaction import Transaction
@@ -24,10 +24,13 @@ _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
     """Registering the same again changes nothing, so a script may be applied again."""
+    definitions = transaction.definitions
     name, kind = str(statement.name), kind_of(statement)
-    checked = check(statement, transaction.definitions)
+    if isinstance(statement, CreateFeed):
+        definitions.fetch(names_in_ranges(statement, definitions))
+    checked = check(statement, definitions)
     text = stored_text(checked)
-    present = transaction.definitions.entry(name)
+    present = definitions.entry(name)
     if present is not None:
         if present.text != text:
             raise _name_taken(name, present.kind)
@@ -47,7 +50,7 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
     )
     for used in sorted({str(each) for each in names_used(checked)}):
         transaction.insert(tables.uses, {"user_name": name, "used_name": used})
-    transaction.definitions.add(name, Entry(kind, text, depth, branches), checked)
+    definitions.add(name, Entry(kind, text, depth, branches), checked)
     verb = "created" if kind is DefinitionKind.FEED else "registered"
     return Outcome(statement, f"{verb} {kind.noun} {name}", name, changed=True)
 
@@ -91,7 +94,7 @@ def stored_text(statement: Statement) -> str:
 
 def _name_taken(name: str, kind: DefinitionKind) -> NameTaken:
     return NameTaken(
-        f"the name '{name}' is taken by a {kind.noun} with another definition; "
+        f"the name '{name}' is taken by {kind.described} with another definition; "
         f"choose another name, or write 'drop {kind.drop_kind} {name};' before"
     )
 

@@ -8,15 +8,15 @@ which every row finds the rows it refers to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Table, insert, select, update
+from sqlalchemy import Connection, Table, select, update
 
 from headgate.catalog import tables
 from headgate.catalog.definitions import Definitions
+from headgate.catalog.insert_rows import Row, insert_rows
 
 Clock = Callable[[], datetime]
-Row = dict[str, object]
 
 _ROWS_MAX = 5_000
 _INSERT_ORDER = (tables.definitions, tables.uses, tables.advertisements, tables.subscriptions)
@@ -32,7 +32,7 @@ class Transaction:
         self._next_subscription_id: int = next_id
         self.connection = connection
         # The clock is read after the wait for the lock, so later versions have later times.
-        self.now = clock()
+        self.now = clock().astimezone(UTC)
         self.version: int = version + 1
         self.dry_run = dry_run
         self.definitions = Definitions(connection, version=version)
@@ -51,7 +51,7 @@ class Transaction:
         """Needed before a question whose answer depends on the new rows."""
         for table, rows in self._rows.items():
             if rows:
-                self.connection.execute(insert(table), rows)
+                insert_rows(self.connection, table, rows)
                 rows.clear()
 
     def finish(self, *, changed: bool) -> None:
