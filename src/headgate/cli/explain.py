@@ -1,0 +1,66 @@
+"""`headgate explain`: the plans of feeds, as written and in normal form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headgate.catalog.catalog import Catalog
+from headgate.cli.applying import apply_script
+from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
+from headgate.cli.output import print_text
+from headgate.cli.read import read_statements, read_text
+from headgate.language.statements import Statement
+from headgate.plan.explain import explain as explain_plan
+from headgate.plan.explain import explain_all
+
+IN_MEMORY = "sqlite://"
+
+
+def explain(
+    feeds: Annotated[
+        list[str] | None, typer.Argument(metavar="[FEED]…", help="The feeds; without, all of them.")
+    ] = None,
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    script: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Explain a script on its own instead.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Explain how feeds are computed: the plan as written, and in normal form.
+
+    What is shared is named once: r0 := …
+
+    [bold]headgate explain RockConcertStream[/bold]
+
+    [bold]headgate explain --script examples/newsroom.feeds[/bold]
+    """
+    if script is not None:
+        definitions = _definitions_of(script, as_json=json)
+    else:
+        with Catalog.open(catalog) as opened:
+            definitions = opened.definitions()
+    print_explanation(definitions, feeds or [], as_json=json)
+
+
+def print_explanation(
+    definitions: Mapping[str, Statement], feeds: Sequence[str], *, as_json: bool
+) -> None:
+    explained = [explain_plan(feed, definitions) for feed in feeds] or [explain_all(definitions)]
+    for explanation in explained:
+        if as_json:
+            sys.stdout.write(explanation.json() + "\n")
+        else:
+            print_text(explanation.text())
+
+
+def _definitions_of(script: Path, *, as_json: bool) -> Mapping[str, Statement]:
+    text = read_text(script)
+    statements = read_statements(text, file=script, as_json=as_json)
+    with Catalog.open(IN_MEMORY) as opened:
+        apply_script(opened, statements, text=text, file=script, as_json=as_json)
+        return opened.definitions()
