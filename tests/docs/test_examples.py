@@ -1,6 +1,6 @@
 """Docs fail when wrong: this runs the examples in README.md and docs/.
 
-- ```headgate         must parse as a script
+- ```headgate         is applied, one block of a file after the other, to a new catalog
 - ```headgate error   must be refused with one of our errors
 - ```console          is run, and must print what it shows; see console.py for `…`
 - ```console no-run   is shown only
@@ -21,6 +21,11 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tests.docs.console import clean, read_commands, update
 from tests.docs.markdown import Block, documents, read_blocks, read_links
+
+from headgate.catalog.catalog import Catalog
+from headgate.language import parse_script
+from headgate.model.errors import HeadgateError, LanguageError
+from headgate.plan.explain import explain_all
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [str(path.relative_to(ROOT)) for path in documents(ROOT)]
@@ -47,20 +52,28 @@ def test_there_is_a_readme():
 
 
 @every_document
-def test_scripts_parse(document: str):
-    for block, marks in blocks_of(document, "headgate"):
-        from headgate.language import parse_script
-        from headgate.model.errors import HeadgateError
+def test_scripts_can_be_applied(document: str):
+    with Catalog.open("sqlite://") as catalog:
+        for block, marks in blocks_of(document, "headgate"):
+            text = "\n".join(block.lines) + "\n"
+            place = f"{document}:{block.first_line + 1}"
+            try:
+                explain_all_of(catalog, text)
+            except HeadgateError as error:
+                if marks != ("error",):
+                    pytest.fail(f"{place}: this script is refused:\n{error}", pytrace=False)
+            else:
+                if marks == ("error",):
+                    pytest.fail(f"{place}: this script should be refused", pytrace=False)
 
-        place = f"{document}:{block.first_line + 1}"
-        try:
-            parse_script("\n".join(block.lines) + "\n")
-        except HeadgateError as error:
-            if marks != ("error",):
-                pytest.fail(f"{place}: this script does not parse:\n{error}", pytrace=False)
-        else:
-            if marks == ("error",):
-                pytest.fail(f"{place}: this script should be refused", pytrace=False)
+
+def explain_all_of(catalog: Catalog, text: str) -> None:
+    """Apply the script, and see that everything in the catalog has a plan."""
+    try:
+        catalog.apply(parse_script(text))
+    except LanguageError as error:
+        raise error.within(text) from None
+    assert explain_all(catalog.definitions()).text()
 
 
 @every_document

@@ -62,7 +62,8 @@ def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
     at_end = isinstance(unexpected, UnexpectedEOF) or (
         isinstance(unexpected, UnexpectedToken) and unexpected.token.type == "$END"
     )
-    return len(chunk.text.rstrip()) if at_end else unexpected.pos_in_stream
+    at: int = getattr(unexpected, "pos_in_stream", 0)
+    return len(chunk.text.rstrip()) if at_end else at
 
 
 def _listed(expected: set[str]) -> str:
