@@ -30,11 +30,11 @@ from headgate.model.filters import Filter as Predicate
 from headgate.model.tree_pattern import PatternNode
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node:
     """What all nodes share: equality by structure, with the hash kept."""
 
-    _hash: int = field(init=False, repr=False)
+    _hash: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((type(self).__name__, *self._parts())))
@@ -42,6 +42,11 @@ class Node:
     def _parts(self) -> tuple[object, ...]:
         names: tuple[str, ...] = type(self).__match_args__
         return tuple(getattr(self, name) for name in names)
+
+    def __repr__(self) -> str:
+        """The node without its inputs: the text of a graph written as a tree may have no end."""
+        shown = (part if isinstance(part, str) else "…" for part in self._parts())
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __hash__(self) -> int:
         return self._hash
@@ -54,34 +59,34 @@ class Node:
         return self._hash == other._hash and self._parts() == other._parts()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Source(Node):
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FeedRef(Node):
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Filter(Node):
     filter: Predicate
     input: Plan
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Union(Node):
     inputs: tuple[Plan, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Window(Node):
     size: WindowSize
     input: Plan
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Join(Node):
     id: str
     predicate: Predicate
@@ -89,7 +94,7 @@ class Join(Node):
     window: Window
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Match(Node):
     id: str
     pattern: PatternNode
@@ -104,7 +109,7 @@ class Side:
     attributes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TableJoin(Node):
     """The natural join on the attributes `on`; the names it gives are those of `table_join.py`."""
 
@@ -117,7 +122,7 @@ class TableJoin(Node):
         Node.__post_init__(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Transform(Node):
     stylesheet: str
     input: Plan

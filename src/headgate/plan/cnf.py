@@ -29,8 +29,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
 
 from headgate.model.filters import (
     FALSE,
@@ -51,42 +49,42 @@ EXPANSION_MAX = 4 * CLAUSES_MAX
 Clause = tuple[Filter, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Same:
-    """A filter as a key by identity: equal filters may differ in spelling, and must keep theirs."""
-
-    filter: Filter
-
-    def __hash__(self) -> int:
-        return id(self.filter)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.filter is other.filter
+_known: dict[int, tuple[Filter, Filter]] = {}
+"""Filters and their normal forms by identity: equal filters may differ in spelling, and keep it."""
+KNOWN_MAX = 16_384
 
 
 def to_cnf(filter_: Filter) -> Filter:
     """The filter in bounded conjunctive normal form; the very same object if it is in it."""
-    return _to_cnf(_Same(filter_))
-
-
-@lru_cache(maxsize=1024)
-def _to_cnf(same: _Same) -> Filter:
-    # Subsumption may make room for a part that had stayed factored, hence the fixpoint. It ends, as
-    # each further round turns at least one factored part into clauses.
-    before, after = same.filter, _one_round(same.filter)
-    while after != before:
-        before, after = after, _one_round(after)
-    return before
+    known = _known.get(id(filter_))
+    if known is not None and known[0] is filter_:
+        return known[1]
+    normal = _to_cnf(filter_)
+    if len(_known) >= KNOWN_MAX:
+        _known.clear()
+    _known[id(filter_)] = (filter_, normal)
+    _known[id(normal)] = (normal, normal)
+    return normal
 
 
 def is_cnf(filter_: Filter) -> bool:
     return to_cnf(filter_) == filter_
 
 
-def _one_round(filter_: Filter) -> Filter:
+def _to_cnf(filter_: Filter) -> Filter:
+    # Subsumption may make room for a part that had stayed factored, hence the fixpoint. It ends, as
+    # each further round turns at least one factored part into clauses.
+    before, (after, is_factored) = filter_, _one_round(filter_)
+    while is_factored and after != before:
+        before, (after, is_factored) = after, _one_round(after)
+    return filter_ if after == filter_ else after
+
+
+def _one_round(filter_: Filter) -> tuple[Filter, bool]:
+    """An equivalent filter, and whether parts of it stayed factored."""
     parts = tuple(dict.fromkeys(_top_conjuncts(filter_)))
     if FALSE in parts:
-        return FALSE
+        return FALSE, False
     with_variables = [part for part in parts if variables_of(part)]
     expanded = [(part, _clauses_of(part)) for part in parts if not variables_of(part)]
     fitting = [(at, found) for at, (_, found) in enumerate(expanded) if found is not None]
@@ -99,13 +97,16 @@ def _one_round(filter_: Filter) -> Filter:
             total += len(found) - 1
             split.add(at)
     factored = [part for at, (part, _) in enumerate(expanded) if at not in split]
-    return conjunction([*_sorted_clauses(_absorb(clauses)), *factored, *with_variables])
+    normal = [*_sorted_clauses(_absorb(clauses)), *factored, *with_variables]
+    return conjunction(normal), bool(factored)
 
 
-def _sorted_clauses(clauses: list[Clause]) -> Iterator[Filter]:
-    by_order = [sorted(clause, key=_order) for clause in clauses]
-    for clause in sorted(by_order, key=lambda clause: [_order(literal) for literal in clause]):
-        yield disjunction(clause)
+def _sorted_clauses(clauses: list[Clause]) -> list[Filter]:
+    keyed = [(sorted(map(_order, clause)), clause) for clause in clauses]
+    return [
+        disjunction(sorted(clause, key=_order) if len(clause) > 1 else clause)
+        for _, clause in sorted(keyed, key=lambda each: each[0])
+    ]
 
 
 def _order(literal: Filter) -> tuple[str, str, bool]:

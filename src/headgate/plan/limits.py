@@ -11,7 +11,7 @@ JOIN_DEPTH_MAX = 100
 """Joins, table joins and matches over each other, after composition."""
 
 BRANCHES_MAX = 10_000
-"""Inputs of one union in normal form, where feeds over feeds can double with every feed."""
+"""Inputs of one union in normal form; feeds over feeds can double them with every feed."""
 
 
 def check_branches(count: int) -> None:

@@ -27,17 +27,23 @@ from dataclasses import dataclass, field
 
 from headgate.model.errors import PlanError
 from headgate.plan.algebra import (
+    FeedRef,
+    Filter,
     Join,
     Match,
     Plan,
+    Source,
     TableJoin,
+    Transform,
     Union,
+    Window,
     bottom_up,
     inputs_of,
     with_inputs,
 )
 from headgate.plan.limits import check_branches, check_join_depth
 from headgate.plan.normal_form import is_normal
+from headgate.plan.plan_text import plan_text
 from headgate.plan.rules.distribute_join_over_union import distribute_join_over_union
 from headgate.plan.rules.distribute_match_over_union import distribute_match_over_union
 from headgate.plan.rules.drop_false_branches import drop_false_branches
@@ -101,9 +107,10 @@ class _Normalizer:
         self.waiting.clear()
         nodes = bottom_up([plan])
         check_join_depth(_join_depth(nodes))
+        check_branches(_branches(nodes))
         for node in nodes:
             self._normal(node)
-        assert is_normal(self.memo[plan]), f"not in normal form: {self.memo[plan]}"
+        assert is_normal(self.memo[plan]), f"not in normal form:\n{plan_text(self.memo[plan])}"
         return self.memo[plan]
 
     def _normal(self, plan: Plan) -> Plan:
@@ -121,8 +128,6 @@ class _Normalizer:
 
     def _rewrite(self, plan: Plan) -> Plan:
         """The normal form of a plan whose inputs are normal."""
-        if isinstance(plan, Union):
-            check_branches(len(plan.inputs))
         for rule in RULES:
             changed = rule(plan)
             if changed is not None:
@@ -138,3 +143,23 @@ def _join_depth(nodes: list[Plan]) -> int:
         below = max((depth[each] for each in inputs_of(node)), default=0)
         depth[node] = below + isinstance(node, Join | TableJoin | Match)
     return depth[nodes[-1]]
+
+
+def _branches(nodes: list[Plan]) -> int:
+    """How many inputs a union can get at most, given all nodes bottom-up.
+
+    It is told before any rewriting: to find out that there are too many by making them is to have
+    made them. Equal branches that come from different inputs are counted twice.
+    """
+    branches: dict[Plan, int] = {}
+    for node in nodes:
+        match node:
+            case Union(inputs):
+                branches[node] = sum(branches[each] for each in set(inputs))
+            case Filter() | Match() | Window() | Transform():
+                branches[node] = branches[node.input]
+            case Join():
+                branches[node] = branches[node.primary]
+            case Source() | FeedRef() | TableJoin():
+                branches[node] = 1
+    return max(branches.values())

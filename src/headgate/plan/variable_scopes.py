@@ -54,6 +54,9 @@ def conjoin_apart(filters: Iterable[Filter]) -> Filter:
     used: set[str] = set()
     kept: list[Filter] = []
     for filter_ in filters:
+        if not variables_of(filter_):
+            kept.append(filter_)
+            continue
         before = frozenset(used)
         taken = before | variables_of(filter_)
         for scope in scopes_of(filter_):
