@@ -3,7 +3,10 @@
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -38,6 +41,17 @@ def database(catalog_url: str):
     database.close()
 
 
+def test_a_catalog_in_memory_is_made_without_alembic():
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, "sqlite://"],
+        input="go\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.endswith("without alembic")
+
+
 def test_migrations_make_the_tables_that_the_code_uses(database: Database):
     with database.reading() as connection:
         context = MigrationContext.configure(
@@ -51,6 +65,16 @@ def test_the_last_migration_is_the_revision_of_the_tables():
     assert ScriptDirectory(str(folder)).get_heads() == [REVISION]
 
 
+def test_threads_may_make_catalogs_at_once(tmp_path: Path):
+    def make(number: int) -> None:
+        database = Database(str(tmp_path / f"{number % 4}.db"), lock_timeout_s=30)
+        upgrade(database)
+        database.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(make, range(8)))
+
+
 def test_sqlite_never_loses_what_it_has_acknowledged(tmp_path: Path):
     database = Database(str(tmp_path / "c.db"), lock_timeout_s=30)
     upgrade(database)
@@ -62,24 +86,21 @@ def test_sqlite_never_loses_what_it_has_acknowledged(tmp_path: Path):
 
 
 def test_many_processes_may_make_one_catalog(catalog_url: str):
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPEN, catalog_url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(4)
-    ]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    for process in processes:
-        output, _ = process.communicate(timeout=60)
-        assert process.returncode == 0
-        assert output.endswith("alembic")
+    command = [sys.executable, "-c", OPEN, catalog_url]
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True))
+            for _ in range(4)
+        ]
+        for process in processes:
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        for process in processes:
+            output, _ = process.communicate(timeout=60)
+            assert process.returncode == 0
+            assert output.endswith("alembic")
 
 
 @pytest.mark.usefixtures("database")

@@ -39,9 +39,12 @@ class Database:
         parsed = _parse_url(url)
         self.name = _name_of(parsed)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        self.in_memory = self.is_sqlite and parsed.database in (None, "", ":memory:")
         self._lock_timeout_s = lock_timeout_s
         if self.is_sqlite:
-            self._engine = _open_sqlite(parsed, lock_timeout_s=lock_timeout_s)
+            self._engine = _open_sqlite(
+                parsed, lock_timeout_s=lock_timeout_s, in_memory=self.in_memory
+            )
             self._reader = self._engine
             self._writer = self._engine.execution_options(headgate_writes=True)
         else:
@@ -117,8 +120,7 @@ def _name_of(url: URL) -> str:
     return f"'{shown.render_as_string()}'"
 
 
-def _open_sqlite(url: URL, *, lock_timeout_s: float) -> Engine:
-    in_memory = url.database in (None, "", ":memory:")
+def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool) -> Engine:
     engine = create_engine(
         url,
         connect_args={"timeout": lock_timeout_s},

@@ -3,22 +3,32 @@
 An up-to-date catalog is only asked for its revision; Alembic is loaded where there is something to
 do. Two processes may come at once: the first holds the write lock (in PostgreSQL an advisory lock)
 until all tables stand, and the second then finds nothing left to do.
+
+A database in memory is always new and never met again, so it gets the tables without their history.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 
-from sqlalchemy import Connection, column, func, inspect, select, table
+from sqlalchemy import Connection, column, func, insert, inspect, select, table
 
 from headgate.catalog.database import Database
-from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata
+from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata, state
 from headgate.model.errors import CatalogUnavailable
 
 _ADVISORY_LOCK = 0x4845414447415445  # "HEADGATE"
+_alembic = Lock()
+"""Alembic keeps what it works on in globals, so in one process it works for one thread."""
 
 
 def upgrade(database: Database) -> None:
+    if database.in_memory:
+        with database.writing() as connection:
+            metadata.create_all(connection)
+            connection.execute(insert(state).values(id=1, version=0, next_subscription_id=1))
+        return
     with database.reading() as connection:
         if _is_current(connection, database):
             return
@@ -61,7 +71,8 @@ def _migrate(connection: Connection, database: Database) -> None:
     config.set_main_option("script_location", folder.replace("%", "%%"))
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, "head")
+        with _alembic:
+            command.upgrade(config, "head")
     except CommandError:
         raise CatalogUnavailable(
             f"the catalog {database.name} was made by a newer Headgate; upgrade this one"
