@@ -8,6 +8,7 @@ import typer
 
 from headgate import __version__
 from headgate.cli.apply import apply
+from headgate.cli.bench import bench
 from headgate.cli.check import check
 from headgate.cli.drop import drop
 from headgate.cli.exit_codes import exit_code
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (check, apply, show, explain, subscribe, renew, unsubscribe, drop):
+for command in (check, apply, show, explain, subscribe, renew, unsubscribe, drop, bench):
     app.command(help=command.__doc__)(command)
 
 

@@ -7,12 +7,10 @@ in build_filters.py and build_patterns.py.
 
 from __future__ import annotations
 
-from lark import Token, v_args
-
 from headgate.language.build_filters import BuildFilters
 from headgate.language.build_patterns import BuildPatterns
 from headgate.language.literals import read_number
-from headgate.language.names import Name, Position
+from headgate.language.names import Name
 from headgate.language.statements import (
     Advertise,
     Condition,
@@ -56,17 +54,16 @@ Option = tuple[str, object]
 ELLIPSIS = "..."
 
 
-@v_args(inline=True)
 class Build(BuildFilters, BuildPatterns):
     """Without state, so that one parser serves all threads."""
 
-    def name(self, token: Token) -> Name:
+    def name(self, token: Name) -> Name:
         return read_name(token)
 
-    def item_variable(self, token: Token) -> Name:
-        return Name(token[1:], Position(token.line or 1, token.column or 1))
+    def item_variable(self, token: Name) -> Name:
+        return Name(token[1:], token.position)
 
-    def url(self, token: Token) -> str:
+    def url(self, token: Name) -> str:
         return str(token)
 
     # --- sources, operators, advertisements -----------------------------------------------------
@@ -105,10 +102,10 @@ class Build(BuildFilters, BuildPatterns):
         assert selectivity is None or isinstance(selectivity, float)
         return RegisterOperator(name, parameters, target, cost, selectivity)
 
-    def cost(self, number: Token) -> Option:
+    def cost(self, number: Name) -> Option:
         return "cost", float(read_number(number))
 
-    def selectivity(self, number: Token) -> Option:
+    def selectivity(self, number: Name) -> Option:
         value = float(read_number(number))
         if value > 1:
             raise InvalidValue("a selectivity is a share of the items, from 0 to 1")
@@ -164,14 +161,14 @@ class Build(BuildFilters, BuildPatterns):
             return found[0]
         return Group(found, variable)
 
-    def ellipsis(self, _token: Token) -> str:
+    def ellipsis(self, _token: Name) -> str:
         return ELLIPSIS
 
     def match(self, pattern: PatternNode) -> PatternNode:
         return pattern
 
     def window_join(
-        self, count: Token, unit: Name, secondary: FromClause, primary: Name, predicate: Filter
+        self, count: Name, unit: Name, secondary: FromClause, primary: Name, predicate: Filter
     ) -> WindowJoin:
         return WindowJoin(read_window_size(count, unit), secondary, primary, predicate)
 
@@ -205,16 +202,16 @@ class Build(BuildFilters, BuildPatterns):
         kind = read_word(OutputKind, output, called="output")
         return Subscribe(feed, Output(kind, target or ""), stylesheet, period, validity, site)
 
-    def every(self, count: Token, unit: Name) -> Option:
+    def every(self, count: Name, unit: Name) -> Option:
         return "every", read_duration(count, unit)
 
-    def validity(self, count: Token, unit: Name) -> Option:
+    def validity(self, count: Name, unit: Name) -> Option:
         return "for", read_duration(count, unit)
 
     def site(self, name: Name) -> Option:
         return "at site", name
 
-    def renew(self, ticket: str, count: Token | None, unit: Name | None) -> Renew:
+    def renew(self, ticket: str, count: Name | None, unit: Name | None) -> Renew:
         return Renew(ticket, None if count is None or unit is None else read_duration(count, unit))
 
     def unsubscribe(self, ticket: str) -> Unsubscribe:

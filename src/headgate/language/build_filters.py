@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from lark import Token, Transformer, v_args
-
 from headgate.language.literals import read_number, read_text, read_typed
-from headgate.language.names import Name, Position
+from headgate.language.names import Name
 from headgate.language.vocabulary import read_word
 from headgate.model.atoms import (
     SIMILARITY_DEFAULT,
@@ -37,8 +35,7 @@ from headgate.model.values import Value
 Field = tuple[str, Part | None]
 
 
-@v_args(inline=True)
-class BuildFilters(Transformer[Token, object]):
+class BuildFilters:
     def and_(self, *parts: Filter) -> And:
         return And(parts)
 
@@ -72,7 +69,7 @@ class BuildFilters(Transformer[Token, object]):
     def contains_phrase(self, name: Name | None, text: str) -> Atom:
         return Contains(name, text, phrase=True)
 
-    def similar(self, name: Name | None, threshold: Token | None, text: str) -> Atom:
+    def similar(self, name: Name | None, threshold: Name | None, text: str) -> Atom:
         at_least = SIMILARITY_DEFAULT if threshold is None else float(read_number(threshold))
         return Similar(name, text, at_least)
 
@@ -100,14 +97,14 @@ class BuildFilters(Transformer[Token, object]):
     def field(self, name: Name, part: Name | None) -> Field:
         return name, None if part is None else read_word(Part, part, called="part of a timestamp")
 
-    def relation(self, token: Token) -> Relation:
+    def relation(self, token: Name) -> Relation:
         return Relation.NOT_EQUAL if token == "<>" else Relation(token)
 
     def window_attribute(self, name: Name) -> WindowAttribute:
         return WindowAttribute(name)
 
-    def variable(self, token: Token) -> Variable:
-        return Variable(Name(token[1:], Position(token.line or 1, token.column or 1)))
+    def variable(self, token: Name) -> Variable:
+        return Variable(Name(token[1:], token.position))
 
     def bare_text(self, name: Name) -> str:
         return str(name)
@@ -124,17 +121,17 @@ class BuildFilters(Transformer[Token, object]):
     def divide(self, left: Expression, right: Expression) -> Arithmetic:
         return Arithmetic("/", left, right)
 
-    def number(self, token: Token) -> int | float:
+    def number(self, token: Name) -> int | float:
         return read_number(token)
 
-    def negative(self, token: Token) -> int | float:
+    def negative(self, token: Name) -> int | float:
         return read_number(token, negative=True)
 
-    def string(self, token: Token) -> str:
+    def string(self, token: Name) -> str:
         return read_text(token)
 
-    def boolean(self, token: Token) -> bool:
+    def boolean(self, token: Name) -> bool:
         return token.lower() == "true"
 
-    def typed(self, token: Token) -> Value:
-        return read_typed(token)
+    def typed(self, type_: Name, text: str) -> Value:
+        return read_typed(type_, text)

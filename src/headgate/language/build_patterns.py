@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lark import Token, Transformer, v_args
-
 from headgate.language.names import Name
 from headgate.language.vocabulary import read_word
 from headgate.model.atoms import Relation
@@ -16,15 +14,14 @@ from headgate.model.values import Value
 NodePart = frozenset[Mark] | ValuePredicate | PatternNode
 
 
-@v_args(inline=True)
-class BuildPatterns(Transformer[Token, object]):
+class BuildPatterns:
     def pattern(self, *steps: PatternNode) -> PatternNode:
         return _path(steps)
 
     def step(self, axis: Axis, node: PatternNode) -> PatternNode:
         return replace(node, axis=axis)
 
-    def axis(self, token: Token) -> Axis:
+    def axis(self, token: Name) -> Axis:
         return Axis(token)
 
     def node(self, label: str, *parts: NodePart) -> PatternNode:
@@ -36,7 +33,7 @@ class BuildPatterns(Transformer[Token, object]):
             children=tuple(part for part in parts if isinstance(part, PatternNode)),
         )
 
-    def label(self, *tokens: Token) -> str:
+    def label(self, *tokens: Name) -> str:
         return "".join(token.strip("`") for token in tokens)
 
     def marks(self, *names: Name) -> frozenset[Mark]:

@@ -9,3 +9,6 @@ GRAMMAR = files("headgate.language").joinpath("grammar.lark").read_text(encoding
 
 KEYWORDS = frozenset(re.findall(r"/([a-z-]+)\\b/i$", GRAMMAR, re.MULTILINE))
 """As a name, such a word stands in backticks."""
+
+TYPE_WORDS = frozenset({"timestamp", "link", "bytes", "xml"})
+"""Before a text in quotes, such a word makes it a typed constant; elsewhere it is a name."""

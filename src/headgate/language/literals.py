@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 
 from headgate.model.errors import InvalidValue
 from headgate.model.values import INT_MAX, INT_MIN, Link, Value, Xml, parse_timestamp
-
-_TYPED = re.compile(r"([a-z]+)\s*(.+)", re.IGNORECASE | re.DOTALL)
 
 
 def read_text(literal: str) -> str:
@@ -40,12 +37,9 @@ def read_number(literal: str, *, negative: bool = False) -> int | float:
     return number
 
 
-def read_typed(literal: str) -> Value:
+def read_typed(type_: str, text: str) -> Value:
     """`timestamp '2026-11-15'`, `link 'https://…'`, `bytes '0aff'`, `xml '<a/>'`."""
-    parts = _TYPED.fullmatch(literal)
-    assert parts is not None, "the grammar lets nothing else through"
-    text = read_text(parts[2])
-    match parts[1].lower():
+    match type_.lower():
         case "timestamp":
             return parse_timestamp(text)
         case "link":

@@ -1,6 +1,8 @@
 """From text to statements.
 
-    script ── script.cut ──► chunks ── lark (grammar.lark, build.py) ──► statements
+    script ── script.cut ──► chunks ── shapes.Tokens ──► tokens ── shapes.build ──► statements
+                                                           │            ▲
+                              a shape not seen before:    lark ───────► steps
 
 The parser is LALR with a contextual lexer: linear in the text, without backtracking or recursion,
 so no statement within the limits can be slow.
@@ -10,24 +12,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lark import Lark, Token, UnexpectedInput
+from lark import Lark, Token, Tree, UnexpectedInput
 
 from headgate.language.build import Build
 from headgate.language.grammar import GRAMMAR
 from headgate.language.limits import check_depth
-from headgate.language.names import Name
+from headgate.language.names import position_of
 from headgate.language.script import TOKENS_MAX, Chunk, cut
+from headgate.language.shapes import (
+    SHAPES_MAX,
+    TOKENS_IN_SHAPE_MAX,
+    Shape,
+    Step,
+    Tokens,
+    build,
+    spans_of,
+    steps_of,
+)
 from headgate.language.statements import Statement
 from headgate.language.syntax_errors import explain_unexpected
 from headgate.model.errors import InvalidValue, LanguageError
 
-_LARK = Lark(
-    GRAMMAR,
-    parser="lalr",
-    lexer="contextual",
-    maybe_placeholders=True,
-    transformer=Build(),
-)
+_LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual", maybe_placeholders=True)
+_BUILD = Build()
+_steps_by_shape: dict[Shape, list[Step]] = {}
+"""Only ever added to, and emptied when full: threads may share it."""
 
 
 def parse(text: str) -> Statement:
@@ -62,38 +71,46 @@ def read_script(text: str) -> Iterator[Statement | LanguageError]:
 
 
 def parse_chunk(chunk: Chunk) -> Statement:
-    interactive = _LARK.parse_interactive(chunk.text)
-    lexer_state = interactive.lexer_thread.state
-    assert lexer_state is not None
-    counter = lexer_state.line_ctr
-    counter.line, counter.column = chunk.line, chunk.column
-    counter.line_start_pos = 1 - chunk.column
-    last: Token | None = None
+    tokens = Tokens(chunk)
+    if len(tokens.shape) > TOKENS_MAX:
+        message = f"a statement has at most {TOKENS_MAX:,} words and signs"
+        raise chunk.error(message, tokens.spans[TOKENS_MAX][0])
+    steps = _steps_by_shape.get(tokens.shape)
+    if steps is None:
+        steps, tokens = _new_steps(chunk, tokens)
     try:
-        for count, token in enumerate(interactive.lexer_thread.lex(interactive.parser_state)):
-            if count == TOKENS_MAX:
-                raise _at(token, chunk, f"a statement has at most {TOKENS_MAX:,} words and signs")
-            interactive.feed_token(token)
-            last = token
-        statement: Statement = interactive.feed_eof(last)
-    except UnexpectedInput as unexpected:
-        raise explain_unexpected(unexpected, chunk, expected=interactive.accepts()) from None
+        statement = build(steps, tokens, _BUILD)
     except InvalidValue as invalid:
-        # A rule is complete when the token after it arrives: the one before is its last.
-        blamed = invalid.subject if isinstance(invalid.subject, Name) else last
-        raise _at(blamed, chunk, str(invalid)) from None
+        line, column = position_of(invalid.subject)
+        raise chunk.error_at(str(invalid), line=line, column=column) from None
+    assert isinstance(statement, Statement), "the grammar's start is a statement"
     problem = check_depth(statement)
     if problem:
         raise chunk.error(problem, 0)
     return statement
 
 
-def _at(blamed: Token | Name | None, chunk: Chunk, message: str) -> LanguageError:
-    match blamed:
-        case Name():
-            line, column = blamed.position
-        case Token(line=int(line), column=int(column)):
-            pass
-        case _:
-            line, column = chunk.line, chunk.column
-    return chunk.error_at(message, line=line, column=column)
+def _new_steps(chunk: Chunk, tokens: Tokens) -> tuple[list[Step], Tokens]:
+    """The steps for a shape that is not known yet, from now on kept; and what they build from."""
+    tree = _tree(chunk)
+    steps = steps_of(tree, tokens.spans)
+    if steps is None:
+        tokens = Tokens(chunk, spans=spans_of(tree))
+        steps = steps_of(tree, tokens.spans)
+        assert steps is not None, "a tree's own tokens are its tokens"
+    elif len(tokens.shape) <= TOKENS_IN_SHAPE_MAX:
+        if len(_steps_by_shape) >= SHAPES_MAX:
+            _steps_by_shape.clear()
+        _steps_by_shape[tokens.shape] = steps
+    return steps, tokens
+
+
+def _tree(chunk: Chunk) -> Tree[Token]:
+    interactive = _LARK.parse_interactive(chunk.text)
+    try:
+        for token in interactive.lexer_thread.lex(interactive.parser_state):
+            interactive.feed_token(token)
+        tree: Tree[Token] = interactive.feed_eof()
+    except UnexpectedInput as unexpected:
+        raise explain_unexpected(unexpected, chunk, expected=interactive.accepts()) from None
+    return tree

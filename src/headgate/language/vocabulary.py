@@ -5,10 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TypeVar
 
-from lark import Token
-
 from headgate.language.literals import read_number
-from headgate.language.names import Name, Position
+from headgate.language.names import Name
 from headgate.model.duration import Duration, ItemCount, Unit, WindowSize
 from headgate.model.errors import InvalidValue, nearest_name
 
@@ -36,19 +34,19 @@ timestamp, link, bytes or xml; did you mean 'int'?
         ) from None
 
 
-def read_name(token: Token) -> Name:
+def read_name(token: Name) -> Name:
     text = token[1:-1] if token.startswith("`") else token
-    return Name(text, Position(token.line or 1, token.column or 1))
+    return Name(text, token.position)
 
 
-def read_duration(count: Token, unit: Name) -> Duration:
+def read_duration(count: Name, unit: Name) -> Duration:
     try:
         return Duration(_whole(count), read_word(Unit, _singular(unit), called="unit of time"))
     except InvalidValue as invalid:
         raise InvalidValue(str(invalid), subject=unit) from None
 
 
-def read_window_size(count: Token, unit: Name) -> WindowSize:
+def read_window_size(count: Name, unit: Name) -> WindowSize:
     return ItemCount(_whole(count)) if _singular(unit) == "item" else read_duration(count, unit)
 
 
@@ -56,7 +54,7 @@ def _singular(unit: str) -> str:
     return unit.lower().removesuffix("s")
 
 
-def _whole(count: Token) -> int:
+def _whole(count: Name) -> int:
     if not count.isdecimal():
         raise InvalidValue(f"'{count}' is not a whole number")
     return int(read_number(count))
