@@ -3,6 +3,7 @@
 import pytest
 
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.definitions import load_all
 from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
 from headgate.language.parse import parse_script
 from headgate.model.errors import CatalogError
@@ -83,3 +84,11 @@ def test_definitions_are_of_one_version_and_stay_so(filled: Catalog):
     assert filled.definitions().version == 2
     with pytest.raises(KeyError):
         definitions["H"]
+
+
+def test_a_reader_sees_one_version_while_others_write(filled: Catalog):
+    with filled._database.reading() as connection:
+        before = load_all(connection, version=1)
+        filled.apply(parse_script("create feed H from F; drop feed H; create feed I from F;"))
+        assert list(load_all(connection, version=1)) == list(before)
+    assert "I" in filled.definitions()
