@@ -57,11 +57,11 @@ def test_many_users_are_counted(filled: Catalog):
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("drop feed Tickets;", "'Tickets' is a stream: drop stream Tickets"),
-        ("drop stream A;", "'A' is a feed: drop feed A"),
+        ("drop feed Tickets;", "'Tickets' is a stream: write 'drop stream Tickets;'"),
+        ("drop stream A;", "'A' is a feed: write 'drop feed A;'"),
         ("drop table Papers;", "drop documents Papers"),
         ("drop operator News;", "drop feed News"),
-        ("drop feed near;", "'near' is an operator: drop operator near"),
+        ("drop feed near;", "'near' is an operator: write 'drop operator near;'"),
     ],
 )
 def test_the_kind_must_fit(filled: Catalog, script: str, message: str):

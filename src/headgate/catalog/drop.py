@@ -9,6 +9,7 @@ from headgate.catalog.kinds import DefinitionKind
 from headgate.catalog.outcome import Outcome
 from headgate.catalog.transaction import Transaction
 from headgate.language.statements import Drop
+from headgate.language.unparse import unparse
 from headgate.model.errors import CatalogError, InUse, UnknownName, did_you_mean
 
 _NAMED_MAX = 10
@@ -22,8 +23,9 @@ def drop(transaction: Transaction, statement: Drop) -> Outcome:
     if entry is None:
         raise _unknown(transaction, statement)
     kind = entry.kind
-    if kind.drop_kind is not statement.kind:
-        raise CatalogError(f"'{name}' is {kind.described}: drop {kind.drop_kind} {name}")
+    if kind.drop_kind != statement.kind:
+        right = unparse(Drop(kind.drop_kind, name))
+        raise CatalogError(f"'{name}' is {kind.described}: write '{right}'")
     transaction.flush()
     if users := _users(transaction, name):
         raise InUse(f"{kind.noun} '{name}' is used by {users}; drop what uses it first")

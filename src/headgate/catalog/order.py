@@ -24,6 +24,7 @@ from headgate.language.statements import CreateFeed, Drop, Statement
 from headgate.model.errors import FeedCycle
 
 _DEFINITIONS = get_args(DefiningStatement)
+_TOLD_MAX = 20
 
 
 def order(statements: Sequence[Statement]) -> Iterator[int]:
@@ -90,7 +91,9 @@ def _feed_cycle(cycle: list[int], defining: dict[int, DefiningStatement]) -> Fee
     circle = cycle[:0:-1]
     start = circle.index(min(circle))
     told = circle[start:] + circle[: start + 1]
-    names = " → ".join(defining[index].name for index in told)
-    error = FeedCycle(f"feed cycle: {names}; a feed cannot be defined through itself")
+    names = [defining[index].name for index in told]
+    if len(names) > _TOLD_MAX:
+        names[_TOLD_MAX // 2 : -_TOLD_MAX // 2] = [f"… {len(names) - _TOLD_MAX:,} more …"]
+    error = FeedCycle(f"feed cycle: {' → '.join(names)}; a feed cannot be defined through itself")
     mark_statement(error, told[0] + 1)
     return error

@@ -15,7 +15,7 @@ from headgate.catalog.transaction import Transaction
 from headgate.language.check import check
 from headgate.language.parse import parse
 from headgate.language.script import NESTING_MAX, TOKENS_MAX
-from headgate.language.statements import Advertise, CreateFeed, MaterializeFeed, Statement
+from headgate.language.statements import Advertise, CreateFeed, Drop, MaterializeFeed, Statement
 from headgate.language.unparse import unparse
 from headgate.model.errors import CatalogError, LanguageError, NameTaken
 
@@ -95,7 +95,7 @@ def stored_text(statement: Statement) -> str:
 def _name_taken(name: str, kind: DefinitionKind) -> NameTaken:
     return NameTaken(
         f"the name '{name}' is taken by {kind.described} with another definition; "
-        f"choose another name, or write 'drop {kind.drop_kind} {name};' before"
+        f"choose another name, or write '{unparse(Drop(kind.drop_kind, name))}' before"
     )
 
 
