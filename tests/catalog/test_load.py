@@ -8,7 +8,7 @@ from headgate.language.statements import Output, OutputKind, Subscribe
 
 COUNT = 100_000
 FEEDS = 100
-# Applying takes 3 to 5 s and parsing the text about 12 s more; both together may take 20 s.
+# Parsing the text comes on top, with about 8 s; both together may take 20 s.
 APPLY_S_MAX = 8.0
 
 
