@@ -189,6 +189,30 @@ table_atoms = st.one_of(
 )
 
 
+def filtered_table_joins() -> st.SearchStrategy[Plan]:
+    """A conjunction over a table join whose sides let everything through."""
+    sides = st.lists(st.sampled_from(list(TABLES)), min_size=2, max_size=3, unique=True)
+    joins = sides.map(
+        lambda tables: algebra.TableJoin(
+            ("k",),
+            tuple(Side(name, TABLES[name]) for name in tables),
+            tuple(map(algebra.Source, tables)),
+        )
+    )
+    parts = st.lists(st.one_of(table_atoms, boolean(table_atoms, size=3)), min_size=1, max_size=3)
+    return st.builds(algebra.Filter, parts.map(lambda each: And(tuple(each))), joins)
+
+
+def tables() -> st.SearchStrategy[dict[str, list[Item]]]:
+    """Rows that often join, with keys that are equal but spelt differently."""
+    keys = st.sampled_from(["rock", " ROCK", "Rock"])
+    values = {
+        table: {name: keys if name == "k" else small for name in names}
+        for table, names in TABLES.items()
+    }
+    return st.fixed_dictionaries({name: items_of(name, each) for name, each in values.items()})
+
+
 @st.composite
 def table_joins(draw: st.DrawFn) -> Plan:
     tables = draw(st.permutations(list(TABLES)))[: draw(st.integers(2, 3))]

@@ -3,7 +3,17 @@
 import pytest
 from hypothesis import given
 from tests.plan.cases import condition, join, last, rated, s, t, u, union, where
-from tests.plan.strategies import OPERATORS, contents, definitions, plans, registered, streams
+from tests.plan.strategies import (
+    OPERATORS,
+    START,
+    contents,
+    definitions,
+    filtered_table_joins,
+    plans,
+    registered,
+    streams,
+    tables,
+)
 
 from headgate.language.statements import (
     Condition,
@@ -48,6 +58,21 @@ def test_any_plan_has_a_normal_form(plan: Plan, items: Streams):
     outputs_alike(plan, normal, items)
     assert is_normal(normal)
     assert normalize(normal) == normal
+
+
+@given(filtered_table_joins(), tables())
+def test_filters_over_table_joins(plan: Plan, items: Streams):
+    outputs_alike(plan, normalize(plan), items)
+
+
+def test_keys_that_are_equal_but_spelt_differently_still_join():
+    items = {
+        "Stocks": [Item("1", "Stocks", START, {"Symbol": "ACME"})],
+        "Reviews": [Item("1", "Reviews", START, {"Symbol": " acme"})],
+    }
+    plan = where("Symbol matches '^ACME$' and Symbol = 'Acme'", rated())
+    (found,) = execute(normalize(plan), items)
+    assert found.attributes == {"Symbol": "ACME"}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

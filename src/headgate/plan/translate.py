@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import (
@@ -57,9 +58,15 @@ def reference(name: str, definitions: Definitions) -> Plan:
             | RegisterTable()
             | RegisterDocuments()
         ):
-            return algebra.Source(str(name))
+            return _source(str(name))
     hint = did_you_mean(name, definitions)
     raise PlanError(f"there is no source or feed '{name}'" + (f"; {hint}" if hint else ""))
+
+
+@lru_cache(maxsize=65_536)
+def _source(name: str) -> algebra.Source:
+    # One node for one source: what is identical need not be compared.
+    return algebra.Source(name)
 
 
 @dataclass(frozen=True, slots=True)
