@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
+from tests.plan.cases import join_condition, last, rated, s, t, union, where
+from tests.plan.strategies import START
+
 from headgate.model.duration import Duration, Unit
 from headgate.model.items import Annotation, Item
 from headgate.plan.algebra import Join, Window
 from headgate.plan.execute import execute
-from tests.plan.cases import join_condition, last, rated, s, t, union, where
-from tests.plan.strategies import START
 
 
 def item(source: str, id_: str, hour: int, **attributes: object) -> Item:
