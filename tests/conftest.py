@@ -1,4 +1,4 @@
-"""What all tests share: Hypothesis profiles and golden files."""
+"""What all tests share: Hypothesis profiles, golden files and the command line."""
 
 import difflib
 import os
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.cli.headgate_command import Run, command_runner
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -44,3 +45,11 @@ def compare_with_golden(name: str, text: str) -> None:
 def golden() -> Callable[[str, str], None]:
     """golden("plan/union.txt", text) compares text with tests/golden/plan/union.txt."""
     return compare_with_golden
+
+
+@pytest.fixture
+def headgate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """headgate("show", "feeds") runs the command in an empty folder."""
+    return command_runner(tmp_path, monkeypatch, capsys)

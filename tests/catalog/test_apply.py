@@ -51,7 +51,7 @@ def refuse(catalog: Catalog, script: str, error: type[HeadgateError]) -> Headgat
 def test_a_script_in_any_order(catalog: Catalog):
     statements = parse_script(SCRIPT)
     outcomes = catalog.apply(statements)
-    assert [outcome.statement for outcome in outcomes] == list(statements)
+    assert [who(outcome.statement) for outcome in outcomes] == list(map(who, statements))
     assert [outcome.action for outcome in outcomes] == [
         "created feed Top",
         "created feed Rock",
@@ -92,10 +92,15 @@ def test_the_same_script_again_changes_nothing_but_its_subscriptions(catalog: Ca
     assert (catalog.version(), len(catalog.list_subscriptions())) == (2, 2)
 
 
+def who(statement: Statement) -> tuple[type, object]:
+    """Which statement it is, before and after it is checked."""
+    return type(statement), getattr(statement, "name", None)
+
+
 def registered(statements: Sequence[Statement]) -> dict[str, tuple[str, int, int]]:
     with Catalog.open("sqlite://") as catalog:
         outcomes = catalog.apply(statements)
-        assert [outcome.statement for outcome in outcomes] == list(statements)
+        assert [who(outcome.statement) for outcome in outcomes] == list(map(who, statements))
         found = catalog.list_definitions()
     return {each.name: (each.definition, each.depth, each.branches) for each in found}
 

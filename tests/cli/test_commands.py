@@ -5,32 +5,12 @@ from __future__ import annotations
 import json
 import re
 import stat
-import sys
 from pathlib import Path
 
 import pytest
-
-from headgate.cli.main import main
+from tests.cli.headgate_command import Run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "newsroom.feeds"
-
-
-@pytest.fixture
-def headgate(tmp_path, monkeypatch, capsys):
-    """Runs a command in an empty folder: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HEADGATE_CATALOG", raising=False)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("NO_COLOR", "1")
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["headgate", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        printed = capsys.readouterr()
-        return int(left.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 def script(text: str) -> str:
@@ -38,35 +18,35 @@ def script(text: str) -> str:
     return "script.feeds"
 
 
-def test_the_example_is_right_and_changes_nothing(headgate) -> None:
+def test_the_example_is_right_and_changes_nothing(headgate: Run) -> None:
     code, out, _ = headgate("check", str(EXAMPLE))
     assert code == 0
     assert "24 statements are right" in out
     assert not Path("headgate.db").exists()
 
 
-def test_every_wrong_statement_is_reported_with_its_place(headgate) -> None:
+def test_every_wrong_statement_is_reported_with_its_place(headgate: Run) -> None:
     code, out, err = headgate("check", script("show fees;\ncreate fed X from Y;\nshow feeds;"))
     assert (code, out) == (1, "")
     assert "script.feeds: line 1, column 6: 'fees' is no listing" in err
     assert "script.feeds: line 2, column 8: expected 'feed', found 'fed'" in err
 
 
-def test_an_unknown_name_is_shown_in_its_line(headgate) -> None:
+def test_an_unknown_name_is_shown_in_its_line(headgate: Run) -> None:
     code, _, err = headgate("check", script("show feeds;\ncreate feed X\n  from MuseNews;"))
     assert code == 1
     assert "line 3, column 8: there is no source or feed 'MuseNews'" in err
     assert "\n    from MuseNews;\n         ^" in err
 
 
-def test_errors_as_json(headgate) -> None:
+def test_errors_as_json(headgate: Run) -> None:
     code, out, _ = headgate("check", script("show fees;"), "--json")
     (error,) = json.loads(out)["errors"]
     assert code == 1
     assert (error["line"], error["column"], error["file"]) == (1, 6, "script.feeds")
 
 
-def test_a_feed_without_a_plan_is_refused(headgate) -> None:
+def test_a_feed_without_a_plan_is_refused(headgate: Run) -> None:
     doubling = "register stream F0 from json 'x' (a int);\n" + "".join(
         f"create feed F{n} from (F{n - 1} as $l | F{n - 1} as $r) "
         f"where $l[a > {n}] and $r[a < {-n}];\n"
@@ -77,7 +57,7 @@ def test_a_feed_without_a_plan_is_refused(headgate) -> None:
     assert "feed 'F14' would read 16,384 sources" in err
 
 
-def test_apply_show_drop(headgate) -> None:
+def test_apply_show_drop(headgate: Run) -> None:
     assert headgate("apply", str(EXAMPLE))[0] == 0
     code, out, _ = headgate("show", "feeds")
     assert code == 0
@@ -91,7 +71,7 @@ def test_apply_show_drop(headgate) -> None:
     assert counts == {"sources": 12, "feeds": 5, "operators": 2, "subscriptions": 3, "version": 2}
 
 
-def test_what_is_shown_can_be_applied_elsewhere(headgate) -> None:
+def test_what_is_shown_can_be_applied_elsewhere(headgate: Run) -> None:
     headgate("apply", str(EXAMPLE))
     listings = ("operators", "sources", "feeds", "advertisements")
     shown = "".join(headgate("show", listing)[1] for listing in listings)
@@ -100,13 +80,13 @@ def test_what_is_shown_can_be_applied_elsewhere(headgate) -> None:
     assert headgate("show", "feeds", "--catalog", "copy.db") == headgate("show", "feeds")
 
 
-def test_a_script_is_applied_whole_or_not_at_all(headgate) -> None:
+def test_a_script_is_applied_whole_or_not_at_all(headgate: Run) -> None:
     text = "register stream A from json 'a' (x int);\nsubscribe to B output console;"
     assert headgate("apply", script(text))[0] == 1
     assert json.loads(headgate("show", "--json")[1])["version"] == 0
 
 
-def test_the_life_of_a_subscription(headgate) -> None:
+def test_the_life_of_a_subscription(headgate: Run) -> None:
     headgate("apply", str(EXAMPLE))
     arguments = ("--output", "mail", "--to", "me@mail.org", "--every", "3 hours", "--for", "2 days")
     code, out, _ = headgate("subscribe", "Mobs", *arguments)
@@ -120,7 +100,7 @@ def test_the_life_of_a_subscription(headgate) -> None:
     assert ticket[1] not in err
 
 
-def test_tickets_can_go_to_a_private_file(headgate) -> None:
+def test_tickets_can_go_to_a_private_file(headgate: Run) -> None:
     code, out, _ = headgate("apply", str(EXAMPLE), "--tickets", "tickets.txt")
     assert code == 0
     tickets = Path("tickets.txt").read_text(encoding="utf-8").split()
@@ -130,7 +110,7 @@ def test_tickets_can_go_to_a_private_file(headgate) -> None:
     assert headgate("apply", str(EXAMPLE), "--tickets", "tickets.txt")[0] == 2
 
 
-def test_a_statement_from_options_shows_itself_when_it_is_wrong(headgate) -> None:
+def test_a_statement_from_options_shows_itself_when_it_is_wrong(headgate: Run) -> None:
     headgate("apply", str(EXAMPLE))
     code, _, err = headgate("subscribe", "RockConcertStraem")
     assert code == 1
@@ -138,7 +118,7 @@ def test_a_statement_from_options_shows_itself_when_it_is_wrong(headgate) -> Non
     assert "did you mean 'RockConcertStream'?" in err
 
 
-def test_pages(headgate) -> None:
+def test_pages(headgate: Run) -> None:
     headgate("apply", str(EXAMPLE))
     code, out, _ = headgate("show", "subscriptions", "--limit", "2")
     assert code == 0
@@ -147,7 +127,7 @@ def test_pages(headgate) -> None:
     assert headgate("show", "subscriptions", "--after", "x")[0] == 2
 
 
-def test_explain(headgate) -> None:
+def test_explain(headgate: Run) -> None:
     code, out, _ = headgate("explain", "MusePhotoStream", "--script", str(EXAMPLE))
     assert code == 0
     assert "r0 := ω last 3 months" in out
@@ -170,21 +150,21 @@ def test_explain(headgate) -> None:
         ((), 2),
     ],
 )
-def test_exit_codes(headgate, arguments: tuple[str, ...], code: int) -> None:
+def test_exit_codes(headgate: Run, arguments: tuple[str, ...], code: int) -> None:
     found, out, err = headgate(*arguments)
     assert found == code
     assert "Traceback" not in out + err
     assert "secret" not in out + err
 
 
-def test_bytes_that_are_no_text_are_refused(headgate) -> None:
+def test_bytes_that_are_no_text_are_refused(headgate: Run) -> None:
     Path("script.feeds").write_bytes(b"show feeds;\xff")
     code, _, err = headgate("check", "script.feeds")
     assert code == 2
     assert "byte 11 is not UTF-8" in err
 
 
-def test_no_control_character_reaches_the_terminal(headgate) -> None:
+def test_no_control_character_reaches_the_terminal(headgate: Run) -> None:
     text = "register stream `a\x1b[2J` from json 'x' (a int); show \x1b[2J;"
     code, out, err = headgate("check", script(text))
     assert code == 1

@@ -11,7 +11,8 @@ from headgate.model.errors import HeadgateError
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One per statement, in the script's order.
+    """One per statement, in the script's order. The statement is as it was checked: a definition
+    has its constants typed and its ranges written out.
 
     `show` and `explain` change nothing and are left to the caller: their action is empty. The
     ticket is here and nowhere else; a dry run gives none.

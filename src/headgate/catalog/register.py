@@ -34,7 +34,7 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
     if present is not None:
         if present.text != text:
             raise _name_taken(name, present.kind)
-        return Outcome(statement, f"{kind.noun} {name} is unchanged", name)
+        return Outcome(checked, f"{kind.noun} {name} is unchanged", name)
     depth, branches = _size(transaction, checked)
     transaction.insert(
         tables.definitions,
@@ -52,7 +52,7 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
         transaction.insert(tables.uses, {"user_name": name, "used_name": used})
     definitions.add(name, Entry(kind, text, depth, branches), checked)
     verb = "created" if kind is DefinitionKind.FEED else "registered"
-    return Outcome(statement, f"{verb} {kind.noun} {name}", name, changed=True)
+    return Outcome(checked, f"{verb} {kind.noun} {name}", name, changed=True)
 
 
 def advertise(transaction: Transaction, statement: Advertise) -> Outcome:

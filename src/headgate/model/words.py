@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from unicodedata import normalize
 
 _WORD = re.compile(r"[^\W_]+")
@@ -27,7 +26,6 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
-@lru_cache(maxsize=4096)
 def words(text: str) -> tuple[str, ...]:
     """The folded words of a text, in order.
 

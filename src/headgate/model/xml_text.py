@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from lxml import etree
 
@@ -17,7 +16,6 @@ def safe_parser() -> etree.XMLParser:
     )
 
 
-@lru_cache(maxsize=1024)
 def xml_text(document: str) -> str:
     """The text between the tags; a text that is no XML is taken as it is.
 
