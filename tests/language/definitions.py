@@ -24,6 +24,7 @@ register table Stocks (Symbol text key, PER float, Logo bytes payload, Day times
   from json 'stocks/*.json';
 register table Reviews (Symbol text key, Rating int, Day timestamp) from json 'reviews/*.json';
 register table Prices (Symbol int key, Price float) from json 'prices/*.json';
+register table Clash (Symbol text key, Stocks_Day int) from json 'clash/*.json';
 register documents News from xml 'news/*.xml';
 register operator locIn(area text) cost 40 from 'city.operators:loc_in';
 register operator mobPattern(people int) from 'city.operators:mob';

@@ -26,6 +26,7 @@ from headgate.language.statements import (
 )
 from headgate.model.errors import did_you_mean
 from headgate.model.schema import DOCUMENT_SCHEMA, FEED_SCHEMA, Attribute, Schema
+from headgate.model.table_names import merged_names
 
 Definitions = Mapping[str, Statement]
 Schemas = dict[Schema, str]
@@ -74,17 +75,15 @@ def definition_of(name: str, definitions: Definitions) -> Statement:
 def table_schema(feed: CreateFeed, definitions: Definitions) -> Schema:
     """The schema of a join of tables: an attribute of several tables is named after its table."""
     tables = tables_of(feed)
-    on = {name for join in feed.joins if isinstance(join, TableJoin) for name in join.on}
+    on = {str(name) for join in feed.joins if isinstance(join, TableJoin) for name in join.on}
     schemas = [_only_schema(table.name, definitions) for table in tables]
-    counts: dict[str, int] = {}
-    for schema in schemas:
-        for name in schema.names:
-            counts[name] = counts.get(name, 0) + 1
+    named = [(str(table.name), schema.names) for table, schema in zip(tables, schemas, strict=True)]
     merged: dict[str, Attribute] = {}
-    for table, schema in zip(tables, schemas, strict=True):
+    for schema, names in zip(schemas, merged_names(named, on), strict=True):
         for each in schema.attributes:
-            shared = counts[each.name] > 1 and each.name not in on
-            name = f"{table.name}_{each.name}" if shared else each.name
+            name = names[each.name]
+            if name in merged and name not in on:
+                raise error_at(feed.name, f"two attributes of '{feed.name}' are called '{name}'")
             merged.setdefault(name, Attribute(name, each.type, payload=each.payload))
     return Schema(tuple(merged.values()))
 
