@@ -8,6 +8,8 @@ import pytest
 from tests.language.definitions import KNOWN, define
 
 from headgate.language import check, parse_script
+from headgate.language.parse import _LARK
+from headgate.language.syntax_errors import acceptable
 from headgate.model.errors import LanguageError
 
 BAD = (Path(__file__).parent / "bad_statements.txt").read_text(encoding="utf-8")
@@ -44,3 +46,14 @@ def test_all_errors_of_a_script_are_found() -> None:
     script = "create fed X from A;\nshow feeds;\nshow fees;\n"
     errors = [each for each in read_script(script) if isinstance(each, LanguageError)]
     assert [(error.line, error.column) for error in errors] == [(1, 8), (3, 6)]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "show", "create feed X from A where a", "create feed X from ("]
+)
+def test_what_is_acceptable_is_what_lark_accepts(text: str) -> None:
+    interactive = _LARK.parse_interactive(text)
+    for token in interactive.lexer_thread.lex(interactive.parser_state):
+        interactive.feed_token(token)
+        assert acceptable(interactive.parser_state) == interactive.accepts()
+    assert acceptable(interactive.parser_state) == interactive.accepts()

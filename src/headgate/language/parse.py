@@ -30,7 +30,7 @@ from headgate.language.shapes import (
     steps_of,
 )
 from headgate.language.statements import Statement
-from headgate.language.syntax_errors import explain_unexpected
+from headgate.language.syntax_errors import acceptable, explain_unexpected
 from headgate.model.errors import InvalidValue, LanguageError
 
 _LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual", maybe_placeholders=True)
@@ -112,5 +112,6 @@ def _tree(chunk: Chunk) -> Tree[Token]:
             interactive.feed_token(token)
         tree: Tree[Token] = interactive.feed_eof()
     except UnexpectedInput as unexpected:
-        raise explain_unexpected(unexpected, chunk, expected=interactive.accepts()) from None
+        expected = acceptable(interactive.parser_state)
+        raise explain_unexpected(unexpected, chunk, expected=expected) from None
     return tree
