@@ -1,7 +1,7 @@
 """Normal plans: the same items as the naive plan, in the four levels, and no further change."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from tests.plan.cases import condition, join, last, rated, s, t, u, union, where
 from tests.plan.strategies import (
     OPERATORS,
@@ -76,6 +76,7 @@ def test_keys_that_are_equal_but_spelt_differently_still_join():
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@settings(max_examples=settings.default.max_examples // 3)  # there are many rules
 @given(plan=plans(), items=streams())
 def test_each_rule_alone_keeps_its_law(rule: Rule, plan: Plan, items: Streams):
     for node in bottom_up([plan]):

@@ -37,7 +37,7 @@ from headgate.plan.algebra import (
     Window,
     bottom_up,
 )
-from headgate.plan.table_join import merged_names
+from headgate.plan.table_join import names_of_sides
 
 Items = frozenset[Item]
 
@@ -74,7 +74,7 @@ def _output(
         case Join():
             return _join(node, output[node.primary], output[node.window], operators)
         case TableJoin(on, sides, inputs):
-            names = merged_names(sides, on)
+            names = names_of_sides(sides, on)
             combinations = product(*(output[each] for each in inputs))
             return (_merged(each, names) for each in combinations if _agree(each, names, on))
         case Window(_, input_) | Transform(_, input_):
