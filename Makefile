@@ -4,11 +4,12 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format clean
+.PHONY: help run test unit check format clean
 
 help:
 	@echo "make run     set up, then check and explain the example newsroom"
 	@echo "make test    set up, then run the tests"
+	@echo "make unit    set up, then run the unit tests only, in less than a minute"
 	@echo "make check   set up, then lint, types, import rules, and the examples in the docs"
 	@echo "make format  set up, then format the code and fix what ruff can fix"
 	@echo "make clean   remove .venv and everything that was built"
@@ -22,6 +23,9 @@ run: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest -n 2 --durations=10 --ignore=tests/docs tests
+
+unit: $(READY)
+	$(BIN)/pytest -n 2 -m "not integration and not postgres" --ignore=tests/docs tests
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -7,6 +7,8 @@ import json
 import pytest
 from tests.cli.headgate_command import Run
 
+pytestmark = pytest.mark.integration
+
 COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}
 
 

@@ -2,9 +2,13 @@
 
 import time
 
+import pytest
+
 from headgate.catalog.catalog import Catalog
 from headgate.language.parse import parse_script
 from headgate.language.statements import Output, OutputKind, Subscribe
+
+pytestmark = pytest.mark.integration
 
 COUNT = 100_000
 FEEDS = 100

@@ -13,6 +13,8 @@ from headgate.catalog.catalog import Catalog
 from headgate.language.parse import parse_script
 from headgate.model.errors import CatalogUnavailable
 
+pytestmark = pytest.mark.integration
+
 SCRIPTS = 50
 
 

@@ -20,6 +20,8 @@ from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata
 from headgate.catalog.upgrade import upgrade
 from headgate.model.errors import CatalogUnavailable
 
+pytestmark = pytest.mark.integration
+
 OPEN = """
 import sys
 from headgate.catalog.database import Database

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from lark import UnexpectedEOF, UnexpectedInput, UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
@@ -45,13 +46,14 @@ _QUOTES = frozenset("'\"“‘")
 _EXPECTED_MAX = 7
 
 
-def acceptable(parser: ParserState[int]) -> set[str]:
+def acceptable(parser: ParserState[int]) -> frozenset[str]:
     """The terminals that the parser could go on with, found by trying each on its states.
 
     lark's own `accepts` copies the parser and all it holds for each; this takes a tenth of it.
     """
     table = parser.parse_conf.states
-    return {each for each in table[parser.position] if each.isupper() and _shifts(parser, each)}
+    terminals = (each for each in table[parser.position] if each.isupper())
+    return frozenset(each for each in terminals if _shifts(parser, each))
 
 
 def _shifts(parser: ParserState[int], terminal: str) -> bool:
@@ -70,7 +72,7 @@ def _shifts(parser: ParserState[int], terminal: str) -> bool:
 
 
 def explain_unexpected(
-    unexpected: UnexpectedInput, chunk: Chunk, *, expected: set[str]
+    unexpected: UnexpectedInput, chunk: Chunk, *, expected: frozenset[str]
 ) -> LanguageError:
     """The error with what was found, what was expected, and the nearest expected word."""
     offset = _offset(unexpected, chunk)
@@ -92,7 +94,8 @@ def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
     return len(chunk.text.rstrip()) if at_end else at
 
 
-def _listed(expected: set[str]) -> str:
+@lru_cache(maxsize=1024)
+def _listed(expected: frozenset[str]) -> str:
     """'a, b or c': words first, then signs; a long list is cut where it stops helping."""
     named = sorted({_called(each) for each in expected if _called(each)}, key=_word_first)
     if len(named) > _EXPECTED_MAX:
@@ -116,7 +119,8 @@ def _word_first(name: str) -> tuple[bool, str]:
     return not name.strip("'")[:1].isalpha(), name
 
 
-def _hint(found: str, expected: set[str]) -> str:
+@lru_cache(maxsize=1024)
+def _hint(found: str, expected: frozenset[str]) -> str:
     keywords = [_keyword(each) for each in expected if each.startswith("_") or each.isalpha()]
     keywords = [each for each in keywords if each.upper() not in _CALLED]
     is_word = found[:1].isalpha()
