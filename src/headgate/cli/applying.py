@@ -8,10 +8,11 @@ from pathlib import Path
 import typer
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.outcome import Outcome
+from headgate.catalog.outcome import Outcome, statement_number
 from headgate.cli.exit_codes import exit_code
 from headgate.cli.output import print_json, print_line, report_error, stderr
 from headgate.language import parse, unparse
+from headgate.language.names import Name
 from headgate.language.statements import Statement
 from headgate.model.errors import HeadgateError, LanguageError
 
@@ -32,8 +33,18 @@ def apply_script(
     except HeadgateError as error:
         if isinstance(error, LanguageError):
             error = error.within(text)
-        report_error(error, as_json=as_json, file=str(file))
+        report_error(error, as_json=as_json, file=str(file), line=_line(error, statements))
         raise typer.Exit(exit_code(error)) from None
+
+
+def _line(error: HeadgateError, statements: Sequence[Statement]) -> int | None:
+    """The line of the statement that the catalog refused, where its name tells it."""
+    number = statement_number(error)
+    if number is None:
+        return None
+    statement = statements[number - 1]
+    names = (getattr(statement, field, None) for field in ("name", "feed", "source"))
+    return next((name.position.line for name in names if isinstance(name, Name)), None)
 
 
 def apply_statement(catalog: str, statement: Statement, *, as_json: bool) -> None:

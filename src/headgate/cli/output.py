@@ -56,15 +56,17 @@ def print_error(text: str) -> None:
         stderr.print(Text(printable(line), style="bold cyan" if line.startswith("hint:") else ""))
 
 
-def report_error(error: HeadgateError, *, as_json: bool, file: str = "") -> None:
+def report_error(
+    error: HeadgateError, *, as_json: bool, file: str = "", line: int | None = None
+) -> None:
     """An error, with the place in the file where there is one."""
     if as_json:
-        print_json({"error": error_json(error, file=file)})
+        place = {} if line is None else {"line": line}
+        print_json({"error": {**place, **error_json(error, file=file)}})
         return
     where = f"{file}: " if file else ""
-    number = statement_number(error)
-    if file and number is not None and not isinstance(error, LanguageError):
-        where += f"statement {number}: "
+    if line is not None and not isinstance(error, LanguageError):
+        where += f"line {line}: "
     print_error(where + str(error))
 
 

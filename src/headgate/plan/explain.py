@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from textwrap import indent
 
 from headgate.language.statements import CreateFeed, MaterializeFeed
-from headgate.plan.algebra import Plan, inputs_of
+from headgate.plan.algebra import Plan, Source, inputs_of
 from headgate.plan.compose import compose_all, feeds_below
 from headgate.plan.normalize import normalize_all
 from headgate.plan.plan_json import plans_json
@@ -48,7 +48,7 @@ class Explanation:
     def text(self) -> str:
         """For people: both plans, indented."""
         one = len(self.before) == 1
-        title = f"feed {next(iter(self.before))}" if one else f"{len(self.before):,} feeds"
+        title = _title(*next(iter(self.before.items()))) if one else f"{len(self.before):,} feeds"
         as_written = _section("as written", self.before, self.labels)
         return f"{title}\n\n{as_written}\n{_section('normalised', self.after, {})}"
 
@@ -78,6 +78,10 @@ def _explain(names: Iterable[str], definitions: Definitions) -> Explanation:
     before = {name: composed[name] for name in names}
     labels = {composed[name]: name for name in below if inputs_of(composed[name])}
     return Explanation(before, normalize_all(before), labels)
+
+
+def _title(name: str, plan: Plan) -> str:
+    return f"{'source' if plan == Source(name) else 'feed'} {name}"
 
 
 def _section(title: str, plans: Mapping[str, Plan], labels: Labels) -> str:
