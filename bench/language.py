@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 import time
 
-from tests.language.test_fuzz import HOSTILE, SEEDS, mutate
+from tests.language.test_fuzz import HOSTILE, SEEDS, mutate, read
 
 from bench import Result, Row, Say
-from headgate.language import parse, read_script, unparse
+from headgate.language import parse, unparse
 
 USUAL = {
     "subscribe": "subscribe to Rock output mail 'me@mail.org' every 3 hours for 30 days;",
@@ -63,7 +63,4 @@ def _slowest_row(figure: str, workload: str, took_s: float) -> Row:
 
 
 def _cpu_s(text: str) -> float:
-    began = time.thread_time()
-    for _ in read_script(text):
-        pass
-    return time.thread_time() - began
+    return read(text)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import time
 
@@ -11,6 +12,7 @@ from tests.language.test_bad_statements import STATEMENTS
 from tests.language.test_listings import DESIGN, LISTINGS
 
 from headgate.language import read_script, unparse
+from headgate.language.statements import Statement
 from headgate.model.errors import LanguageError
 
 SEEDS = [*STATEMENTS, *KNOWN.split(";\n"), *DESIGN.split(";\n"), *LISTINGS.values()]
@@ -56,20 +58,29 @@ def mutate(text: str, chance: random.Random) -> str:
     return text
 
 
+def read(text: str) -> tuple[list[Statement | LanguageError], float]:
+    """What reading gives, and its CPU time. The collector rests: the heap here is the tests'."""
+    gc.disable()
+    began = time.thread_time()
+    results = list(read_script(text))
+    took = time.thread_time() - began
+    gc.enable()
+    return results, took
+
+
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutated_statements_give_results_or_language_errors(batch: int) -> None:
     chance = random.Random(batch)
     slowest, culprit = 0.0, ""
     for _ in range(BATCH):
         text = mutate(chance.choice(SEEDS), chance)
-        began = time.thread_time()
-        for result in read_script(text):
+        results, took = read(text)
+        for result in results:
             if isinstance(result, LanguageError):
                 assert result.line >= 1
                 assert result.column >= 1
             else:
                 assert unparse(result)
-        took = time.thread_time() - began
         if took > slowest:
             slowest, culprit = took, text
     assert slowest < SLOWEST_S, culprit
@@ -83,6 +94,8 @@ HOSTILE = {
     "steps": "create feed X from A match " + "/a" * 30_000,
     "branches with steps": "create feed X from A match " + "/a[b/c/d/e/f" * 60 + "]" * 60,
     "union": "create feed X from (" + "a|" * 30_000 + "a)",
+    "longest union": "create feed X from (" + "a|" * 1_990 + "a)",
+    "longest filter": "create feed X from A where a" + " and b" * 1_990,
     "list": "create feed X from A where a in (" + "1," * 30_000 + "1)",
     "text": "create feed X from A where a contains '" + "x" * 200_000 + "'",
     "open text": "create feed X from A where a contains '" + "x''" * 20_000,
@@ -104,9 +117,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_statements_are_answered_at_once(text: str) -> None:
-    began = time.thread_time()
-    results = list(read_script(text))
-    took = time.thread_time() - began
+    results, took = read(text)
     assert took < SLOWEST_S
     for result in results:
         assert isinstance(result, LanguageError) or unparse(result)
