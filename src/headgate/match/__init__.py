@@ -1,0 +1,1 @@
+"""The program: all filters on one source, compiled together. No Spark, no parser."""

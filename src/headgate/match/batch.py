@@ -1,0 +1,106 @@
+"""A batch of items as columns: what the program looks at.
+
+Ordered values (numbers, timestamps, bools) become arrays of 64-bit integers or floats with a mask
+of those that are there. Whatever else an item has stays with the item, for atoms that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.model.atoms import Part
+from headgate.model.items import Item
+from headgate.model.values import Kind, Type, Value, is_missing, kind_of, kind_of_type
+
+Column = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.bool_]]
+Key = tuple[str, Part | None]
+"""An attribute, or a part of the timestamp that it holds."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY_US = 86_400_000_000
+ORDERED_TYPES = (Type.INT, Type.FLOAT, Type.BOOL, Type.TIMESTAMP)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The items, and the columns of those attributes that are ordered."""
+
+    size: int
+    columns: dict[str, Column]
+    items: Sequence[Item]
+
+    def column(self, key: Key) -> Column | None:
+        name, part = key
+        found = self.columns.get(name)
+        if part is None or found is None:
+            return found
+        return part_of(found[0].astype(np.int64, copy=False), part), found[1]
+
+
+def batch_of_items(items: Sequence[Item], types: dict[str, Type]) -> Batch:
+    """The batch of these items; a value that is not of its attribute's type counts as missing."""
+    columns = {
+        name: _column([item.attributes.get(name) for item in items], type_)
+        for name, type_ in types.items()
+        if type_ in ORDERED_TYPES
+    }
+    return Batch(len(items), columns, items)
+
+
+def _column(values: Sequence[Value | None], type_: Type) -> Column:
+    kind = kind_of_type(type_)
+    valid = np.array([_is_of(value, kind) for value in values], bool)
+    numbers = [_number(value) if ok else 0 for value, ok in zip(values, valid, strict=True)]
+    if type_ is Type.FLOAT:
+        return np.array(numbers, np.float64), valid
+    return np.array(numbers, np.int64), valid
+
+
+def _is_of(value: Value | None, kind: Kind) -> bool:
+    return value is not None and not is_missing(value) and kind_of(value) is kind
+
+
+def _number(value: Value | None) -> int | float:
+    if isinstance(value, datetime):
+        return microseconds(value)
+    assert isinstance(value, int | float)
+    return value
+
+
+def microseconds(instant: datetime) -> int:
+    """Since 1970, in UTC; exact."""
+    return (instant - EPOCH) // timedelta(microseconds=1)
+
+
+def part_of(values: npt.NDArray[np.int64], part: Part) -> npt.NDArray[np.int64]:
+    """A part of timestamps, as the naive evaluator takes it."""
+    taken: npt.NDArray[np.int64]
+    match part:
+        case Part.DATE:
+            taken = values - values % DAY_US
+        case Part.WEEKDAY:
+            taken = (values // DAY_US + 3) % 7 + 1  # 1970 began on a Thursday
+        case Part.HOUR:
+            taken = values // 3_600_000_000 % 24
+        case Part.MINUTE:
+            taken = values // 60_000_000 % 60
+        case Part.SECOND:
+            taken = values // 1_000_000 % 60
+        case _:
+            taken = _calendar_part(values.astype("datetime64[us]"), part)
+    return taken
+
+
+def _calendar_part(stamps: npt.NDArray[np.datetime64], part: Part) -> npt.NDArray[np.int64]:
+    months = stamps.astype("datetime64[M]")
+    taken: npt.NDArray[np.int64] = (stamps.astype("datetime64[D]") - months).astype(np.int64) + 1
+    if part is Part.YEAR:
+        taken = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
+    elif part is Part.MONTH:
+        taken = months.astype(np.int64) % 12 + 1
+    return taken

@@ -1,0 +1,78 @@
+"""The forest: conjunctions as paths, so that a common beginning is evaluated once (DESIGN.md §5.3).
+
+    a b c   a b d   a e        a                depth-first:  a  b  c  d  e
+                              / \\               depth:        0  1  2  2  1
+                             b   e              skip:         5  4  3  4  5
+                            / \\
+                           c   d                where a row is all zero, go on at skip
+
+A conjunction is a set of rows (kernels.py), sorted by a common order of rows. Sorting the
+conjunctions then puts those with a common beginning side by side, and a node is made wherever one
+differs from the one before. Which order is best is the optimiser's decision; the default puts rare
+rows first, as whatever they rule out is skipped, and among those the ones that are used most.
+
+Cost: sorting, O(n log n) in NumPy; no loop over conjunctions in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.match.kernels import Ints, skip_pointers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """Nodes in depth-first order, and the subscriptions whose conjunctions end at each."""
+
+    node_row: Ints
+    node_depth: Ints
+    node_skip: Ints
+    subscription_start: Ints
+    subscriptions: Ints
+
+    @property
+    def depth(self) -> int:
+        return int(self.node_depth.max(initial=-1)) + 1
+
+
+def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:
+    """The forest of conjunctions: conjunction i has lengths[i] rows, one after the other in `flat`.
+
+    owners[i] is its subscription; rank[row] is the row's place in the common order.
+    """
+    matrix = _sorted_matrix(lengths, flat, rank)
+    order = np.lexsort(matrix.T[::-1])
+    matrix, lengths, owners = matrix[order], lengths[order], owners[order]
+    shared = _shared_beginnings(matrix, lengths)
+    is_new = (np.arange(matrix.shape[1]) >= shared[:, None]) & (matrix >= 0)
+    made_by, depth = np.nonzero(is_new)
+    row_at = np.argsort(rank).astype(np.int32)
+    node_row = row_at[matrix[made_by, depth]]
+    # A conjunction ends at the last node made by it or, if it made none, by an equal one before it.
+    ends = np.cumsum(is_new.sum(axis=1)) - 1
+    starts = np.searchsorted(ends, np.arange(node_row.size + 1)).astype(np.int32)
+    node_depth = depth.astype(np.int32)
+    return Forest(node_row, node_depth, skip_pointers(node_depth), starts, owners)
+
+
+def _sorted_matrix(lengths: Ints, flat: Ints, rank: Ints) -> Ints:
+    """One line for each conjunction: the ranks of its rows, ascending, filled up with −1."""
+    width = int(lengths.max(initial=1))
+    matrix = np.full((lengths.size, width), np.iinfo(np.int32).max, np.int32)
+    is_used = np.arange(width) < lengths[:, None]
+    matrix[is_used] = rank[flat]
+    matrix.sort(axis=1)
+    matrix[~is_used] = -1
+    return matrix
+
+
+def _shared_beginnings(matrix: Ints, lengths: Ints) -> npt.NDArray[np.int64]:
+    """How many rows each conjunction has in common with the beginning of the one before it."""
+    same = np.zeros(matrix.shape, bool)
+    same[1:] = matrix[1:] == matrix[:-1]
+    shared: npt.NDArray[np.int64] = np.minimum(np.cumprod(same, axis=1).sum(axis=1), lengths)
+    return shared

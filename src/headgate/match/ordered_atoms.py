@@ -1,0 +1,249 @@
+"""Atoms on ordered values: comparisons, `between` and `in` on numbers, timestamps, bools and parts.
+
+All atoms on one attribute are answered by one pass over its column (mbd.txt §3.1; the loop is in
+kernels.py). An atom is a union of ranges between *cuts*; each value v makes two cuts, v⁻ just below
+it and v⁺ just above it:
+
+    x < v    (−∞, v⁻)        x = v    (v⁻, v⁺)         x between l and h    (l⁻, h⁺)
+    x <= v   (−∞, v⁺)        x != v   (−∞, v⁻) (v⁺, ∞)
+    x > v    (v⁺, ∞)         x in …   (v⁻, v⁺) …       x is present         (−∞, ∞)
+
+A constant that the column cannot hold falls between two values that it can: on integers, 2.5⁻ and
+2.5⁺ are both 2⁺. So integers and floats are compared exactly, as the naive evaluator does.
+
+Equality has a table of its own (`equal`): a value that no item has costs nothing but a zero row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.match.batch import ORDERED_TYPES, Batch, Key, microseconds
+from headgate.match.kernels import Ints, Words, fill_ordered_rows
+from headgate.model.atoms import (
+    Atom,
+    Between,
+    Comparison,
+    In,
+    IsPresent,
+    Part,
+    Relation,
+    WindowAttribute,
+)
+from headgate.model.values import INT_MAX, INT_MIN, Kind, Type, Value, kind_of, kind_of_type
+
+Number = int | float
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Cut = tuple[Number, int]
+"""A value, and 0 for just below or 1 for just above it."""
+BOTTOM: Cut = (-math.inf, 0)
+TOP: Cut = (math.inf, 2)
+Range = tuple[Cut, Cut]
+
+
+def is_ordered(atom: Atom, types: Mapping[str, Type]) -> bool:
+    """Whether the atom compares ordered values, so that this file can answer it."""
+    match atom:
+        case Comparison(attribute, _, value):
+            return not isinstance(value, WindowAttribute) and types.get(attribute) in ORDERED_TYPES
+        case Between(attribute) | In(attribute) | IsPresent(attribute):
+            return types.get(attribute) in ORDERED_TYPES
+    return False
+
+
+def ranges_of(atom: Atom, type_: Type) -> list[Range]:
+    """The ranges that the atom is true of, on a column of this type; none if it is never true."""
+    kind = _compared_kind(atom, type_)
+    match atom:
+        case IsPresent():
+            return [(BOTTOM, TOP)]
+        case Between(_, low, high) if kind_of(low) is kind:
+            return [(_cuts(low, type_)[0], _cuts(high, type_)[1])]
+        case In(_, values) if kind_of(values[0]) is kind:
+            return [_cuts(value, type_) for value in values]
+        case Comparison(_, relation, value) if not isinstance(value, WindowAttribute):
+            return _comparison(relation, *_cuts(value, type_)) if kind_of(value) is kind else []
+    return []
+
+
+def _compared_kind(atom: Atom, type_: Type) -> Kind:
+    part = getattr(atom, "part", None)
+    if part is None:
+        return kind_of_type(type_)
+    if type_ is not Type.TIMESTAMP:
+        return Kind.XML  # a part of what is no timestamp: nothing compares with it
+    return Kind.TIMESTAMP if part is Part.DATE else Kind.NUMBER
+
+
+def _comparison(relation: Relation, below: Cut, above: Cut) -> list[Range]:
+    match relation:
+        case Relation.EQUAL:
+            return [(below, above)]
+        case Relation.NOT_EQUAL:
+            return [(BOTTOM, below), (above, TOP)]
+        case Relation.LESS:
+            return [(BOTTOM, below)]
+        case Relation.LESS_EQUAL:
+            return [(BOTTOM, above)]
+        case Relation.GREATER:
+            return [(above, TOP)]
+        case Relation.GREATER_EQUAL:
+            return [(below, TOP)]
+
+
+def _cuts(value: Value, type_: Type) -> Range:
+    """The cuts just below and just above a constant, on values that the column can hold."""
+    if isinstance(value, datetime):
+        value = microseconds(value)
+    assert isinstance(value, int | float)
+    return _float_cuts(value) if type_ is Type.FLOAT else _int_cuts(value)
+
+
+def _int_cuts(value: Number) -> Range:
+    if value > INT_MAX:
+        return (INT_MAX, 1), (INT_MAX, 1)
+    if value < INT_MIN:
+        return (INT_MIN, 0), (INT_MIN, 0)
+    whole = math.floor(value)
+    return ((whole, 0), (whole, 1)) if whole == value else ((whole, 1), (whole, 1))
+
+
+def _float_cuts(value: Number) -> Range:
+    nearest = float(value)
+    if nearest == value:
+        return (nearest, 0), (nearest, 1)
+    side = 0 if nearest > value else 1
+    return (nearest, side), (nearest, side)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedAtoms:
+    """All ordered atoms on columns of one array type, as the arrays of `fill_ordered_rows`."""
+
+    keys: tuple[Key, ...]
+    is_float: bool
+    equal_start: Ints
+    equal_values: Numbers
+    equal_rows_start: Ints
+    equal_rows: Ints
+    cut_start: Ints
+    cut_values: Numbers
+    range_start: Ints
+    range_rows: Ints
+    range_low: Ints
+    range_high: Ints
+
+    def fill(self, batch: Batch, rows: Words) -> None:
+        """Set the bits of these atoms in rows that are zero."""
+        if not self.keys:
+            return
+        array_type = np.float64 if self.is_float else np.int64
+        columns = np.zeros((len(self.keys), batch.size), array_type)
+        valid = np.zeros((len(self.keys), batch.size), bool)
+        for at, key in enumerate(self.keys):
+            column = batch.column(key)
+            if column is not None:
+                columns[at], valid[at] = column
+        widest = 2 * int(np.diff(self.cut_start).max()) + 2
+        prefix = np.zeros((widest, rows.shape[1]), np.uint64)
+        fill_ordered_rows(
+            columns,
+            valid,
+            self.equal_start,
+            self.equal_values,
+            self.equal_rows_start,
+            self.equal_rows,
+            self.cut_start,
+            self.cut_values,
+            self.range_start,
+            self.range_rows,
+            self.range_low,
+            self.range_high,
+            prefix,
+            rows,
+        )
+
+
+def compile_ordered(
+    atoms: Iterable[tuple[Atom, int]], types: Mapping[str, Type]
+) -> list[OrderedAtoms]:
+    """The atoms, each with its row, in two sets: those on integers and those on floats."""
+    groups: dict[Key, list[tuple[int, Range]]] = defaultdict(list)
+    for atom, row in atoms:
+        key = _key(atom)
+        groups[key] += [(row, each) for each in ranges_of(atom, types[key[0]])]
+    floats = [key for key in groups if types[key[0]] is Type.FLOAT]
+    whole = [key for key in groups if types[key[0]] is not Type.FLOAT]
+    return [
+        _compile({key: groups[key] for key in keys}, is_float=is_float)
+        for keys, is_float in ((whole, False), (floats, True))
+    ]
+
+
+def _key(atom: Atom) -> Key:
+    attribute = getattr(atom, "attribute", None)
+    assert isinstance(attribute, str)
+    return str(attribute), getattr(atom, "part", None)
+
+
+def _compile(groups: dict[Key, list[tuple[int, Range]]], *, is_float: bool) -> OrderedAtoms:
+    equal_start, equal_values, equal_rows_start, equal_rows = [0], [], [0], []
+    cut_start, cut_values = [0], []
+    range_start, ranges = [0], []
+    for found in groups.values():
+        equal: dict[Number, list[int]] = defaultdict(list)
+        wide: list[tuple[int, Range]] = []
+        for row, (low, high) in found:
+            if low[0] == high[0] and (low[1], high[1]) == (0, 1):
+                equal[low[0]].append(row)
+            elif low < high:
+                wide.append((row, (low, high)))
+        for value in sorted(equal):
+            equal_values.append(value)
+            equal_rows += equal[value]
+            equal_rows_start.append(len(equal_rows))
+        equal_start.append(len(equal_values))
+        values = sorted(
+            {cut[0] for _, range_ in wide for cut in range_ if cut not in (BOTTOM, TOP)}
+        )
+        at = {value: position for position, value in enumerate(values)}
+        ranges += [
+            (row, _prefix(low, at, len(values)), _prefix(high, at, len(values)))
+            for row, (low, high) in wide
+        ]
+        cut_values += values
+        cut_start.append(len(cut_values))
+        range_start.append(len(ranges))
+    as_ranges = np.array(ranges, np.int32).reshape(-1, 3).T
+    return OrderedAtoms(
+        tuple(groups),
+        is_float,
+        np.array(equal_start, np.int32),
+        _array(equal_values, is_float=is_float),
+        np.array(equal_rows_start, np.int32),
+        np.array(equal_rows, np.int32),
+        np.array(cut_start, np.int32),
+        _array(cut_values, is_float=is_float),
+        np.array(range_start, np.int32),
+        *(np.ascontiguousarray(column) for column in as_ranges),
+    )
+
+
+def _array(values: list[Number], *, is_float: bool) -> Numbers:
+    return np.array(values, np.float64) if is_float else np.array(values, np.int64)
+
+
+def _prefix(cut: Cut, at: Mapping[Number, int], value_count: int) -> int:
+    """Which prefix row holds the items below the cut."""
+    if cut == BOTTOM:
+        return 0
+    if cut == TOP:
+        return 2 * value_count + 1
+    return 2 * at[cut[0]] + cut[1] + 1

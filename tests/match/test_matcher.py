@@ -1,0 +1,93 @@
+"""What the program matches is what the naive evaluator says, for any filters, items and batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.match.strategies import NOON, SCHEMA, filters, items
+
+from headgate.match.batch import Batch, batch_of_items
+from headgate.match.matcher import Matcher
+from headgate.match.program import compile_program
+from headgate.model.atoms import Call, Comparison, Relation
+from headgate.model.errors import PlanError
+from headgate.model.evaluate import matches
+from headgate.model.filters import FALSE, TRUE, And, Filter, Not
+from headgate.model.items import Item
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Type
+
+TYPES = {each.name: each.type for each in SCHEMA.attributes}
+
+
+def batch_of(found: list[Item]) -> Batch:
+    return batch_of_items(found, TYPES)
+
+
+def expected(some: list[Filter], found: list[Item]) -> np.ndarray:
+    return np.array([[matches(each, item) for each in some] for item in found], bool).reshape(
+        len(found), len(some)
+    )
+
+
+@given(
+    st.lists(filters, max_size=8), st.lists(items, max_size=12), st.sampled_from([1, 7, 64, 130])
+)
+def test_the_program_agrees_with_the_oracle(some: list[Filter], few: list[Item], size: int) -> None:
+    found = (few * size)[:size]
+    matcher = Matcher(compile_program(some, SCHEMA))
+    batch = batch_of(found)
+    truth = expected(some, found)
+    matched = matcher.match(batch)
+    for at in range(len(found)):
+        assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
+    assert list(matcher.count(batch)) == list(truth.sum(axis=0))
+    bits = np.unpackbits(matcher.bitmaps(batch).view(np.uint8), axis=1, bitorder="little")
+    assert (bits[:, : len(found)].T.astype(bool) == truth).all()
+    assert not bits[:, len(found) :].any()
+
+
+@given(st.lists(filters, min_size=1, max_size=6), st.lists(items, min_size=1, max_size=20))
+def test_the_size_of_batches_does_not_matter(some: list[Filter], found: list[Item]) -> None:
+    matcher = Matcher(compile_program(some, SCHEMA))
+    whole = matcher.match(batch_of(found))
+    for at, item in enumerate(found):
+        alone = matcher.match(batch_of([item]))
+        assert sorted(alone.of(0)) == sorted(whole.of(at))
+
+
+def test_a_filter_and_its_negation_part_all_items() -> None:
+    atom = Comparison("i", Relation.LESS, 3)
+    found = [Item("x", "S", NOON, {"i": n}) for n in range(6)] + [Item("x", "S", NOON, {})]
+    counts = Matcher(compile_program([atom, Not(atom)], SCHEMA)).count(batch_of(found))
+    assert list(counts) == [3, 4]
+
+
+def test_nothing_matches_nothing() -> None:
+    assert Matcher(compile_program([], SCHEMA)).match(batch_of([])).starts.tolist() == [0]
+    matched = Matcher(compile_program([TRUE, FALSE], SCHEMA)).match(batch_of([]))
+    assert matched.subscriptions.size == 0
+
+
+def test_a_long_conjunction_is_one_path_and_a_tail() -> None:
+    schema = Schema(tuple(Attribute(f"a{n}", Type.INT) for n in range(40)))
+    parts = tuple(Comparison(f"a{n}", Relation.GREATER, n) for n in range(40))
+    program = compile_program([And(parts), And(parts[:39])], schema)
+    types = {each.name: each.type for each in schema.attributes}
+    yes = Item("x", "S", NOON, {f"a{n}": n + 1 for n in range(40)})
+    no = Item("x", "S", NOON, {f"a{n}": n + 1 for n in range(39)} | {"a39": 0})
+    matched = Matcher(program).match(batch_of_items([yes, no], types))
+    assert [sorted(matched.of(0)), sorted(matched.of(1))] == [[0, 1], [1]]
+
+
+def test_equal_conjunctions_share_their_nodes() -> None:
+    first = Comparison("i", Relation.EQUAL, 1), Comparison("b", Relation.EQUAL, True)
+    program = compile_program([And(first), And(first[::-1]), And(first)], SCHEMA)
+    assert program.forest.node_row.size == 2
+
+
+def test_an_operator_call_is_no_part_of_a_program() -> None:
+    with pytest.raises(PlanError, match="operator call"):
+        compile_program([Call("near", ("Paris",))], SCHEMA)
