@@ -11,7 +11,8 @@
     │   ├── BadTicket        … no living subscription has this ticket
     │   └── CatalogUnavailable  the database cannot be opened, read or written
     ├── PlanError            a feed cannot be planned within its limits
-    └── OperatorError        an operator is unknown, failed or answered nonsense
+    ├── OperatorError        an operator is unknown, failed or answered nonsense
+    └── SnapshotError        a snapshot file is missing, damaged or not for this version
 
 A message is lower-case, says what is wrong and where, and what to do about it.
 A broken invariant is an assertion, never one of these.
@@ -111,6 +112,10 @@ class PlanError(HeadgateError):
 
 class OperatorError(HeadgateError):
     """An operator is unknown, failed, or answered nonsense."""
+
+
+class SnapshotError(HeadgateError):
+    """A snapshot file is missing, damaged or not for this version, or cannot be written."""
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str:
