@@ -18,6 +18,11 @@ copies, flipped bits, files mixed up. Against somebody who changes a file on pur
 checksums, `verify="full"` compares the SHA-256 of every array, which the header holds and which the
 name therefore stands for. Use it whenever a snapshot comes from elsewhere.
 
+    to open, on two busy cores      200 MB    300 MB
+    verify="checksum"                36 ms     66 ms
+    … with no page in the cache     117 ms    187 ms    the disk's 1.6 GB/s
+    verify="full"                   168 ms    262 ms
+
 *Why is the content read, and then mapped?* Checking through the mapping takes 32 ms for 300 MB
 and reading takes 50 ms, both from the page cache. But a disk that cannot read a page of a
 mapping kills the process by SIGBUS, where reading gives an error that can be reported. After
