@@ -1,0 +1,135 @@
+"""Implication of filters, the base of covering (mbd.txt §2): F1 covers F2 if P(F1) ⊇ P(F2).
+
+Law: implies_filter(specific, general) only if every item that satisfies `specific` satisfies
+`general`, in the two-valued logic of model/evaluate.py: an atom on a missing attribute is false.
+
+The paper decides covering predicate by predicate: each f1 of F1 needs one f2 of F2 that it covers.
+That overlooks `x > 3 and x < 9` under `x between 3 and 9`. Here `specific and not general` is
+refuted instead, which puts conjunctions, disjunctions and negations under one roof:
+
+    x >= 1  implies  x = 1 or x > 1
+
+        x >= 1                      a fact
+        not x = 1, not x > 1        facts: the negated disjunction
+        ──────────────────────
+        number: [1, …) minus {1} minus (1, …) = nothing      refuted
+
+Facts are literals. A disjunction among them is a choice: it loses the alternatives that contradict
+the facts, and the one with the fewest left is tried, alternative by alternative. A choice without
+alternatives refutes at once, and a choice of one costs no branching.
+
+Complete    within `CHECKS_MAX`, for Boolean combinations of =, !=, <, …, between, in, is present
+            and starts with, with constants, on attributes and on single timestamp parts, where the
+            order is dense (intervals.py); for `contains` (words, no phrases) among its own; for
+            text and link atoms on an attribute for which only finitely many values are left.
+Only sound  phrases, link atoms (each target alone), `similar` and `matches` (by their form),
+            comparisons with the window, operator calls and value constraints (by their form, under
+            the same names of variables), a timestamp against its parts, parts against each other.
+Rejected    discrete steps: `x > 4` does not imply `x >= 5`, as x may be a float (a timestamp's part
+            is always an integer: `published.month > 4` does imply `published.month >= 5`).
+            Disjunctive normal form first: it has 2^n parts before the first is looked at.
+            Decision diagrams (mbd.txt §4.2): they share the work between many filters, but know an
+            implication of two atoms only if this module has told them.
+
+Cost: a check is quadratic in the literals. Beyond `CHECKS_MAX` checks the answer is False, which is
+sound. It is meant for the control path, when a subscription comes or goes.
+"""
+
+from __future__ import annotations
+
+from headgate.model.atoms import Atom
+from headgate.model.filters import Filter, Not
+from headgate.model.implies_cube import contradictory
+from headgate.model.implies_normal import AllOf, AnyOf, Literal, Node, normal
+
+CHECKS_MAX = 1_000
+
+Facts = tuple[Literal, ...]
+
+
+def implies(specific: Atom | Not, general: Atom | Not) -> bool:
+    """Whether a literal, an atom or a negated one, implies another.
+
+    >>> from headgate.model.atoms import Comparison, IsPresent, Relation
+    >>> implies(Comparison("x", Relation.LESS, 5), IsPresent("x"))
+    True
+    >>> implies(Not(Comparison("x", Relation.LESS, 5)), Comparison("x", Relation.GREATER_EQUAL, 5))
+    False
+    """
+    return contradictory((_literal(specific), _literal(Not(general))))
+
+
+def disjoint(left: Atom | Not, right: Atom | Not) -> bool:
+    """Whether no item satisfies both literals: each implies the negation of the other."""
+    return contradictory((_literal(left), _literal(right)))
+
+
+def implies_filter(specific: Filter, general: Filter) -> bool:
+    """Whether every item that satisfies the one filter satisfies the other.
+
+    >>> from headgate.model.atoms import Between, Comparison, Relation
+    >>> from headgate.model.filters import And
+    >>> more, less = Comparison("x", Relation.GREATER, 3), Comparison("x", Relation.LESS, 9)
+    >>> implies_filter(And((more, less)), Between("x", 3, 9))
+    True
+    """
+    return _Refutation().refutes((), [normal(specific), normal(general, positive=False)])
+
+
+def _literal(filter_: Filter) -> Literal:
+    found = normal(filter_)
+    assert isinstance(found, Literal), f"{filter_} is no literal; use implies_filter"
+    return found
+
+
+class _Refutation:
+    """A search for a contradiction, with a limit to its checks."""
+
+    def __init__(self) -> None:
+        self.checks_left = CHECKS_MAX
+
+    def refutes(self, facts: Facts, nodes: list[Node]) -> bool:
+        """Whether no item satisfies all facts and nodes; False where the checks run out."""
+        more, choices = _take_apart(nodes)
+        if more and self._contradicts(facts, more):
+            return True
+        facts += more
+        open_choices: list[AnyOf] = []
+        for choice in choices:
+            left = [each for each in choice.parts if not self._contradicts(facts, _facts_of(each))]
+            if not left:
+                return True
+            open_choices.append(AnyOf(tuple(left)))
+        if not open_choices or self.checks_left <= 0:
+            return False
+        narrowest = min(open_choices, key=lambda choice: len(choice.parts))
+        others = [choice for choice in open_choices if choice is not narrowest]
+        return all(self.refutes(facts, [each, *others]) for each in narrowest.parts)
+
+    def _contradicts(self, facts: Facts, more: Facts) -> bool:
+        """Whether the new facts contradict each other or the old ones, which do not."""
+        if not more or self.checks_left <= 0:
+            return False
+        self.checks_left -= 1
+        return contradictory(facts + more)
+
+
+def _take_apart(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
+    """The literals of a conjunction, and its disjunctions."""
+    facts: list[Literal] = []
+    choices: list[AnyOf] = []
+    for node in nodes:
+        match node:
+            case Literal():
+                facts.append(node)
+            case AllOf(parts):
+                inner_facts, inner_choices = _take_apart(list(parts))
+                facts += inner_facts
+                choices += inner_choices
+            case AnyOf():
+                choices.append(node)
+    return tuple(facts), choices
+
+
+def _facts_of(node: Node) -> Facts:
+    return _take_apart([node])[0]

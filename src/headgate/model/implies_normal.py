@@ -1,0 +1,76 @@
+"""Filters as conjunctions and disjunctions of literals, with every `not` moved inward.
+
+Variables are the reason for types of its own. A conjunction with variables asks for one joint
+substitution (expensive-operators.txt §2.2), so its parts must not be judged one by one:
+
+    locIn('Bronx') and mobPattern(?p) and ?p > 50
+        AllOf: Literal locIn('Bronx'), Literal Joint{mobPattern(?p), ?p > 50}
+
+A `Joint` is closed: it shares no variable with anything outside of it. It is true if some
+substitution satisfies all of its parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.model.atoms import Atom, Call, Constraint
+from headgate.model.filters import And, Filter, Not, Or, variables_of
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Conjuncts that share variables, opaque to everything but `implies_joint`."""
+
+    parts: frozenset[Filter]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    atom: Atom | Joint
+    positive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    parts: tuple[Node, ...]
+
+
+Node = Literal | AllOf | AnyOf
+
+
+def normal(filter_: Filter, *, positive: bool = True) -> Node:
+    """The filter, or its negation where `positive` is false. The filter has no free variables."""
+    match filter_:
+        case Not(part):
+            return normal(part, positive=not positive)
+        case And(parts):
+            joint = frozenset(part for part in parts if variables_of(part))
+            nodes = [normal(part, positive=positive) for part in parts if part not in joint]
+            if joint:
+                nodes.append(Literal(Joint(joint), positive))
+            return AllOf(tuple(nodes)) if positive else AnyOf(tuple(nodes))
+        case Or(parts):
+            nodes = [normal(part, positive=positive) for part in parts]
+            return AnyOf(tuple(nodes)) if positive else AllOf(tuple(nodes))
+        case atom if variables_of(atom):
+            return Literal(Joint(frozenset((atom,))), positive)
+        case atom:
+            return Literal(atom, positive)
+
+
+def implies_joint(specific: Joint, general: Joint) -> bool:
+    """A substitution for all parts is one for some of them, and the names are taken as they are.
+
+    A `not` is judged under what is bound outside of it, so with one the parts must be the same.
+    """
+    if specific == general:
+        return True
+    return general.parts <= specific.parts and all(
+        isinstance(part, (Call, Constraint)) for part in general.parts
+    )
