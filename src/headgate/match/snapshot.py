@@ -18,9 +18,9 @@ copies, flipped bits, files mixed up. Against somebody who changes a file on pur
 checksums, `verify="full"` compares the SHA-256 of every array, which the header holds and which the
 name therefore stands for. Use it whenever a snapshot comes from elsewhere.
 
-    to open, on two busy cores      200 MB    300 MB
+    to open, median of nine         200 MB    300 MB
     verify="checksum"                36 ms     66 ms
-    … with no page in the cache     117 ms    187 ms    the disk's 1.6 GB/s
+    … with no page in the cache     117 ms    187 ms    after FADV_DONTNEED, once
     verify="full"                   168 ms    262 ms
 
 *Why is the content read, and then mapped?* Checking through the mapping takes 32 ms for 300 MB
