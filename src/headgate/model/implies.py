@@ -15,7 +15,7 @@ refuted instead, which puts conjunctions, disjunctions and negations under one r
         number: [1, …) minus {1} minus (1, …) = nothing      refuted
 
 Facts are literals. A disjunction among them is a choice: it loses the alternatives that contradict
-the facts, and the one with the fewest left is tried, alternative by alternative. A choice without
+the facts, and the most promising is tried, alternative by alternative. A choice without
 alternatives refutes at once, and a choice of one costs no branching.
 
 Complete    within `CHECKS_MAX`, for Boolean combinations of =, !=, <, …, between, in, is present
@@ -37,12 +37,12 @@ sound. It is meant for the control path, when a subscription comes or goes.
 
 from __future__ import annotations
 
-from headgate.model.atoms import Atom
+from headgate.model.atoms import Atom, Call, Constraint
 from headgate.model.filters import Filter, Not
 from headgate.model.implies_cube import contradictory
-from headgate.model.implies_normal import AllOf, AnyOf, Literal, Node, normal
+from headgate.model.implies_normal import AllOf, AnyOf, Joint, Literal, Node, normal
 
-CHECKS_MAX = 1_000
+CHECKS_MAX = 4_000
 
 Facts = tuple[Literal, ...]
 
@@ -73,7 +73,20 @@ def implies_filter(specific: Filter, general: Filter) -> bool:
     >>> implies_filter(And((more, less)), Between("x", 3, 9))
     True
     """
-    return _Refutation().refutes((), [normal(specific), normal(general, positive=False)])
+    counter_cases = _cases(normal(general, positive=False))
+    return all(_implies_case(case, counter_cases) for case in _cases(normal(specific)))
+
+
+def _implies_case(case: Node, counter_cases: tuple[Node, ...]) -> bool:
+    facts, choices = _take_apart([case])
+    return contradictory(facts) or all(
+        _Refutation().refutes(facts, [*choices, each]) for each in counter_cases
+    )
+
+
+def _cases(node: Node) -> tuple[Node, ...]:
+    """The parts of a disjunction: each pair of cases is a question with a limit of its own."""
+    return node.parts if isinstance(node, AnyOf) else (node,)
 
 
 def _literal(filter_: Filter) -> Literal:
@@ -89,7 +102,10 @@ class _Refutation:
         self.checks_left = CHECKS_MAX
 
     def refutes(self, facts: Facts, nodes: list[Node]) -> bool:
-        """Whether no item satisfies all facts and nodes; False where the checks run out."""
+        """Whether no item satisfies all facts and nodes; False where the checks run out.
+
+        The facts are known not to contradict each other.
+        """
         more, choices = _take_apart(nodes)
         if more and self._contradicts(facts, more):
             return True
@@ -102,16 +118,20 @@ class _Refutation:
             open_choices.append(AnyOf(tuple(left)))
         if not open_choices or self.checks_left <= 0:
             return False
-        narrowest = min(open_choices, key=lambda choice: len(choice.parts))
-        others = [choice for choice in open_choices if choice is not narrowest]
-        return all(self.refutes(facts, [each, *others]) for each in narrowest.parts)
+        best = min(open_choices, key=_promise)
+        others = [choice for choice in open_choices if choice is not best]
+        return all(self.refutes(facts, [each, *others]) for each in best.parts)
 
     def _contradicts(self, facts: Facts, more: Facts) -> bool:
         """Whether the new facts contradict each other or the old ones, which do not."""
         if not more or self.checks_left <= 0:
             return False
         self.checks_left -= 1
-        return contradictory(facts + more)
+        subjects = {_subject(each) for each in more}
+        if None in subjects:
+            return contradictory(facts + more)
+        about = (*subjects, None)
+        return contradictory([*(each for each in facts if _subject(each) in about), *more])
 
 
 def _take_apart(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
@@ -129,6 +149,22 @@ def _take_apart(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
             case AnyOf():
                 choices.append(node)
     return tuple(facts), choices
+
+
+def _subject(literal: Literal) -> str | None:
+    """The attribute a literal is about. Literals about two attributes never contradict each other,
+    but those about the whole item (None) can contradict any."""
+    atom = literal.atom
+    return None if isinstance(atom, (Call, Constraint, Joint)) else atom.attribute
+
+
+def _promise(choice: AnyOf) -> tuple[bool, bool, int]:
+    """Smaller is better: one alternative, then alternatives of many facts, then few of them.
+
+    Conjunctions bring facts that close other choices: a filter is found to imply itself.
+    """
+    parts = choice.parts
+    return len(parts) > 1, not all(isinstance(each, AllOf) for each in parts), len(parts)
 
 
 def _facts_of(node: Node) -> Facts:

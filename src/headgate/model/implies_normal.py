@@ -54,14 +54,25 @@ def normal(filter_: Filter, *, positive: bool = True) -> Node:
             nodes = [normal(part, positive=positive) for part in parts if part not in joint]
             if joint:
                 nodes.append(Literal(Joint(joint), positive))
-            return AllOf(tuple(nodes)) if positive else AnyOf(tuple(nodes))
+            return _flat(AllOf if positive else AnyOf, nodes)
         case Or(parts):
             nodes = [normal(part, positive=positive) for part in parts]
-            return AnyOf(tuple(nodes)) if positive else AllOf(tuple(nodes))
+            return _flat(AnyOf if positive else AllOf, nodes)
         case atom if variables_of(atom):
             return Literal(Joint(frozenset((atom,))), positive)
         case atom:
             return Literal(atom, positive)
+
+
+def _flat(shape: type[AllOf | AnyOf], nodes: list[Node]) -> AllOf | AnyOf:
+    """A conjunction without conjunctions among its parts, and so for a disjunction."""
+    parts: list[Node] = []
+    for node in nodes:
+        if isinstance(node, (AllOf, AnyOf)) and isinstance(node, shape):
+            parts += node.parts
+        else:
+            parts.append(node)
+    return shape(tuple(parts))
 
 
 def implies_joint(specific: Joint, general: Joint) -> bool:

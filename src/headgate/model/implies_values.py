@@ -84,6 +84,8 @@ class ValueSet:
         return self.kinds.get(kind, NOTHING)
 
     def intersection(self, other: ValueSet) -> ValueSet:
+        if self is ANY:
+            return other
         both = {
             kind: values.intersection(other.kinds[kind])
             for kind, values in self.kinds.items()

@@ -1,0 +1,178 @@
+"""Implication is judged by the oracle: sound on every kind of atom, complete where it says so."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.model.strategies import (
+    CONSTANTS,
+    NEW_YEAR,
+    all_atoms,
+    counterexample,
+    filters,
+    items_with,
+    link_atoms,
+    literals,
+    part_atoms,
+    text_atoms,
+    value_atoms,
+)
+
+from headgate.model.atoms import (
+    Atom,
+    Comparison,
+    Contains,
+    In,
+    IsPresent,
+    Part,
+    Relation,
+    Similar,
+    StartsWith,
+    WindowAttribute,
+)
+from headgate.model.evaluate import matches
+from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
+from headgate.model.implies import disjoint, implies, implies_filter
+from headgate.model.values import Link, Xml
+from headgate.model.words import words
+
+
+def test_comparisons_with_the_window_are_known_by_their_form() -> None:
+    same = Comparison("x", Relation.EQUAL, WindowAttribute("x"))
+    part = Comparison("x", Relation.EQUAL, WindowAttribute("y"), Part.YEAR)
+    alike = Similar("x", WindowAttribute("x"), 0.7)
+    assert implies(same, same)
+    assert implies(same, IsPresent("x"))
+    assert not implies(same, Comparison("x", Relation.LESS_EQUAL, WindowAttribute("x")))
+    assert disjoint(part, Comparison("x", Relation.EQUAL, 2026))
+    assert implies(alike, Similar("x", WindowAttribute("x"), 0.6))
+    assert not implies(alike, Similar("x", WindowAttribute("y"), 0.6))
+
+
+@pytest.mark.parametrize("atom", [Comparison("x", Relation.EQUAL, v) for v in (1, True, "1", b"1")])
+def test_kinds_are_disjoint(atom: Atom) -> None:
+    others = [Link("1"), Xml("1"), 1, False, "2", b"2", NEW_YEAR]
+    for other in others:
+        if other != 1 or atom.value is True:  # type: ignore[union-attr]
+            assert disjoint(atom, Comparison("x", Relation.EQUAL, other))
+
+
+@given(literals(all_atoms), literals(all_atoms))
+@settings(max_examples=400, deadline=None)
+def test_a_literal_that_is_implied_holds(specific: Atom | Not, general: Atom | Not) -> None:
+    if implies(specific, general):
+        assert counterexample(specific, general) is None
+    if disjoint(specific, general):
+        assert counterexample(specific, Not(general)) is None
+    assert disjoint(specific, general) == disjoint(general, specific)
+    assert implies(specific, general) == implies(Not(general), Not(specific))
+
+
+near = value_atoms("text") | text_atoms | link_atoms | value_atoms("link")
+
+
+@given(literals(near), literals(near))
+@settings(max_examples=300, deadline=None)
+def test_a_text_or_link_that_is_implied_holds(specific: Atom | Not, general: Atom | Not) -> None:
+    if implies(specific, general):
+        assert counterexample(specific, general) is None
+
+
+@given(filters(all_atoms), filters(all_atoms))
+@settings(max_examples=120, deadline=None)
+def test_a_filter_that_is_implied_holds(specific: Filter, general: Filter) -> None:
+    if implies_filter(specific, general):
+        assert counterexample(specific, general) is None
+    assert implies_filter(And((specific, general)), general)
+    assert implies_filter(specific, Or((general, specific)))
+    assert implies_filter(FALSE, general)
+    assert implies_filter(specific, TRUE)
+
+
+def two_filters(atoms: st.SearchStrategy[Atom]) -> st.SearchStrategy[tuple[Filter, Filter]]:
+    return st.tuples(filters(atoms), filters(atoms))
+
+
+@given(st.one_of([two_filters(value_atoms(kind)) for kind in CONSTANTS]))
+@settings(max_examples=250, deadline=None)
+def test_complete_on_the_values_of_one_kind(both: tuple[Filter, Filter]) -> None:
+    """The pool has a value in every interval that the constants cut out of the order."""
+    assert implies_filter(*both) == (counterexample(*both) is None)
+
+
+MONTHS_AND_HOURS = items_with(
+    [{}, {"x": 1}]
+    + [
+        {"x": NEW_YEAR.replace(month=month, hour=hour)}
+        for month in range(1, 13)
+        for hour in range(24)
+    ]
+)
+
+
+@given(two_filters(part_atoms(Part.MONTH, Part.HOUR)))
+@settings(max_examples=40, deadline=None)
+def test_complete_on_the_parts_of_a_timestamp(both: tuple[Filter, Filter]) -> None:
+    specific, general = both
+    holds = all(matches(general, item) for item in MONTHS_AND_HOURS if matches(specific, item))
+    assert implies_filter(specific, general) == holds
+
+
+@given(st.lists(literals(near), min_size=3, max_size=3))
+@settings(max_examples=100, deadline=None)
+def test_transitive(chain: list[Atom | Not]) -> None:
+    if all(implies(left, right) for left, right in pairwise(chain)):
+        assert implies(chain[0], chain[-1])
+
+
+@given(st.text(max_size=8), st.text(max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_any_unicode(text: str, other: str) -> None:
+    spellings = [
+        text,
+        text.upper(),
+        text.swapcase(),
+        text + other,
+        other + text,
+        text + " " + other,
+    ]
+    atoms: list[Atom] = [Comparison("x", Relation.EQUAL, text), In("x", (text, other))]
+    atoms += [Comparison("x", relation, text + other) for relation in Relation]
+    for each in {text, other, text + other}:
+        if words(each):
+            atoms += [Contains("x", each), Contains("x", each, phrase=True), Similar("x", each)]
+            assert implies(Comparison("x", Relation.EQUAL, each), Contains("x", each, phrase=True))
+        if each.split():
+            atoms += [StartsWith("x", each)]
+    items = items_with({"x": kind(spelling)} for spelling in spellings for kind in (str, Xml))
+    truths = [[matches(atom, item) for item in items] for atom in atoms]
+    for specific, its in zip(atoms, truths, strict=True):
+        for general, theirs in zip(atoms, truths, strict=True):
+            if not all(there or not here for here, there in zip(its, theirs, strict=True)):
+                assert not implies(specific, general)
+
+
+def test_a_large_filter_implies_itself_and_a_hard_question_ends() -> None:
+    def at(name: str, value: int) -> Filter:
+        return Comparison(name, Relation.EQUAL, value)
+
+    rows = tuple(Or((at(f"a{n}", 1), at(f"b{n}", 2))) for n in range(40))
+    assert implies_filter(And(rows), And(rows))
+    columns = tuple(And((at(f"a{n}", 1), at(f"b{n}", 2))) for n in range(40))
+    assert implies_filter(Or(columns), Or(columns))
+    for large in (And(rows), Or(columns)):
+        assert implies_filter(And((at("x", 1), large)), And((IsPresent("x"), large)))
+        assert implies_filter(And((at("x", 1), large)), Or((at("x", 2), large)))
+    # A contradiction that only much branching would find: more pigeons than holes.
+    holes = range(8)
+    each_sits = [Or(tuple(at(f"{p}", hole) for hole in holes)) for p in range(9)]
+    alone = [
+        Not(And((at(f"{p}", hole), at(f"{q}", hole))))
+        for hole in holes
+        for p in range(9)
+        for q in range(p)
+    ]
+    assert not implies_filter(And((*each_sits, *alone)), at("free", 1))
