@@ -43,7 +43,7 @@ def test_the_program_agrees_with_the_oracle(some: list[Filter], few: list[Item],
     matched = matcher.match(batch)
     for at in range(len(found)):
         assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
-    assert list(matcher.count(batch)) == list(truth.sum(axis=0))
+    assert list(matcher.count(batch).by_subscription()) == list(truth.sum(axis=0))
     bits = np.unpackbits(matcher.bitmaps(batch).view(np.uint8), axis=1, bitorder="little")
     assert (bits[:, : len(found)].T.astype(bool) == truth).all()
     assert not bits[:, len(found) :].any()
@@ -58,11 +58,24 @@ def test_the_size_of_batches_does_not_matter(some: list[Filter], found: list[Ite
         assert sorted(alone.of(0)) == sorted(whole.of(at))
 
 
+@given(st.lists(filters, max_size=8), st.lists(items, min_size=1, max_size=12))
+def test_many_matches_are_written_as_few_are(some: list[Filter], found: list[Item]) -> None:
+    matcher = Matcher(compile_program(some * 40, SCHEMA))
+    batch = batch_of(found * 6)
+    few = matcher.match(batch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headgate.match.matcher.FEW_PER_ITEM", 0)
+        many = matcher.match(batch)
+    assert many.starts.tolist() == few.starts.tolist()
+    for at in range(batch.size):
+        assert sorted(many.of(at)) == sorted(few.of(at))
+
+
 def test_a_filter_and_its_negation_part_all_items() -> None:
     atom = Comparison("i", Relation.LESS, 3)
     found = [Item("x", "S", NOON, {"i": n}) for n in range(6)] + [Item("x", "S", NOON, {})]
     counts = Matcher(compile_program([atom, Not(atom)], SCHEMA)).count(batch_of(found))
-    assert list(counts) == [3, 4]
+    assert list(counts.by_subscription()) == [3, 4]
 
 
 def test_nothing_matches_nothing() -> None:

@@ -26,17 +26,19 @@ from headgate.match.kernels import Ints, skip_pointers
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """Nodes in depth-first order, and the subscriptions whose conjunctions end at each."""
+    """Nodes in depth-first order, and the *ends*: the distinct conjunctions.
+
+    Conjunction e ends at the node with node_end[node] = e (−1 where none does), and belongs to
+    subscriptions[end_start[e] : end_start[e + 1]].
+    """
 
     node_row: Ints
     node_depth: Ints
     node_skip: Ints
-    subscription_start: Ints
+    node_end: Ints
+    end_start: Ints
     subscriptions: Ints
-
-    @property
-    def depth(self) -> int:
-        return int(self.node_depth.max(initial=-1)) + 1
+    depth: int
 
 
 def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:
@@ -53,10 +55,14 @@ def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:
     row_at = np.argsort(rank).astype(np.int32)
     node_row = row_at[matrix[made_by, depth]]
     # A conjunction ends at the last node made by it or, if it made none, by an equal one before it.
-    ends = np.cumsum(is_new.sum(axis=1)) - 1
-    starts = np.searchsorted(ends, np.arange(node_row.size + 1)).astype(np.int32)
+    ending_at = np.cumsum(is_new.sum(axis=1)) - 1
+    nodes, first = np.unique(ending_at, return_index=True)
+    node_end = np.full(node_row.size, -1, np.int32)
+    node_end[nodes] = np.arange(nodes.size, dtype=np.int32)
+    end_start = np.append(first, owners.size).astype(np.int32)
     node_depth = depth.astype(np.int32)
-    return Forest(node_row, node_depth, skip_pointers(node_depth), starts, owners)
+    skip, height = skip_pointers(node_depth), int(node_depth.max(initial=-1)) + 1
+    return Forest(node_row, node_depth, skip, node_end, end_start, owners, height)
 
 
 def _sorted_matrix(lengths: Ints, flat: Ints, rank: Ints) -> Ints:

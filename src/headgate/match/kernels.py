@@ -63,6 +63,10 @@ def fill_ordered_rows(  # type: ignore[no-untyped-def]
     range_rows,  # the row that a range adds to
     range_low,  # a range is the items above this cut …
     range_high,  # … and not above this one
+    table_start,  # [group + 1]: where the group's tables begin; they are empty for wide values
+    table_low,  # [group]: the value that the tables begin with
+    equal_table,  # for each value from there on: its place in equal_values, or −1
+    region_table,  # … and its region: 2 for each cut value below it, 1 if it is one itself
     prefix,  # scratch: [cut + 2, word]
     rows,
 ):
@@ -76,20 +80,29 @@ def fill_ordered_rows(  # type: ignore[no-untyped-def]
     for group in range(group_count):
         low_value, high_value = cut_start[group], cut_start[group + 1]
         cut_count = 2 * (high_value - low_value)
+        table_size = table_start[group + 1] - table_start[group]
         prefix[: cut_count + 2] = 0
         for item in range(item_count):
             if not valid[group, item]:
                 continue
             value = columns[group, item]
             word, bit = item >> 6, _ONE << (np.uint64(item) & _63)
-            at = first_not_less(equal_values, equal_start[group], equal_start[group + 1], value)
-            if at < equal_start[group + 1] and equal_values[at] == value:
-                for each in range(equal_rows_start[at], equal_rows_start[at + 1]):
+            if table_low[group] <= value < table_low[group] + table_size:
+                place = table_start[group] + np.int64(value - table_low[group])
+                equal, region = equal_table[place], region_table[place]
+            else:
+                equal = first_not_less(
+                    equal_values, equal_start[group], equal_start[group + 1], value
+                )
+                if equal == equal_start[group + 1] or equal_values[equal] != value:
+                    equal = -1
+                cut = first_not_less(cut_values, low_value, high_value, value)
+                region = 2 * (cut - low_value)
+                if cut < high_value and cut_values[cut] == value:
+                    region += 1
+            if equal >= 0:
+                for each in range(equal_rows_start[equal], equal_rows_start[equal + 1]):
                     rows[equal_rows[each], word] |= bit
-            at = first_not_less(cut_values, low_value, high_value, value)
-            region = 2 * (at - low_value)
-            if at < high_value and cut_values[at] == value:
-                region += 1
             prefix[region + 1, word] |= bit
         for cut in range(1, cut_count + 2):
             for word in range(rows.shape[1]):
@@ -118,8 +131,8 @@ def fill_derived_rows(first, operators, operand_start, operands, rows):  # type:
 
 
 @nb.njit(nogil=True, cache=True)
-def count_nodes(node_row, node_depth, node_skip, is_end, rows, stack, counts):  # type: ignore[no-untyped-def]
-    """counts[node]: how many items satisfy a conjunction that ends at the node.
+def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, counts):  # type: ignore[no-untyped-def]
+    """counts[end]: how many items satisfy the conjunction that ends there.
 
     Nodes lie in depth-first order. Where no item is left, the whole subtree is skipped.
     """
@@ -134,25 +147,22 @@ def count_nodes(node_row, node_depth, node_skip, is_end, rows, stack, counts):  
         if found == 0:
             node = node_skip[node]
             continue
-        if is_end[node]:
+        if node_end[node] >= 0:
             total = np.uint64(0)
             for word in range(word_count):
                 total += popcount(stack[depth + 1, word])
-            counts[node] = total
+            counts[node_end[node]] = total
         node += 1
 
 
 @nb.njit(nogil=True, cache=True)
-def visit_ends(  # type: ignore[no-untyped-def]
-    node_row, node_depth, node_skip, subscription_start, subscriptions, rows, stack, ends, write
+def list_matches(  # type: ignore[no-untyped-def]
+    node_row, node_depth, node_skip, node_end, end_start, subscriptions, rows, stack, items, owners
 ):
-    """For each item the subscriptions that it matches, in two passes over the forest.
-
-    In the first pass `write` is empty, and ends[item] counts the item's matches. In the second it
-    is where the item's matches begin in `write`, and moves to where they end.
-    """
+    """The matches as pairs, in one pass: items[n] matches owners[n]. How many there are, or −1 if
+    they are more than there is room for."""
     node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
-    writes = write.shape[0] > 0
+    used, room = 0, items.shape[0]
     while node < node_count:
         depth, row = node_depth[node], node_row[node]
         found = np.uint64(0)
@@ -163,28 +173,161 @@ def visit_ends(  # type: ignore[no-untyped-def]
         if found == 0:
             node = node_skip[node]
             continue
-        start, end = subscription_start[node], subscription_start[node + 1]
-        if start < end:
+        end = node_end[node]
+        if end >= 0:
             for word in range(word_count):
                 left = stack[depth + 1, word]
                 while left != 0:
                     lowest = left & (~left + _ONE)
-                    item = (word << 6) + np.int64(popcount(lowest - _ONE))
                     left ^= lowest
-                    at = ends[item]
-                    if writes:
-                        for each in range(start, end):
-                            write[at] = subscriptions[each]
-                            at += 1
-                    else:
-                        at += end - start
-                    ends[item] = at
+                    if used + end_start[end + 1] - end_start[end] > room:
+                        return -1
+                    for each in range(end_start[end], end_start[end + 1]):
+                        items[used] = (word << 6) + np.int64(popcount(lowest - _ONE))
+                        owners[used] = subscriptions[each]
+                        used += 1
         node += 1
+    return used
 
 
 @nb.njit(nogil=True, cache=True)
-def write_bitmaps(node_row, node_depth, node_skip, end_at, rows, stack, bitmaps):  # type: ignore[no-untyped-def]
-    """bitmaps[end_at[node]]: the items that satisfy a conjunction that ends at the node."""
+def write_pairs(items, owners, used, ends, write):  # type: ignore[no-untyped-def]
+    """Pairs in the form of `write_matches`."""
+    for at in range(used):
+        item = items[at]
+        write[ends[item]] = owners[at]
+        ends[item] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def count_matches(  # type: ignore[no-untyped-def]
+    node_row, node_depth, node_skip, node_end, end_start, rows, stack, planes, counts
+):
+    """counts[item]: how many subscriptions the item matches.
+
+    The counters of all items are kept bit by bit: planes[p] has bit p of each. Adding a row to them
+    is a few operations on words, however many items it has, as most carries end early.
+    """
+    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+    carry = np.empty(word_count, np.uint64)
+    while node < node_count:
+        depth, row = node_depth[node], node_row[node]
+        found = np.uint64(0)
+        for word in range(word_count):
+            value = stack[depth, word] & rows[row, word]
+            stack[depth + 1, word] = value
+            found |= value
+        if found == 0:
+            node = node_skip[node]
+            continue
+        end = node_end[node]
+        if end >= 0:
+            share, plane = end_start[end + 1] - end_start[end], 0
+            while share > 0:
+                if share & 1:
+                    carry[:] = stack[depth + 1]
+                    _add(planes, plane, carry)
+                share >>= 1
+                plane += 1
+        node += 1
+    for item in range(counts.shape[0]):
+        word, bit = item >> 6, np.uint64(item) & _63
+        for plane in range(planes.shape[0]):
+            counts[item] += np.int64((planes[plane, word] >> bit) & _ONE) << plane
+
+
+@nb.njit(nogil=True, cache=True)
+def _add(planes, plane, carry):  # type: ignore[no-untyped-def]
+    """Add 2^plane to the counters of the items in `carry`, which is used up."""
+    carried = _ONE
+    while carried != 0:
+        carried = np.uint64(0)
+        for word in range(planes.shape[1]):
+            before, added = planes[plane, word], carry[word]
+            planes[plane, word] = before ^ added
+            carry[word] = before & added
+            carried |= before & added
+        plane += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def transpose(bits):  # type: ignore[no-untyped-def]
+    """A square of 64 × 64 bits, mirrored: bit i of word k becomes bit k of word i."""
+    width, mask = 32, np.uint64(0x00000000FFFFFFFF)
+    while width > 0:
+        shift = np.uint64(width)
+        for block in range(0, 64, 2 * width):
+            for at in range(block, block + width):
+                swapped = ((bits[at] >> shift) ^ bits[at + width]) & mask
+                bits[at + width] ^= swapped
+                bits[at] ^= swapped << shift
+        width >>= 1
+        mask ^= mask << np.uint64(width)
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_square(waiting, owners, used, ends, write):  # type: ignore[no-untyped-def]
+    """Write up to 64 subscriptions, whose rows are waiting, to the items that match them."""
+    bits = np.empty(64, np.uint64)
+    for word in range(waiting.shape[1]):
+        found = np.uint64(0)
+        for at in range(64):
+            bits[at] = waiting[at, word] if at < used else np.uint64(0)
+            found |= bits[at]
+        if found == 0:
+            continue
+        transpose(bits)
+        for each in range(64):
+            left, item = bits[each], (word << 6) + each
+            if left != 0:
+                at = ends[item]
+                while left != 0:
+                    lowest = left & (~left + _ONE)
+                    write[at] = owners[popcount(lowest - _ONE)]
+                    left ^= lowest
+                    at += 1
+                ends[item] = at
+
+
+@nb.njit(nogil=True, cache=True)
+def write_matches(  # type: ignore[no-untyped-def]
+    node_row, node_depth, node_skip, node_end, end_start, subscriptions, rows, stack, ends, write
+):
+    """The subscriptions of each item, one after the other: those of item i begin at ends[i] in
+    `write`, and ends[i] moves to where they end.
+
+    The forest yields items by subscription; wanted are subscriptions by item. Writing each match
+    where it belongs would touch thousands of places in turn. So the rows of 64 subscriptions wait
+    until they fill squares of 64 × 64 bits, which are transposed and written item by item.
+    """
+    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+    waiting, owners, used = np.empty((64, word_count), np.uint64), np.empty(64, np.int32), 0
+    while node < node_count:
+        depth, row = node_depth[node], node_row[node]
+        found = np.uint64(0)
+        for word in range(word_count):
+            value = stack[depth, word] & rows[row, word]
+            stack[depth + 1, word] = value
+            found |= value
+        if found == 0:
+            node = node_skip[node]
+            continue
+        end = node_end[node]
+        if end >= 0:
+            for each in range(end_start[end], end_start[end + 1]):
+                waiting[used] = stack[depth + 1]
+                owners[used] = subscriptions[each]
+                used += 1
+                if used == 64:
+                    _write_square(waiting, owners, used, ends, write)
+                    used = 0
+        node += 1
+    _write_square(waiting, owners, used, ends, write)
+
+
+@nb.njit(nogil=True, cache=True)
+def write_bitmaps(node_row, node_depth, node_skip, node_end, rows, stack, bitmaps):  # type: ignore[no-untyped-def]
+    """bitmaps[end]: the items that satisfy the conjunction that ends there."""
     node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
     while node < node_count:
         depth, row = node_depth[node], node_row[node]
@@ -196,8 +339,8 @@ def write_bitmaps(node_row, node_depth, node_skip, end_at, rows, stack, bitmaps)
         if found == 0:
             node = node_skip[node]
             continue
-        if end_at[node] >= 0:
-            bitmaps[end_at[node]] = stack[depth + 1]
+        if node_end[node] >= 0:
+            bitmaps[node_end[node]] = stack[depth + 1]
         node += 1
 
 

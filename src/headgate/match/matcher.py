@@ -11,10 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.match.batch import Batch
-from headgate.match.kernels import Longs, Words, count_nodes, visit_ends, write_bitmaps
+from headgate.match.kernels import (
+    Longs,
+    Words,
+    count_ends,
+    count_matches,
+    list_matches,
+    write_bitmaps,
+    write_matches,
+    write_pairs,
+)
 from headgate.match.program import Program, words_for
 
-_NOTHING = np.zeros(0, np.int32)
+FEW_PER_ITEM = 64
+_PLANES = 32
+"""Bits of the counters of matches per item: a program has fewer than 2³¹ subscriptions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,55 +39,81 @@ class Matches:
         return self.subscriptions[self.starts[item] : self.starts[item + 1]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """How many items match each distinct conjunction; subscriptions with equal ones share it."""
+
+    program: Program
+    by_end: Longs
+    item_count: int
+
+    def by_subscription(self) -> Longs:
+        forest = self.program.forest
+        counts = np.zeros(self.program.subscription_count, np.int64)
+        counts[forest.subscriptions] = np.repeat(self.by_end, np.diff(forest.end_start))
+        counts[self.program.always] = self.item_count
+        return counts
+
+
 @dataclass(frozen=True, slots=True)
 class Matcher:
     program: Program
 
-    def count(self, batch: Batch) -> Longs:
-        """For each subscription, how many items of the batch match it."""
-        program, forest = self.program, self.program.forest
+    def count(self, batch: Batch) -> Counts:
+        """How many items of the batch match each subscription."""
+        forest = self.program.forest
         rows, stack = self._prepare(batch)
-        is_end = np.diff(forest.subscription_start) > 0
-        by_node = np.zeros(forest.node_row.size, np.int64)
-        count_nodes(
-            forest.node_row, forest.node_depth, forest.node_skip, is_end, rows, stack, by_node
-        )
-        counts = np.zeros(program.subscription_count, np.int64)
-        counts[forest.subscriptions] = np.repeat(by_node, np.diff(forest.subscription_start))
-        counts[program.always] = batch.size
-        return counts
+        by_end = np.zeros(forest.end_start.size - 1, np.int64)
+        nodes = forest.node_row, forest.node_depth, forest.node_skip, forest.node_end
+        count_ends(*nodes, rows, stack, by_end)
+        return Counts(self.program, by_end, batch.size)
 
     def match(self, batch: Batch) -> Matches:
-        """For each item, the subscriptions that it matches."""
-        always = self.program.always
+        """For each item, the subscriptions that it matches.
+
+        Few matches are listed in one pass over the forest; many are counted first and then written
+        64 subscriptions at a time.
+        """
+        forest = self.program.forest
+        nodes = forest.node_row, forest.node_depth, forest.node_skip, forest.node_end
         rows, stack = self._prepare(batch)
-        ends = np.zeros(stack.shape[1] * 64, np.int64)
-        self._visit(rows, stack, ends, _NOTHING)
-        per_item = ends[: batch.size] + always.size
-        starts = np.zeros(batch.size + 1, np.int64)
-        np.cumsum(per_item, out=starts[1:])
+        room = FEW_PER_ITEM * batch.size
+        items, owners = np.empty(room, np.int32), np.empty(room, np.int32)
+        ends = forest.end_start, forest.subscriptions
+        used = list_matches(*nodes, *ends, rows, stack, items, owners)
+        if used >= 0:
+            per_item = np.bincount(items[:used], minlength=batch.size)
+        else:
+            per_item = np.zeros(batch.size, np.int64)
+            planes = np.zeros((_PLANES, rows.shape[1]), np.uint64)
+            count_matches(*nodes, forest.end_start, rows, stack, planes, per_item)
+        starts, found = self._room_for(per_item)
+        begin = starts[:-1] + self.program.always.size
+        if used >= 0:
+            write_pairs(items, owners, used, begin, found)
+        else:
+            write_matches(*nodes, *ends, rows, stack, begin, found)
+        return Matches(starts, found)
+
+    def _room_for(self, per_item: Longs) -> tuple[Longs, npt.NDArray[np.int32]]:
+        """Where each item's matches begin, and room for them; those of all items are in place."""
+        always = self.program.always
+        starts = np.zeros(per_item.size + 1, np.int64)
+        np.cumsum(per_item + always.size, out=starts[1:])
         found = np.empty(int(starts[-1]), np.int32)
         for at in range(always.size):
             found[starts[:-1] + at] = always[at]
-        ends[: batch.size] = starts[:-1] + always.size
-        if found.size:
-            self._visit(rows, stack, ends, found)
-        return Matches(starts, found)
+        return starts, found
 
     def bitmaps(self, batch: Batch) -> Words:
         """For each subscription, a row with the bits of the items that match it."""
         program, forest = self.program, self.program.forest
         rows, stack = self._prepare(batch)
-        ends = np.nonzero(np.diff(forest.subscription_start))[0]
-        end_at = np.full(forest.node_row.size, -1, np.int32)
-        end_at[ends] = np.arange(ends.size)
-        by_end = np.zeros((ends.size, rows.shape[1]), np.uint64)
-        write_bitmaps(
-            forest.node_row, forest.node_depth, forest.node_skip, end_at, rows, stack, by_end
-        )
+        by_end = np.zeros((forest.end_start.size - 1, rows.shape[1]), np.uint64)
+        nodes = forest.node_row, forest.node_depth, forest.node_skip, forest.node_end
+        write_bitmaps(*nodes, rows, stack, by_end)
         bitmaps = np.zeros((program.subscription_count, rows.shape[1]), np.uint64)
-        shares = np.diff(forest.subscription_start)[ends]
-        bitmaps[forest.subscriptions] = np.repeat(by_end, shares, axis=0)
+        bitmaps[forest.subscriptions] = np.repeat(by_end, np.diff(forest.end_start), axis=0)
         bitmaps[program.always] = stack[0]
         return bitmaps
 
@@ -89,17 +126,3 @@ class Matcher:
         if rest:
             stack[0, whole] = (np.uint64(1) << np.uint64(rest)) - np.uint64(1)
         return rows, stack
-
-    def _visit(self, rows: Words, stack: Words, ends: Longs, write: npt.NDArray[np.int32]) -> None:
-        forest = self.program.forest
-        visit_ends(
-            forest.node_row,
-            forest.node_depth,
-            forest.node_skip,
-            forest.subscription_start,
-            forest.subscriptions,
-            rows,
-            stack,
-            ends,
-            write,
-        )

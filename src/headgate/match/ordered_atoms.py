@@ -47,6 +47,11 @@ BOTTOM: Cut = (-math.inf, 0)
 TOP: Cut = (math.inf, 2)
 Range = tuple[Cut, Cut]
 
+TABLE_MAX = 65_536
+"""How many values a look-up table may have, for each attribute."""
+_EMPTY = np.zeros(0, np.int64)
+_FAR = 2**62
+
 
 def is_ordered(atom: Atom, types: Mapping[str, Type]) -> bool:
     """Whether the atom compares ordered values, so that this file can answer it."""
@@ -139,6 +144,10 @@ class OrderedAtoms:
     range_rows: Ints
     range_low: Ints
     range_high: Ints
+    table_start: Ints
+    table_low: Numbers
+    equal_table: Ints
+    region_table: Ints
 
     def fill(self, batch: Batch, rows: Words) -> None:
         """Set the bits of these atoms in rows that are zero."""
@@ -166,6 +175,10 @@ class OrderedAtoms:
             self.range_rows,
             self.range_low,
             self.range_high,
+            self.table_start,
+            self.table_low,
+            self.equal_table,
+            self.region_table,
             prefix,
             rows,
         )
@@ -222,18 +235,64 @@ def _compile(groups: dict[Key, list[tuple[int, Range]]], *, is_float: bool) -> O
         cut_start.append(len(cut_values))
         range_start.append(len(ranges))
     as_ranges = np.array(ranges, np.int32).reshape(-1, 3).T
+    equals, cuts = _array(equal_values, is_float=is_float), _array(cut_values, is_float=is_float)
+    table_start, table_low, equal_table, region_table = _tables(
+        equals, equal_start, cuts, cut_start
+    )
+    range_rows, range_low, range_high = map(np.ascontiguousarray, as_ranges)
     return OrderedAtoms(
         tuple(groups),
         is_float,
         np.array(equal_start, np.int32),
-        _array(equal_values, is_float=is_float),
+        equals,
         np.array(equal_rows_start, np.int32),
         np.array(equal_rows, np.int32),
         np.array(cut_start, np.int32),
-        _array(cut_values, is_float=is_float),
+        cuts,
         np.array(range_start, np.int32),
-        *(np.ascontiguousarray(column) for column in as_ranges),
+        range_rows,
+        range_low,
+        range_high,
+        table_start,
+        table_low,
+        equal_table,
+        region_table,
     )
+
+
+def _tables(
+    equals: Numbers, equal_start: list[int], cuts: Numbers, cut_start: list[int]
+) -> tuple[Ints, Numbers, Ints, Ints]:
+    """For narrow groups of integers, the answer for each value between the least and the greatest
+    constant, so that a look-up takes the place of two binary searches."""
+    starts, equal_parts, region_parts = [0], [], []
+    lows: list[Number] = []
+    for at in range(len(equal_start) - 1):
+        own = equals[equal_start[at] : equal_start[at + 1]]
+        own_cuts = cuts[cut_start[at] : cut_start[at + 1]]
+        span = _narrow_span(np.concatenate([own, own_cuts]))
+        place = np.searchsorted(own, span)
+        is_equal = np.isin(span, own)
+        equal_parts.append(np.where(is_equal, place + equal_start[at], -1))
+        region_parts.append(2 * np.searchsorted(own_cuts, span) + np.isin(span, own_cuts))
+        starts.append(starts[-1] + span.size)
+        lows.append(int(span[0]) if span.size else 0)
+    return (
+        np.array(starts, np.int32),
+        _array(lows, is_float=equals.dtype == np.float64),
+        np.concatenate([*equal_parts, _EMPTY]).astype(np.int32),
+        np.concatenate([*region_parts, _EMPTY]).astype(np.int32),
+    )
+
+
+def _narrow_span(values: Numbers) -> npt.NDArray[np.int64]:
+    """All integers from the least to the greatest value, or none if they are too many."""
+    if values.dtype != np.int64 or not values.size:
+        return _EMPTY
+    low, high = int(values.min()), int(values.max())
+    # Far from the ends of 64 bits, so that no sum of a value and a table's size leaves them.
+    near = low > -_FAR and high < _FAR
+    return np.arange(low, high + 1) if near and high - low < TABLE_MAX else _EMPTY
 
 
 def _array(values: list[Number], *, is_float: bool) -> Numbers:

@@ -1,0 +1,1 @@
+"""Workloads that benchmarks share. Frozen: never edited, only added."""
