@@ -62,6 +62,7 @@ title contains phrase 'a'               => title contains 'a'
 title contains 'a'                      => title contains phrase 'a'
 title contains 'a' and title contains 'b' => title contains 'a b'
 title contains 'a' and body contains 'b'  => contains 'a b'
+title contains 'a' and (body contains 'b' or body = 'b c') => contains 'a b'
 not contains 'a'                        => not title contains 'a b'
 title contains 'a'                      => not title is not present
 title similar(0.7) 'a b'                => title similar(0.6) 'b a'
@@ -133,6 +134,9 @@ matches 'a'                             => title matches 'a'
 time.year = 2026                        => time.month = 1
 time is present                         => time.day <= 30
 time.hour >= 12                         => x > 1
+title references 'm.mu'                 => not title contains 'a'
+title = 'a' and contains 'b'            => x = 1
+title = 'rock'                          => similar(1) 'rock'
 link references 'm.mu'                  => link references 'https://m.mu'
 link references 'm.mu/a'                => link references 'https://m.mu/a'
 link references 'https://m.mu'          => link references 'm.mu/a'
@@ -148,6 +152,7 @@ near('Rome')                            => near('Paris')
 people(?p) and pair(?p, ?q)             => people(?p) and pair(?p, ?p)
 people(?p)                              => people(?p) and ?p > 50
 people(?p) and not pair(?p, ?q)         => not pair(?p, ?q)
+people(?p) and pair(?q, ?r) and not pair(?p, ?q) => people(?p) and not pair(?p, ?q)
 not (people(?p) and ?p > 50)            => not people(?p)
 """
 

@@ -127,11 +127,7 @@ class _Refutation:
         if not more or self.checks_left <= 0:
             return False
         self.checks_left -= 1
-        subjects = {_subject(each) for each in more}
-        if None in subjects:
-            return contradictory(facts + more)
-        about = (*subjects, None)
-        return contradictory([*(each for each in facts if _subject(each) in about), *more])
+        return contradictory(_related(facts, more) + more)
 
 
 def _take_apart(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
@@ -151,9 +147,19 @@ def _take_apart(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
     return tuple(facts), choices
 
 
+def _related(facts: Facts, more: Facts) -> Facts:
+    """The facts that can contradict the new ones: those on the same attributes.
+
+    A literal on the whole item can be contradicted by many attributes together.
+    """
+    if any(_subject(each) is None for each in facts + more):
+        return facts
+    subjects = {_subject(each) for each in more}
+    return tuple(each for each in facts if _subject(each) in subjects)
+
+
 def _subject(literal: Literal) -> str | None:
-    """The attribute a literal is about. Literals about two attributes never contradict each other,
-    but those about the whole item (None) can contradict any."""
+    """The attribute that a literal looks at; None for the whole item and for operator calls."""
     atom = literal.atom
     return None if isinstance(atom, (Call, Constraint, Joint)) else atom.attribute
 
