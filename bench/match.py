@@ -17,6 +17,9 @@ import numpy as np
 
 from bench import Plot, Result, Row, Say, seconds
 from bench.workloads.conjunctions import SCHEMA, Workload, batch, items_of, workload
+from bench.workloads.keywords import SCHEMA as KEYWORD_SCHEMA
+from bench.workloads.keywords import keyword_filters, keyword_items
+from headgate.match.arrow import batch_of_arrow
 from headgate.match.matcher import Matcher
 from headgate.match.program import compile_program
 from headgate.model.evaluate import matches
@@ -32,12 +35,23 @@ def run(*, quick: bool, say: Say) -> Result:
         for mix in "UES":
             say(f"{count:,} conjunctions, pool {pool}, mix {mix}")
             rows += _one_mix(pool, mix, count, quick=quick)
+    keywords = 10_000 if quick else 100_000
+    say(f"{keywords:,} conjunctions of keywords")
+    rows.append(_keyword_row(keywords))
     say("growing")
     points = [(size, _count_us(_matcher(workload("A", "S", size)))) for size in _sizes(quick=quick)]
     largest = points[-1]
     rows.append(_row("count", f"{largest[0]:,} conjunctions, A, S", largest[1], target_us=15))
     plot = Plot("Matching, pool A, mix S", "conjunctions", "µs per item", {"program": points})
     return Result(rows, plot)
+
+
+def _keyword_row(count: int) -> Row:
+    """Tokenising included: a batch begins as Arrow's text."""
+    matcher = Matcher(compile_program(keyword_filters(count), KEYWORD_SCHEMA))
+    found = [keyword_items(BATCH, seed=n) for n in range(8)]
+    took_us = _best_us(lambda n: matcher.count(batch_of_arrow(found[n], KEYWORD_SCHEMA)), BATCH)
+    return _row("keywords", f"{count:,} conjunctions of 1–3 words", took_us, 12)
 
 
 def _sizes(*, quick: bool) -> list[int]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.match.batch import EPOCH, ORDERED_TYPES, Batch, Column
+from headgate.match.batch import EPOCH, ORDERED_TYPES, Batch, Column, Texts
 from headgate.model.errors import InvalidValue
 from headgate.model.items import Item
 from headgate.model.schema import Schema
@@ -47,7 +47,18 @@ def batch_of_arrow(table: pa.RecordBatch, schema: Schema) -> Batch:
     columns = {
         name: _column(cast[name], types[name]) for name in cast if types[name] in ORDERED_TYPES
     }
-    return Batch(table.num_rows, columns, _LazyItems(cast, types, table.num_rows))
+    texts = {name: _texts(cast[name]) for name in cast if types[name] is Type.TEXT}
+    return Batch(table.num_rows, columns, _LazyItems(cast, types, table.num_rows), texts)
+
+
+def _texts(column: pa.Array) -> Texts:
+    """The column's own buffers; a null has no bytes once it is filled with an empty text."""
+    filled = pc.fill_null(column, "")
+    _, offsets, data = filled.buffers()
+    start = np.frombuffer(offsets, np.int32)[filled.offset : filled.offset + len(filled) + 1]
+    if data is None or not len(filled):
+        return Texts(np.zeros(len(filled) + 1, np.int64), np.zeros(0, np.uint8))
+    return Texts(start.astype(np.int64), np.frombuffer(data, np.uint8))
 
 
 def _cast(name: str, column: pa.Array, type_: Type) -> pa.Array:

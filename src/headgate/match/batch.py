@@ -7,7 +7,7 @@ of those that are there. Whatever else an item has stays with the item, for atom
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -26,13 +26,25 @@ DAY_US = 86_400_000_000
 ORDERED_TYPES = (Type.INT, Type.FLOAT, Type.BOOL, Type.TIMESTAMP)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """A column of texts in UTF-8, one after the other; a missing text is empty."""
+
+    start: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+
+    def text(self, item: int) -> str:
+        return self.data[self.start[item] : self.start[item + 1]].tobytes().decode()
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The items, and the columns of those attributes that are ordered."""
+    """The items, the columns of those attributes that are ordered, and those that are texts."""
 
     size: int
     columns: dict[str, Column]
     items: Sequence[Item]
+    texts: dict[str, Texts] = field(default_factory=dict)
 
     def column(self, key: Key) -> Column | None:
         name, part = key
@@ -49,7 +61,21 @@ def batch_of_items(items: Sequence[Item], types: dict[str, Type]) -> Batch:
         for name, type_ in types.items()
         if type_ in ORDERED_TYPES
     }
-    return Batch(len(items), columns, items)
+    texts = {
+        name: _texts([item.attributes.get(name) for item in items])
+        for name, type_ in types.items()
+        if type_ is Type.TEXT
+    }
+    return Batch(len(items), columns, items, texts)
+
+
+def _texts(values: Sequence[Value | None]) -> Texts:
+    encoded = [
+        value.encode() if isinstance(value, str) and kind_of(value) is Kind.TEXT else b""
+        for value in values
+    ]
+    start = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return Texts(start, np.frombuffer(b"".join(encoded), np.uint8))
 
 
 def _column(values: Sequence[Value | None], type_: Type) -> Column:

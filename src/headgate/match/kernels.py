@@ -114,6 +114,70 @@ def fill_ordered_rows(  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
+def hash_of(data, start, end):  # type: ignore[no-untyped-def]
+    """A hash of the bytes data[start:end] (FNV-1a, its high bits mixed into the low ones)."""
+    mixed = np.uint64(0xCBF29CE484222325)
+    for at in range(start, end):
+        mixed = (mixed ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_word_rows(text_start, data, slots, word_start, word_bytes, word_rows, rows):  # type: ignore[no-untyped-def]
+    """Set the bits of the words that occur in each text: item i has data[text_start[i] : …[i + 1]].
+
+    A word is a run of ASCII letters and digits, compared in lower case. Texts with other bytes are
+    left to the caller: they are true in the answer.
+    """
+    item_count, mask = text_start.shape[0] - 1, slots.shape[0] - 1
+    foreign = np.zeros(item_count, np.bool_)
+    lower = np.empty(256, np.uint8)
+    for item in range(item_count):
+        at, end = text_start[item], text_start[item + 1]
+        for each in range(at, end):
+            if data[each] >= 128:
+                foreign[item] = True
+                break
+        if foreign[item]:
+            continue
+        while at < end:
+            length, mixed = 0, np.uint64(0xCBF29CE484222325)
+            while at < end:
+                byte = data[at]
+                if 65 <= byte <= 90:
+                    byte += np.uint8(32)
+                if not (97 <= byte <= 122 or 48 <= byte <= 57):
+                    break
+                if length < 256:
+                    lower[length] = byte
+                mixed = (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+                length += 1
+                at += 1
+            at += 1
+            if 0 < length <= 256:
+                slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+                while slots[slot] >= 0:
+                    word = slots[slot]
+                    if _is_word(lower, length, word_bytes, word_start[word], word_start[word + 1]):
+                        rows[word_rows[word], item >> 6] |= _ONE << (np.uint64(item) & _63)
+                        break
+                    slot = (slot + 1) & mask
+            elif length > 256:
+                foreign[item] = True
+    return foreign
+
+
+@nb.njit(nogil=True, cache=True)
+def _is_word(found, length, data, start, end):  # type: ignore[no-untyped-def]
+    if end - start != length:
+        return False
+    same = True
+    for at in range(length):
+        same &= found[at] == data[start + at]
+    return same
+
+
+@nb.njit(nogil=True, cache=True)
 def fill_derived_rows(first, operators, operand_start, operands, rows):  # type: ignore[no-untyped-def]
     """The rows that are made of others, in order: each only of those before it."""
     for at in range(operators.shape[0]):

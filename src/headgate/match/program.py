@@ -21,7 +21,17 @@ from headgate.match.batch import Batch
 from headgate.match.forest import Forest, build_forest
 from headgate.match.kernels import AND, NOT, OR, Ints, Words, fill_derived_rows
 from headgate.match.ordered_atoms import OrderedAtoms, compile_ordered, is_ordered
-from headgate.model.atoms import Atom, Between, Call, Comparison, Constraint, In, Relation
+from headgate.match.word_atoms import WordAtoms, compile_words, is_word
+from headgate.model.atoms import (
+    Atom,
+    Between,
+    Call,
+    Comparison,
+    Constraint,
+    Contains,
+    In,
+    Relation,
+)
 from headgate.model.errors import PlanError
 from headgate.model.evaluate import matches
 from headgate.model.filters import (
@@ -50,6 +60,7 @@ class Program:
     """Immutable; any number of threads may use it at once."""
 
     ordered: tuple[OrderedAtoms, ...]
+    words: tuple[WordAtoms, ...]
     other_atoms: tuple[tuple[Atom, int], ...]
     atom_count: int
     derived_operators: Ints
@@ -70,6 +81,8 @@ class Program:
         rows = np.zeros((self.row_count, words_for(batch.size)), np.uint64)
         for atoms in self.ordered:
             atoms.fill(batch, rows)
+        for table in self.words:
+            table.fill(batch, rows)
         for atom, row in self.other_atoms:
             answers = [matches(atom, item) for item in batch.items]
             rows[row] = pack(answers, rows.shape[1])
@@ -96,7 +109,10 @@ def compile_program(filters: Sequence[Filter], schema: Schema) -> Program:
     lengths, flat, owners, always = build.conjunctions(filters)
     atoms = list(build.atoms.items())
     ordered = compile_ordered(((a, row) for a, row in atoms if is_ordered(a, types)), types)
-    others = tuple((a, row) for a, row in atoms if not is_ordered(a, types))
+    by_words = compile_words((a, row) for a, row in atoms if is_word(a, types))
+    others = tuple(
+        (a, row) for a, row in atoms if not is_ordered(a, types) and not is_word(a, types)
+    )
     flat_rows, derived, first = build.rows_of(flat)
     uses = np.bincount(flat_rows, minlength=first + len(derived)).astype(np.int32)
     rank = _rank(atoms, derived, uses)
@@ -104,6 +120,7 @@ def compile_program(filters: Sequence[Filter], schema: Schema) -> Program:
     starts = np.cumsum([0, *(len(rows) for _, rows in derived)])
     return Program(
         tuple(ordered),
+        tuple(by_words),
         others,
         len(atoms),
         np.array([operator for operator, _ in derived], np.int32),
@@ -161,7 +178,11 @@ class _Build:
         for part in parts:
             if part == FALSE:
                 return None
-            rows[self._row(part)] = None
+            if isinstance(part, Contains) and not part.phrase:
+                each = (Contains(part.attribute, word) for word in part.words)
+                rows.update(dict.fromkeys(map(self._row, each)))
+            else:
+                rows[self._row(part)] = None
         found = list(rows)
         if len(found) > CONJUNCTION_MAX:
             found[CONJUNCTION_MAX - 1 :] = [self._derive(AND, found[CONJUNCTION_MAX - 1 :])]
@@ -177,6 +198,9 @@ class _Build:
                 return self._derive(operator, [self._row(part) for part in parts])
             case Call() | Constraint():
                 raise PlanError("an operator call is no part of a program; it comes behind it")
+            case Contains(attribute, _, False) if len(filter_.words) > 1:
+                each = [Contains(attribute, word) for word in filter_.words]
+                return self._derive(AND, [self._row(atom) for atom in each])
             case atom:
                 return self.atoms.setdefault(atom, len(self.atoms))
 
