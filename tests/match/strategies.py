@@ -21,7 +21,7 @@ from headgate.model.atoms import (
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
-from headgate.model.values import INT_MAX, INT_MIN, Link, Type
+from headgate.model.values import INT_MAX, INT_MIN, Link, Type, comparable
 
 SCHEMA = Schema(
     (
@@ -31,6 +31,7 @@ SCHEMA = Schema(
         Attribute("t", Type.TIMESTAMP),
         Attribute("w", Type.TEXT),
         Attribute("l", Type.LINK),
+        Attribute("y", Type.BYTES),
     )
 )
 NOON = datetime(2026, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -51,7 +52,7 @@ def on(name: str, values: st.SearchStrategy) -> st.SearchStrategy[Filter]:
     """Comparisons, ranges and lists on an ordered attribute."""
     return st.one_of(
         st.builds(Comparison, st.just(name), relations, values),
-        st.tuples(values, values).map(lambda pair: Between(name, min(pair), max(pair))),
+        st.tuples(values, values).map(lambda pair: Between(name, *sorted(pair, key=comparable))),
         st.lists(values, min_size=1, max_size=3).map(lambda some: In(name, tuple(some))),
         st.just(IsPresent(name)),
     )
@@ -62,6 +63,9 @@ atoms: st.SearchStrategy[Filter] = st.one_of(
     on("i", numbers),
     on("f", numbers),
     on("t", times),
+    on("y", st.binary(max_size=2)),
+    on("w", texts),
+    on("l", links.map(Link)),
     st.builds(Comparison, st.just("b"), equalities, st.booleans()),
     st.builds(Comparison, st.just("t"), relations, st.integers(-1, 70), parts),
     st.builds(
@@ -72,7 +76,6 @@ atoms: st.SearchStrategy[Filter] = st.one_of(
         st.just(Part.DATE),
     ),
     st.builds(Contains, st.just("w") | st.none(), texts, st.booleans()),
-    st.builds(Comparison, st.just("w"), relations, texts),
     st.builds(StartsWith, st.just("w"), texts),
     st.builds(
         LinkAtom,
@@ -80,7 +83,6 @@ atoms: st.SearchStrategy[Filter] = st.one_of(
         st.just(LinkRelation.EXTENDS),
         st.tuples(st.sampled_from(["a.org", "c.org"])),
     ),
-    st.builds(Comparison, st.just("l"), equalities, links.map(Link)),
 )
 filters: st.SearchStrategy[Filter] = st.recursive(
     atoms | st.sampled_from([TRUE, FALSE]),
@@ -98,6 +100,7 @@ values = {
     "t": times,
     "w": texts,
     "l": links.map(Link),
+    "y": st.binary(max_size=2),
 }
 items = st.fixed_dictionaries({}, optional=values).map(
     lambda attributes: Item("x", "S", NOON, attributes)

@@ -27,6 +27,7 @@ ARROW = pa.schema(
         ("t", pa.timestamp("us", tz="UTC")),
         ("w", pa.string()),
         ("l", pa.string()),
+        ("y", pa.binary()),
         ("unknown", pa.int8()),
     ]
 )

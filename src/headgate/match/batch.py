@@ -6,16 +6,27 @@ of those that are there. Whatever else an item has stays with the item, for atom
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from headgate.model.atoms import Part
 from headgate.model.items import Item
-from headgate.model.values import Kind, Type, Value, is_missing, kind_of, kind_of_type
+from headgate.model.values import (
+    Comparable,
+    Kind,
+    Type,
+    Value,
+    comparable,
+    is_missing,
+    kind_of,
+    kind_of_type,
+)
 
 Column = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 Key = tuple[str, Part | None]
@@ -23,6 +34,21 @@ Key = tuple[str, Part | None]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The constants of one kind that values are compared with, in order."""
+
+    kind: Kind
+    constants: Sequence[Comparable]
+
+    def code(self, value: Comparable) -> int:
+        """2i + 1 for the i-th constant; what lies between two has the even number between."""
+        at = bisect_left(self.constants, value)
+        return 2 * at + (at < len(self.constants) and self.constants[at] == value)
+
+
 ORDERED_TYPES = (Type.INT, Type.FLOAT, Type.BOOL, Type.TIMESTAMP)
 
 
@@ -52,6 +78,17 @@ class Batch:
         if part is None or found is None:
             return found
         return part_of(found[0].astype(np.int64, copy=False), part), found[1]
+
+    def coded_column(self, name: str, codes: Codes) -> Column:
+        """The values of an attribute as codes; one of another kind counts as missing."""
+        values = [item.attributes.get(name) for item in self.items]
+        valid = np.array([_is_of(value, codes.kind) for value in values], bool)
+        coded = np.zeros(self.size, np.int64)
+        for at in np.nonzero(valid)[0].tolist():
+            value = values[at]
+            assert value is not None
+            coded[at] = codes.code(comparable(value))
+        return coded, valid
 
 
 def batch_of_items(items: Sequence[Item], types: dict[str, Type]) -> Batch:
@@ -87,7 +124,7 @@ def _column(values: Sequence[Value | None], type_: Type) -> Column:
     return np.array(numbers, np.int64), valid
 
 
-def _is_of(value: Value | None, kind: Kind) -> bool:
+def _is_of(value: Value | None, kind: Kind) -> TypeGuard[Value]:
     return value is not None and not is_missing(value) and kind_of(value) is kind
 
 

@@ -1,4 +1,4 @@
-"""Atoms on ordered values: comparisons, `between` and `in` on numbers, timestamps, bools and parts.
+"""Atoms on ordered values: comparisons, `between`, `in` and `is present`, on every type.
 
 All atoms on one attribute are answered by one pass over its column (mbd.txt §3.1; the loop is in
 kernels.py). An atom is a union of ranges between *cuts*; each value v makes two cuts, v⁻ just below
@@ -10,6 +10,10 @@ it and v⁺ just above it:
 
 A constant that the column cannot hold falls between two values that it can: on integers, 2.5⁻ and
 2.5⁺ are both 2⁺. So integers and floats are compared exactly, as the naive evaluator does.
+
+Texts, links, bytes and XML are compared through *codes*: of the constants on an attribute, sorted,
+the i-th has code 2i + 1, and a value between two of them has the code between theirs. Coding takes
+a binary search for each item; from there on they are integers.
 
 Equality has a table of its own (`equal`): a value that no item has costs nothing but a zero row.
 """
@@ -25,7 +29,7 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.batch import ORDERED_TYPES, Batch, Key, microseconds
+from headgate.match.batch import ORDERED_TYPES, Batch, Codes, Key, microseconds
 from headgate.match.kernels import Ints, Words, fill_ordered_rows
 from headgate.model.atoms import (
     Atom,
@@ -37,7 +41,16 @@ from headgate.model.atoms import (
     Relation,
     WindowAttribute,
 )
-from headgate.model.values import INT_MAX, INT_MIN, Kind, Type, Value, kind_of, kind_of_type
+from headgate.model.values import (
+    INT_MAX,
+    INT_MIN,
+    Kind,
+    Type,
+    Value,
+    comparable,
+    kind_of,
+    kind_of_type,
+)
 
 Number = int | float
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
@@ -57,24 +70,36 @@ def is_ordered(atom: Atom, types: Mapping[str, Type]) -> bool:
     """Whether the atom compares ordered values, so that this file can answer it."""
     match atom:
         case Comparison(attribute, _, value):
-            return not isinstance(value, WindowAttribute) and types.get(attribute) in ORDERED_TYPES
+            return not isinstance(value, WindowAttribute) and attribute in types
         case Between(attribute) | In(attribute) | IsPresent(attribute):
-            return types.get(attribute) in ORDERED_TYPES
+            return attribute in types
     return False
 
 
-def ranges_of(atom: Atom, type_: Type) -> list[Range]:
+def constants_of(atom: Atom) -> list[Value]:
+    match atom:
+        case Between(_, low, high):
+            return [low, high]
+        case In(_, values):
+            return list(values)
+        case Comparison(_, _, value) if not isinstance(value, WindowAttribute):
+            return [value]
+    return []
+
+
+def ranges_of(atom: Atom, type_: Type, codes: Codes | None) -> list[Range]:
     """The ranges that the atom is true of, on a column of this type; none if it is never true."""
     kind = _compared_kind(atom, type_)
     match atom:
         case IsPresent():
             return [(BOTTOM, TOP)]
         case Between(_, low, high) if kind_of(low) is kind:
-            return [(_cuts(low, type_)[0], _cuts(high, type_)[1])]
+            return [(_cuts(low, type_, codes)[0], _cuts(high, type_, codes)[1])]
         case In(_, values) if kind_of(values[0]) is kind:
-            return [_cuts(value, type_) for value in values]
-        case Comparison(_, relation, value) if not isinstance(value, WindowAttribute):
-            return _comparison(relation, *_cuts(value, type_)) if kind_of(value) is kind else []
+            return [_cuts(value, type_, codes) for value in values]
+        case Comparison(_, relation, value) if kind_of(constants_of(atom)[0]) is kind:
+            assert not isinstance(value, WindowAttribute)
+            return _comparison(relation, *_cuts(value, type_, codes))
     return []
 
 
@@ -103,8 +128,10 @@ def _comparison(relation: Relation, below: Cut, above: Cut) -> list[Range]:
             return [(below, TOP)]
 
 
-def _cuts(value: Value, type_: Type) -> Range:
+def _cuts(value: Value, type_: Type, codes: Codes | None) -> Range:
     """The cuts just below and just above a constant, on values that the column can hold."""
+    if codes is not None:
+        return _int_cuts(codes.code(comparable(value)))
     if isinstance(value, datetime):
         value = microseconds(value)
     assert isinstance(value, int | float)
@@ -133,6 +160,8 @@ class OrderedAtoms:
     """All ordered atoms on columns of one array type, as the arrays of `fill_ordered_rows`."""
 
     keys: tuple[Key, ...]
+    codes: tuple[Codes | None, ...]
+    """For each key the constants that its values are coded by; nothing where they are numbers."""
     is_float: bool
     equal_start: Ints
     equal_values: Numbers
@@ -157,7 +186,8 @@ class OrderedAtoms:
         columns = np.zeros((len(self.keys), batch.size), array_type)
         valid = np.zeros((len(self.keys), batch.size), bool)
         for at, key in enumerate(self.keys):
-            column = batch.column(key)
+            codes = self.codes[at]
+            column = batch.column(key) if codes is None else batch.coded_column(key[0], codes)
             if column is not None:
                 columns[at], valid[at] = column
         widest = 2 * int(np.diff(self.cut_start).max()) + 2
@@ -188,16 +218,33 @@ def compile_ordered(
     atoms: Iterable[tuple[Atom, int]], types: Mapping[str, Type]
 ) -> list[OrderedAtoms]:
     """The atoms, each with its row, in two sets: those on integers and those on floats."""
-    groups: dict[Key, list[tuple[int, Range]]] = defaultdict(list)
+    by_key: dict[Key, list[tuple[Atom, int]]] = defaultdict(list)
     for atom, row in atoms:
-        key = _key(atom)
-        groups[key] += [(row, each) for each in ranges_of(atom, types[key[0]])]
+        by_key[_key(atom)].append((atom, row))
+    codes = {key: _codes(found, types[key[0]]) for key, found in by_key.items()}
+    groups = {
+        key: [
+            (row, each)
+            for atom, row in found
+            for each in ranges_of(atom, types[key[0]], codes[key])
+        ]
+        for key, found in by_key.items()
+    }
     floats = [key for key in groups if types[key[0]] is Type.FLOAT]
     whole = [key for key in groups if types[key[0]] is not Type.FLOAT]
     return [
-        _compile({key: groups[key] for key in keys}, is_float=is_float)
+        _compile({key: groups[key] for key in keys}, codes, is_float=is_float)
         for keys, is_float in ((whole, False), (floats, True))
     ]
+
+
+def _codes(atoms: list[tuple[Atom, int]], type_: Type) -> Codes | None:
+    """The constants on an attribute in order, or nothing where the column has numbers."""
+    if type_ in ORDERED_TYPES:
+        return None
+    kind = kind_of_type(type_)
+    constants = (value for atom, _ in atoms for value in constants_of(atom))
+    return Codes(kind, sorted({comparable(each) for each in constants if kind_of(each) is kind}))
 
 
 def _key(atom: Atom) -> Key:
@@ -206,7 +253,12 @@ def _key(atom: Atom) -> Key:
     return str(attribute), getattr(atom, "part", None)
 
 
-def _compile(groups: dict[Key, list[tuple[int, Range]]], *, is_float: bool) -> OrderedAtoms:
+def _compile(
+    groups: dict[Key, list[tuple[int, Range]]],
+    codes: Mapping[Key, Codes | None],
+    *,
+    is_float: bool,
+) -> OrderedAtoms:
     equal_start, equal_values, equal_rows_start, equal_rows = [0], [], [0], []
     cut_start, cut_values = [0], []
     range_start, ranges = [0], []
@@ -242,6 +294,7 @@ def _compile(groups: dict[Key, list[tuple[int, Range]]], *, is_float: bool) -> O
     range_rows, range_low, range_high = map(np.ascontiguousarray, as_ranges)
     return OrderedAtoms(
         tuple(groups),
+        tuple(codes[key] for key in groups),
         is_float,
         np.array(equal_start, np.int32),
         equals,
