@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.kernels import Ints, skip_pointers
+from headgate.match.kernels import Ints
+from headgate.match.walks import skip_pointers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

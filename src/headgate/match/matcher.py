@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.match.batch import Batch
-from headgate.match.kernels import (
-    Longs,
-    Words,
+from headgate.match.kernels import Longs, Words
+from headgate.match.program import Program, words_for
+from headgate.match.walks import (
     count_ends,
     count_matches,
     list_matches,
@@ -21,7 +21,6 @@ from headgate.match.kernels import (
     write_matches,
     write_pairs,
 )
-from headgate.match.program import Program, words_for
 
 FEW_PER_ITEM = 64
 _PLANES = 32

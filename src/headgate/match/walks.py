@@ -1,0 +1,230 @@
+"""Walks over the forest: what of each node is left, and what is made of it at the ends.
+
+    stack[0]        a bit for each item of the batch
+    stack[d + 1]    the items that satisfy the path down to depth d
+
+Nodes lie in depth-first order. Where no item is left, the whole subtree is skipped.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from headgate.match.kernels import popcount
+
+_ONE = np.uint64(1)
+_63 = np.uint64(63)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def descend(stack, depth, rows, row):  # type: ignore[no-untyped-def]
+    """stack[depth + 1] = stack[depth] and the node's row; whether an item is left in it."""
+    found = np.uint64(0)
+    for word in range(rows.shape[1]):
+        value = stack[depth, word] & rows[row, word]
+        stack[depth + 1, word] = value
+        found |= value
+    return found != 0
+
+
+@nb.njit(nogil=True, cache=True)
+def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, counts):  # type: ignore[no-untyped-def]
+    """counts[end]: how many items satisfy the conjunction that ends there."""
+    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+    while node < node_count:
+        depth = node_depth[node]
+        if not descend(stack, depth, rows, node_row[node]):
+            node = node_skip[node]
+            continue
+        if node_end[node] >= 0:
+            total = np.uint64(0)
+            for word in range(word_count):
+                total += popcount(stack[depth + 1, word])
+            counts[node_end[node]] = total
+        node += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def list_matches(  # type: ignore[no-untyped-def]
+    node_row, node_depth, node_skip, node_end, end_start, subscriptions, rows, stack, items, owners
+):
+    """The matches as pairs, in one pass: items[n] matches owners[n]. How many there are, or −1 if
+    they are more than there is room for."""
+    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+    used, room = 0, items.shape[0]
+    while node < node_count:
+        depth = node_depth[node]
+        if not descend(stack, depth, rows, node_row[node]):
+            node = node_skip[node]
+            continue
+        end = node_end[node]
+        if end >= 0:
+            for word in range(word_count):
+                left = stack[depth + 1, word]
+                while left != 0:
+                    lowest = left & (~left + _ONE)
+                    left ^= lowest
+                    if used + end_start[end + 1] - end_start[end] > room:
+                        return -1
+                    for each in range(end_start[end], end_start[end + 1]):
+                        items[used] = (word << 6) + np.int64(popcount(lowest - _ONE))
+                        owners[used] = subscriptions[each]
+                        used += 1
+        node += 1
+    return used
+
+
+@nb.njit(nogil=True, cache=True)
+def write_pairs(items, owners, used, ends, write):  # type: ignore[no-untyped-def]
+    """Pairs in the form of `write_matches`."""
+    for at in range(used):
+        item = items[at]
+        write[ends[item]] = owners[at]
+        ends[item] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def count_matches(  # type: ignore[no-untyped-def]
+    node_row, node_depth, node_skip, node_end, end_start, rows, stack, planes, counts
+):
+    """counts[item]: how many subscriptions the item matches.
+
+    The counters of all items are kept bit by bit: planes[p] has bit p of each. Adding a row to them
+    is a few operations on words, however many items it has, as most carries end early.
+    """
+    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+    carry = np.empty(word_count, np.uint64)
+    while node < node_count:
+        depth = node_depth[node]
+        if not descend(stack, depth, rows, node_row[node]):
+            node = node_skip[node]
+            continue
+        end = node_end[node]
+        if end >= 0:
+            share, plane = end_start[end + 1] - end_start[end], 0
+            while share > 0:
+                if share & 1:
+                    carry[:] = stack[depth + 1]
+                    _add(planes, plane, carry)
+                share >>= 1
+                plane += 1
+        node += 1
+    for item in range(counts.shape[0]):
+        word, bit = item >> 6, np.uint64(item) & _63
+        for plane in range(planes.shape[0]):
+            counts[item] += np.int64((planes[plane, word] >> bit) & _ONE) << plane
+
+
+@nb.njit(nogil=True, cache=True)
+def _add(planes, plane, carry):  # type: ignore[no-untyped-def]
+    """Add 2^plane to the counters of the items in `carry`, which is used up."""
+    carried = _ONE
+    while carried != 0:
+        carried = np.uint64(0)
+        for word in range(planes.shape[1]):
+            before, added = planes[plane, word], carry[word]
+            planes[plane, word] = before ^ added
+            carry[word] = before & added
+            carried |= before & added
+        plane += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def transpose(bits):  # type: ignore[no-untyped-def]
+    """A square of 64 × 64 bits, mirrored: bit i of word k becomes bit k of word i."""
+    width, mask = 32, np.uint64(0x00000000FFFFFFFF)
+    while width > 0:
+        shift = np.uint64(width)
+        for block in range(0, 64, 2 * width):
+            for at in range(block, block + width):
+                swapped = ((bits[at] >> shift) ^ bits[at + width]) & mask
+                bits[at + width] ^= swapped
+                bits[at] ^= swapped << shift
+        width >>= 1
+        mask ^= mask << np.uint64(width)
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_square(waiting, owners, used, ends, write):  # type: ignore[no-untyped-def]
+    """Write up to 64 subscriptions, whose rows are waiting, to the items that match them."""
+    bits = np.empty(64, np.uint64)
+    for word in range(waiting.shape[1]):
+        found = np.uint64(0)
+        for at in range(64):
+            bits[at] = waiting[at, word] if at < used else np.uint64(0)
+            found |= bits[at]
+        if found == 0:
+            continue
+        transpose(bits)
+        for each in range(64):
+            left, item = bits[each], (word << 6) + each
+            if left != 0:
+                at = ends[item]
+                while left != 0:
+                    lowest = left & (~left + _ONE)
+                    write[at] = owners[popcount(lowest - _ONE)]
+                    left ^= lowest
+                    at += 1
+                ends[item] = at
+
+
+@nb.njit(nogil=True, cache=True)
+def write_matches(  # type: ignore[no-untyped-def]
+    node_row, node_depth, node_skip, node_end, end_start, subscriptions, rows, stack, ends, write
+):
+    """The subscriptions of each item, one after the other: those of item i begin at ends[i] in
+    `write`, and ends[i] moves to where they end.
+
+    The forest yields items by subscription; wanted are subscriptions by item. Writing each match
+    where it belongs would touch thousands of places in turn. So the rows of 64 subscriptions wait
+    until they fill squares of 64 × 64 bits, which are transposed and written item by item.
+    """
+    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+    waiting, owners, used = np.empty((64, word_count), np.uint64), np.empty(64, np.int32), 0
+    while node < node_count:
+        depth = node_depth[node]
+        if not descend(stack, depth, rows, node_row[node]):
+            node = node_skip[node]
+            continue
+        end = node_end[node]
+        if end >= 0:
+            for each in range(end_start[end], end_start[end + 1]):
+                waiting[used] = stack[depth + 1]
+                owners[used] = subscriptions[each]
+                used += 1
+                if used == 64:
+                    _write_square(waiting, owners, used, ends, write)
+                    used = 0
+        node += 1
+    _write_square(waiting, owners, used, ends, write)
+
+
+@nb.njit(nogil=True, cache=True)
+def write_bitmaps(node_row, node_depth, node_skip, node_end, rows, stack, bitmaps):  # type: ignore[no-untyped-def]
+    """bitmaps[end]: the items that satisfy the conjunction that ends there."""
+    node, node_count = 0, node_row.shape[0]
+    while node < node_count:
+        depth = node_depth[node]
+        if not descend(stack, depth, rows, node_row[node]):
+            node = node_skip[node]
+            continue
+        if node_end[node] >= 0:
+            bitmaps[node_end[node]] = stack[depth + 1]
+        node += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def skip_pointers(node_depth):  # type: ignore[no-untyped-def]
+    """For each node the next one that is not below it."""
+    count = node_depth.shape[0]
+    skip = np.empty(count, np.int32)
+    nearest = np.full(node_depth.max() + 2 if count else 1, count, np.int32)
+    for node in range(count - 1, -1, -1):
+        depth = node_depth[node]
+        # Of the nodes behind, the nearest at this depth or above; deeper ones are below this node.
+        skip[node] = nearest[depth]
+        nearest[depth] = node
+        for deeper in range(depth + 1, nearest.shape[0]):
+            nearest[deeper] = node
+    return skip
