@@ -8,7 +8,7 @@ from pathlib import Path
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.outcome import Outcome
 from headgate.cli.applying import apply_script
-from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl, Script
+from headgate.cli.options import CATALOG_DEFAULT, IN_MEMORY, AsJson, CatalogUrl, Script
 from headgate.cli.output import print_json, print_line
 from headgate.cli.read import read_statements, read_text
 from headgate.language.statements import (
@@ -24,8 +24,6 @@ from headgate.language.statements import (
     Subscribe,
 )
 from headgate.plan.explain import explain_all
-
-IN_MEMORY = "sqlite://"
 
 
 def check(file: Script, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = False) -> None:

@@ -11,14 +11,12 @@ import typer
 
 from headgate.catalog.catalog import Catalog
 from headgate.cli.applying import apply_script
-from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
+from headgate.cli.options import CATALOG_DEFAULT, IN_MEMORY, AsJson, CatalogUrl
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
 from headgate.language.statements import Statement
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
-
-IN_MEMORY = "sqlite://"
 
 
 def explain(

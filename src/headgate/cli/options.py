@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 CATALOG_DEFAULT = "headgate.db"
+IN_MEMORY = "sqlite://"
+"""A catalog for a script on its own, gone with the command."""
 
 CatalogUrl = Annotated[
     str,
