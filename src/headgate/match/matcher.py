@@ -91,7 +91,7 @@ class Matcher:
         if used >= 0:
             write_pairs(items, owners, used, begin, found)
         else:
-            write_matches(*nodes, *ends, rows, stack, begin, found)
+            write_matches(*nodes, *ends, rows, stack, begin, starts[1:], found)
         return Matches(starts, found)
 
     def _room_for(self, per_item: Longs) -> tuple[Longs, npt.NDArray[np.int32]]:
