@@ -15,7 +15,7 @@ from headgate.model.errors import LanguageError
 
 STATEMENT_BYTES_MAX = 64 * 1024
 NESTING_MAX = 64
-TOKENS_MAX = 4_000
+TOKENS_MAX = 2_500
 
 _LANDMARK = re.compile(
     # A quote that is never closed takes all the rest; a scheme is short. So a script is cut in
