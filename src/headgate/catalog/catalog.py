@@ -66,6 +66,11 @@ class Catalog:
             raise
         return cls(database, clock)
 
+    @property
+    def name(self) -> str:
+        """What it is called where people read it: never with a password."""
+        return self._database.name.strip("'")
+
     def close(self) -> None:
         """Call it once, when no other thread uses the catalog any more."""
         self._database.close()

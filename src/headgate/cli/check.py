@@ -23,7 +23,8 @@ from headgate.language.statements import (
     Statement,
     Subscribe,
 )
-from headgate.plan.explain import explain_all
+from headgate.plan.compose import compose_all
+from headgate.plan.normalize import normalize_all
 
 
 def check(file: Script, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = False) -> None:
@@ -41,12 +42,14 @@ def check(file: Script, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = Fa
             opened, statements, text=text, file=file, as_json=json, dry_run=True
         )
         known: dict[str, Statement] = {**opened.definitions()}
-    known |= {str(each.name): each.statement for each in outcomes if _defines(each)}
-    explain_all(known)  # raises where a feed has no plan
+        name = opened.name
+    defined = {str(each.name): each.statement for each in outcomes if _defines(each)}
+    feeds = [each for each in defined if isinstance(defined[each], CreateFeed | MaterializeFeed)]
+    normalize_all(compose_all(feeds, known | defined))  # raises where a feed has no plan
     if json:
         print_json({"file": str(file), "statements": len(outcomes), "ok": True})
     else:
-        against = "" if alone else f", checked against {_without_password(catalog)}"
+        against = "" if alone else f", checked against {name}"
         print_line(f"{file}: {_summary(outcomes)}{against}")
 
 
@@ -55,7 +58,7 @@ def _defines(outcome: Outcome) -> bool:
 
 
 def _summary(outcomes: list[Outcome]) -> str:
-    """'12 statements are right: 3 feeds, 2 subscriptions and 7 others'."""
+    """'5 statements are right (3 feeds, 2 subscriptions)'"""
     kinds = Counter(_kind(outcome.statement) for outcome in outcomes)
     listed = ", ".join(
         f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in kinds.items()
@@ -80,8 +83,3 @@ def _kind(statement: Statement) -> str:
         case Advertise():
             return "advertisement"
     return "other"
-
-
-def _without_password(url: str) -> str:
-    scheme, found, rest = url.partition("://")
-    return f"{scheme}{found}{rest.rpartition('@')[2]}" if found else url

@@ -31,6 +31,7 @@ from headgate.language.statements import (
 )
 from headgate.language.type_filter import type_filter
 from headgate.model.atoms import Call, Constraint
+from headgate.model.errors import alternatives
 from headgate.model.filters import atoms_of
 from headgate.model.schema import FEED_SCHEMA, Attribute
 
@@ -101,7 +102,9 @@ def _check_attributes(attributes: Sequence[Attribute]) -> None:
 
 def _check_format(name: str, format_: Format, allowed: tuple[Format, ...]) -> None:
     if format_ not in allowed:
-        raise error_at(name, f"'{name}' cannot be read from {format_}: expected {_or(allowed)}")
+        raise error_at(
+            name, f"'{name}' cannot be read from {format_}: expected {alternatives(allowed)}"
+        )
 
 
 def _check_operator(operator: RegisterOperator) -> None:
@@ -156,8 +159,4 @@ def _check_file(feed: str, target: str) -> None:
             hint="name a file below it, such as 'rock/concerts.rss'",
         )
     if not target.lower().endswith(_FILE_ENDINGS) or not target.isprintable():
-        raise error_at(feed, f"'{target}' must end in {_or(_FILE_ENDINGS)}")
-
-
-def _or(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+        raise error_at(feed, f"'{target}' must end in {alternatives(_FILE_ENDINGS)}")

@@ -10,7 +10,7 @@ from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_parser_state import ParserState
 
 from headgate.language.script import Chunk
-from headgate.model.errors import LanguageError, did_you_mean, nearest_name
+from headgate.model.errors import LanguageError, alternatives, did_you_mean, nearest_name
 
 _CALLED = {
     "NAME": "a name",
@@ -100,9 +100,7 @@ def _listed(expected: frozenset[str]) -> str:
     named = sorted({_called(each) for each in expected if _called(each)}, key=_word_first)
     if len(named) > _EXPECTED_MAX:
         named = [*named[:_EXPECTED_MAX], "…"]
-    if len(named) <= 1:
-        return "".join(named) or "something else"
-    return f"{', '.join(named[:-1])} or {named[-1]}"
+    return alternatives(named) or "something else"
 
 
 def _called(terminal: str) -> str:

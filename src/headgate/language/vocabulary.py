@@ -8,7 +8,7 @@ from typing import TypeVar
 from headgate.language.literals import read_number
 from headgate.language.names import Name
 from headgate.model.duration import Duration, ItemCount, Unit, WindowSize
-from headgate.model.errors import InvalidValue, nearest_name
+from headgate.model.errors import InvalidValue, alternatives, nearest_name
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -29,7 +29,7 @@ timestamp, link, bytes or xml; did you mean 'int'?
         near = nearest_name(text, known)
         hint = f"; did you mean '{near}'?" if near else ""
         raise InvalidValue(
-            f"'{text}' is no {called}: expected {', '.join(known[:-1])} or {known[-1]}{hint}",
+            f"'{text}' is no {called}: expected {alternatives(known)}{hint}",
             subject=text,
         ) from None
 

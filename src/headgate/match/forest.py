@@ -17,12 +17,15 @@ Cost: sorting, O(n log n) in NumPy; no loop over conjunctions in Python.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from headgate.match.kernels import Ints
 from headgate.match.walks import skip_pointers
+
+Answers = TypeVar("Answers", npt.NDArray[np.int64], npt.NDArray[np.uint64])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +43,17 @@ class Forest:
     end_start: Ints
     subscriptions: Ints
     depth: int
+
+    @property
+    def nodes(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """What every walk begins with (walks.py)."""
+        return self.node_row, self.node_depth, self.node_skip, self.node_end
+
+    def by_subscription(self, by_end: Answers, subscription_count: int) -> Answers:
+        """What is known of each end, for each subscription; zero for those that have no end."""
+        answers = np.zeros((subscription_count, *by_end.shape[1:]), by_end.dtype)
+        answers[self.subscriptions] = np.repeat(by_end, np.diff(self.end_start), axis=0)
+        return answers
 
 
 def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:

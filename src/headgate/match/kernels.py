@@ -20,13 +20,15 @@ Longs = npt.NDArray[np.int64]
 
 NOT, AND, OR = 0, 1, 2
 
-_ONE = np.uint64(1)
-_63 = np.uint64(63)
+ONE = np.uint64(1)
+LOW_BITS = np.uint64(63)
+"""Of an item's number, the bits that tell its place in a word."""
+_HASH_START = np.uint64(0xCBF29CE484222325)
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def popcount(word: np.uint64) -> np.uint64:  # LLVM knows this shape and makes one instruction of it
-    word = word - ((word >> _ONE) & np.uint64(0x5555555555555555))
+    word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + (
         (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
     )
@@ -85,7 +87,7 @@ def fill_ordered_rows(  # type: ignore[no-untyped-def]
             if not valid[group, item]:
                 continue
             value = columns[group, item]
-            word, bit = item >> 6, _ONE << (np.uint64(item) & _63)
+            word, bit = item >> 6, ONE << (np.uint64(item) & LOW_BITS)
             if table_low[group] <= value < table_low[group] + table_size:
                 place = table_start[group] + np.int64(value - table_low[group])
                 equal, region = equal_table[place], region_table[place]
@@ -112,13 +114,25 @@ def fill_ordered_rows(  # type: ignore[no-untyped-def]
                 rows[row, word] |= prefix[high, word] & ~prefix[low, word]
 
 
+@nb.njit(nogil=True, cache=True, inline="always")
+def _hash_byte(mixed, byte):  # type: ignore[no-untyped-def]
+    """One step of FNV-1a."""
+    return (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _hash_end(mixed):  # type: ignore[no-untyped-def]
+    """The high bits mixed into the low ones, which are those that a table looks at."""
+    return mixed ^ (mixed >> np.uint64(32))
+
+
 @nb.njit(nogil=True, cache=True)
 def hash_of(data, start, end):  # type: ignore[no-untyped-def]
-    """A hash of the bytes data[start:end] (FNV-1a, its high bits mixed into the low ones)."""
-    mixed = np.uint64(0xCBF29CE484222325)
+    """The hash of the bytes data[start:end], as `fill_word_rows` takes it of a word."""
+    mixed = _HASH_START
     for at in range(start, end):
-        mixed = (mixed ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
-    return mixed ^ (mixed >> np.uint64(32))
+        mixed = _hash_byte(mixed, data[at])
+    return _hash_end(mixed)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -140,7 +154,7 @@ def fill_word_rows(text_start, data, slots, word_start, word_bytes, word_rows, r
         if foreign[item]:
             continue
         while at < end:
-            length, mixed = 0, np.uint64(0xCBF29CE484222325)
+            length, mixed = 0, _HASH_START
             while at < end:
                 byte = data[at]
                 if 65 <= byte <= 90:
@@ -149,16 +163,16 @@ def fill_word_rows(text_start, data, slots, word_start, word_bytes, word_rows, r
                     break
                 if length < 256:
                     lower[length] = byte
-                mixed = (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+                mixed = _hash_byte(mixed, byte)
                 length += 1
                 at += 1
             at += 1
             if 0 < length <= 256:
-                slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+                slot = np.int64(_hash_end(mixed) & np.uint64(mask))
                 while slots[slot] >= 0:
                     word = slots[slot]
                     if _is_word(lower, length, word_bytes, word_start[word], word_start[word + 1]):
-                        rows[word_rows[word], item >> 6] |= _ONE << (np.uint64(item) & _63)
+                        rows[word_rows[word], item >> 6] |= ONE << (np.uint64(item) & LOW_BITS)
                         break
                     slot = (slot + 1) & mask
             elif length > 256:

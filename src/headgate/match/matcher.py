@@ -47,10 +47,9 @@ class Counts:
     item_count: int
 
     def by_subscription(self) -> Longs:
-        forest = self.program.forest
-        counts = np.zeros(self.program.subscription_count, np.int64)
-        counts[forest.subscriptions] = np.repeat(self.by_end, np.diff(forest.end_start))
-        counts[self.program.always] = self.item_count
+        program = self.program
+        counts = program.forest.by_subscription(self.by_end, program.subscription_count)
+        counts[program.always] = self.item_count
         return counts
 
 
@@ -63,8 +62,7 @@ class Matcher:
         forest = self.program.forest
         rows, stack = self._prepare(batch)
         by_end = np.zeros(forest.end_start.size - 1, np.int64)
-        nodes = forest.node_row, forest.node_depth, forest.node_skip, forest.node_end
-        count_ends(*nodes, rows, stack, by_end)
+        count_ends(*forest.nodes, rows, stack, by_end)
         return Counts(self.program, by_end, batch.size)
 
     def match(self, batch: Batch) -> Matches:
@@ -74,24 +72,23 @@ class Matcher:
         64 subscriptions at a time.
         """
         forest = self.program.forest
-        nodes = forest.node_row, forest.node_depth, forest.node_skip, forest.node_end
         rows, stack = self._prepare(batch)
         room = FEW_PER_ITEM * batch.size
         items, owners = np.empty(room, np.int32), np.empty(room, np.int32)
         ends = forest.end_start, forest.subscriptions
-        used = list_matches(*nodes, *ends, rows, stack, items, owners)
+        used = list_matches(*forest.nodes, *ends, rows, stack, items, owners)
         if used >= 0:
             per_item = np.bincount(items[:used], minlength=batch.size)
         else:
             per_item = np.zeros(batch.size, np.int64)
             planes = np.zeros((_PLANES, rows.shape[1]), np.uint64)
-            count_matches(*nodes, forest.end_start, rows, stack, planes, per_item)
+            count_matches(*forest.nodes, forest.end_start, rows, stack, planes, per_item)
         starts, found = self._room_for(per_item)
         begin = starts[:-1] + self.program.always.size
         if used >= 0:
             write_pairs(items, owners, used, begin, found)
         else:
-            write_matches(*nodes, *ends, rows, stack, begin, starts[1:], found)
+            write_matches(*forest.nodes, *ends, rows, stack, begin, starts[1:], found)
         return Matches(starts, found)
 
     def _room_for(self, per_item: Longs) -> tuple[Longs, npt.NDArray[np.int32]]:
@@ -109,10 +106,8 @@ class Matcher:
         program, forest = self.program, self.program.forest
         rows, stack = self._prepare(batch)
         by_end = np.zeros((forest.end_start.size - 1, rows.shape[1]), np.uint64)
-        nodes = forest.node_row, forest.node_depth, forest.node_skip, forest.node_end
-        write_bitmaps(*nodes, rows, stack, by_end)
-        bitmaps = np.zeros((program.subscription_count, rows.shape[1]), np.uint64)
-        bitmaps[forest.subscriptions] = np.repeat(by_end, np.diff(forest.end_start), axis=0)
+        write_bitmaps(*forest.nodes, rows, stack, by_end)
+        bitmaps = forest.by_subscription(by_end, program.subscription_count)
         bitmaps[program.always] = stack[0]
         return bitmaps
 

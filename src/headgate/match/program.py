@@ -133,18 +133,21 @@ def compile_program(filters: Sequence[Filter], schema: Schema) -> Program:
     )
 
 
-def _without_constants(filter_: Filter) -> Filter:
-    """The filter with `true` and `false` worked out: they are all of it, or no part of it."""
+def _prepared(filter_: Filter) -> Filter:
+    """The filter with `true` and `false` worked out, so that they are all of it or no part of it,
+    and with `contains` asking for one word at a time."""
     match filter_:
         case And(parts):
-            return conjunction(map(_without_constants, parts))
+            return conjunction(map(_prepared, parts))
         case Or(parts):
-            return disjunction(map(_without_constants, parts))
+            return disjunction(map(_prepared, parts))
         case Not(part):
-            inner = _without_constants(part)
+            inner = _prepared(part)
             if inner in (TRUE, FALSE):
                 return FALSE if inner == TRUE else TRUE
             return Not(inner)
+        case Contains(attribute, _, False) if len(filter_.words) > 1:
+            return conjunction(Contains(attribute, word) for word in filter_.words)
     return filter_
 
 
@@ -162,7 +165,7 @@ class _Build:
         owners: list[int] = []
         always: list[int] = []
         for owner, filter_ in enumerate(filters):
-            rows = self._conjunction(conjuncts(_without_constants(filter_)))
+            rows = self._conjunction(conjuncts(_prepared(filter_)))
             if rows is None:
                 continue  # never true
             if not rows:
@@ -178,11 +181,7 @@ class _Build:
         for part in parts:
             if part == FALSE:
                 return None
-            if isinstance(part, Contains) and not part.phrase:
-                each = (Contains(part.attribute, word) for word in part.words)
-                rows.update(dict.fromkeys(map(self._row, each)))
-            else:
-                rows[self._row(part)] = None
+            rows[self._row(part)] = None
         found = list(rows)
         if len(found) > CONJUNCTION_MAX:
             found[CONJUNCTION_MAX - 1 :] = [self._derive(AND, found[CONJUNCTION_MAX - 1 :])]
@@ -198,9 +197,6 @@ class _Build:
                 return self._derive(operator, [self._row(part) for part in parts])
             case Call() | Constraint():
                 raise PlanError("an operator call is no part of a program; it comes behind it")
-            case Contains(attribute, _, False) if len(filter_.words) > 1:
-                each = [Contains(attribute, word) for word in filter_.words]
-                return self._derive(AND, [self._row(atom) for atom in each])
             case atom:
                 return self.atoms.setdefault(atom, len(self.atoms))
 

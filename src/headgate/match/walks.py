@@ -11,10 +11,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import popcount
-
-_ONE = np.uint64(1)
-_63 = np.uint64(63)
+from headgate.match.kernels import LOW_BITS, ONE, popcount
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -63,12 +60,12 @@ def list_matches(  # type: ignore[no-untyped-def]
             for word in range(word_count):
                 left = stack[depth + 1, word]
                 while left != 0:
-                    lowest = left & (~left + _ONE)
+                    lowest = left & (~left + ONE)
                     left ^= lowest
                     if used + end_start[end + 1] - end_start[end] > room:
                         return -1
                     for each in range(end_start[end], end_start[end + 1]):
-                        items[used] = (word << 6) + np.int64(popcount(lowest - _ONE))
+                        items[used] = (word << 6) + np.int64(popcount(lowest - ONE))
                         owners[used] = subscriptions[each]
                         used += 1
         node += 1
@@ -111,15 +108,15 @@ def count_matches(  # type: ignore[no-untyped-def]
                 plane += 1
         node += 1
     for item in range(counts.shape[0]):
-        word, bit = item >> 6, np.uint64(item) & _63
+        word, bit = item >> 6, np.uint64(item) & LOW_BITS
         for plane in range(planes.shape[0]):
-            counts[item] += np.int64((planes[plane, word] >> bit) & _ONE) << plane
+            counts[item] += np.int64((planes[plane, word] >> bit) & ONE) << plane
 
 
 @nb.njit(nogil=True, cache=True)
 def _add(planes, plane, carry):  # type: ignore[no-untyped-def]
     """Add 2^plane to the counters of the items in `carry`, which is used up."""
-    carried = _ONE
+    carried = ONE
     while carried != 0:
         carried = np.uint64(0)
         for word in range(planes.shape[1]):
@@ -167,14 +164,14 @@ def _write_square(waiting, owners, used, ends, limits, write):  # type: ignore[n
             # the item's next matches, and a branch that the processor cannot foresee is spared.
             while count > 0 and at + 4 <= limits[item]:
                 for step in range(4):
-                    lowest = left & (~left + _ONE)
-                    write[at + step] = owners[popcount(lowest - _ONE) & _63]
+                    lowest = left & (~left + ONE)
+                    write[at + step] = owners[popcount(lowest - ONE) & LOW_BITS]
                     left ^= lowest
                 at += 4
                 count -= 4
             while left != 0:
-                lowest = left & (~left + _ONE)
-                write[at] = owners[popcount(lowest - _ONE)]
+                lowest = left & (~left + ONE)
+                write[at] = owners[popcount(lowest - ONE)]
                 left ^= lowest
                 at += 1
 

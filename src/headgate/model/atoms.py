@@ -20,13 +20,15 @@ though True == 1 in Python.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 import re2
 
 from headgate.model.errors import InvalidValue
-from headgate.model.values import Kind, Value, comparable, describe, is_missing, kind_of
+from headgate.model.values import Comparable, Kind, Value, comparable, describe, is_missing, kind_of
 from headgate.model.words import fold, words
 
 PATTERN_LENGTH_MAX = 1_000
@@ -41,6 +43,20 @@ class Relation(StrEnum):
     LESS_EQUAL = "<="
     GREATER = ">"
     GREATER_EQUAL = ">="
+
+    def holds(self, left: Comparable, right: Comparable) -> bool:
+        """Whether it holds between two values of one kind, in the form in which they compare."""
+        return _COMPARE[self](left, right)
+
+
+_COMPARE: dict[Relation, Callable[..., bool]] = {
+    Relation.EQUAL: operator.eq,
+    Relation.NOT_EQUAL: operator.ne,
+    Relation.LESS: operator.lt,
+    Relation.LESS_EQUAL: operator.le,
+    Relation.GREATER: operator.gt,
+    Relation.GREATER_EQUAL: operator.ge,
+}
 
 
 class Part(StrEnum):

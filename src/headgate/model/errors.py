@@ -24,7 +24,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class HeadgateError(Exception):
@@ -133,6 +133,15 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """A hint with the nearest known name, or an empty text."""
     near = nearest_name(wrong, known)
     return f"did you mean '{near}'?" if near else ""
+
+
+def alternatives(names: Sequence[str]) -> str:
+    """'a, b or c'
+
+    >>> alternatives(["mail", "file", "console"])
+    'mail, file or console'
+    """
+    return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def printable(text: str) -> str:

@@ -52,14 +52,6 @@ otherwise with one tuple for each solution, one value for each variable argument
 
 Substitution = Mapping[str, Value]
 
-_COMPARE: dict[Relation, Callable[..., bool]] = {
-    Relation.EQUAL: python_operator.eq,
-    Relation.NOT_EQUAL: python_operator.ne,
-    Relation.LESS: python_operator.lt,
-    Relation.LESS_EQUAL: python_operator.le,
-    Relation.GREATER: python_operator.gt,
-    Relation.GREATER_EQUAL: python_operator.ge,
-}
 _COMPUTE: dict[str, Callable[..., int | float]] = {
     "+": python_operator.add,
     "-": python_operator.sub,
@@ -186,7 +178,7 @@ def _compare(left: Value | None, relation: Relation, right: Value | None) -> boo
         return False
     if kind_of(left) is not kind_of(right):
         return False
-    return _COMPARE[relation](comparable(left), comparable(right))
+    return relation.holds(comparable(left), comparable(right))
 
 
 def _texts(item: Item, attribute: str | None) -> list[str]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from headgate.model.atoms import LinkAtom, LinkRelation
-from headgate.model.links import NormalLink, normal_link
+from headgate.model.links import NormalLink, is_below, normal_link
 
 
 class Reach(Enum):
@@ -87,8 +87,4 @@ def _path_lies_in(narrow: LinkSet, wide: LinkSet) -> bool:
     if wide.reach is Reach.ITSELF:
         return narrow.reach is Reach.ITSELF and narrow.path == wide.path
     # "At or below" is transitive, so what lies below a path here lies below that path's ancestor.
-    ancestor = wide.path
-    is_below = narrow.path == ancestor or narrow.path.startswith(
-        (ancestor.rstrip("/") + "/", ancestor + "?")
-    )
-    return narrow.reach is not Reach.ANY and is_below
+    return narrow.reach is not Reach.ANY and is_below(narrow.path, wide.path)

@@ -74,8 +74,9 @@ def extends(link: str, target: str) -> bool:
     same_host = found.host == wanted.host
     if not wanted.scheme and wanted.path == "/":
         return same_host or found.host.endswith("." + wanted.host)
-    return same_host and _below(found.path, wanted.path)
+    return same_host and is_below(found.path, wanted.path)
 
 
-def _below(path: str, ancestor: str) -> bool:
+def is_below(path: str, ancestor: str) -> bool:
+    """Whether a path is the other one, or lies below it."""
     return path == ancestor or path.startswith((ancestor.rstrip("/") + "/", ancestor + "?"))

@@ -12,24 +12,13 @@ is, and is false if it is none. A text that is no well-formed XML embeds nothing
 from __future__ import annotations
 
 import math
-import operator as python_operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from lxml import etree
 
-from headgate.model.atoms import Relation
 from headgate.model.tree_pattern import Axis, PatternNode, ValuePredicate
 from headgate.model.words import fold
 from headgate.model.xml_text import parse_xml
-
-_COMPARE: dict[Relation, Callable[..., bool]] = {
-    Relation.EQUAL: python_operator.eq,
-    Relation.NOT_EQUAL: python_operator.ne,
-    Relation.LESS: python_operator.lt,
-    Relation.LESS_EQUAL: python_operator.le,
-    Relation.GREATER: python_operator.gt,
-    Relation.GREATER_EQUAL: python_operator.ge,
-}
 
 
 def matches_pattern(pattern: PatternNode, document: str) -> bool:
@@ -93,7 +82,7 @@ def _label(element: etree._Element, tag: str) -> str:
 
 
 def _holds(predicate: ValuePredicate, text: str) -> bool:
-    compare, wanted = _COMPARE[predicate.relation], predicate.value
+    compare, wanted = predicate.relation.holds, predicate.value
     if isinstance(wanted, str):
         return compare(fold(text), fold(wanted))
     try:
