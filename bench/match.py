@@ -1,31 +1,48 @@
-"""Matching items against 200,000 to 1,000,000 conjunctions, on one core, beside three baselines.
+"""Matching items against 200,000 to 1,000,000 conjunctions, on one core, beside four baselines.
 
 The workload is that of bench/workloads/conjunctions.py. Times are the best of several batches, per
 item. The baselines look at the same items in the same run: the naive evaluator (extrapolated from a
-sample), NumPy on the same bit rows without a forest, and a Numba index on each conjunction's rarest
-atom, which looks at one item after the other. mbd.txt reports 10 to 80 ms per item (Table 2).
+sample), NumPy on the same bit rows without a forest, a Numba index on each conjunction's rarest
+atom that looks at one item after the other, and DuckDB with events unpivoted and joined on ranges.
+mbd.txt reports 10 to 80 ms per item (Table 2).
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
-import numba as nb
 import numpy as np
 
 from bench import Plot, Result, Row, Say, seconds
-from bench.workloads.conjunctions import SCHEMA, Workload, batch, items_of, workload
+from bench.baselines.duckdb_join import duckdb_us
+from bench.baselines.same_rows import BATCH, numpy_us, rarest_atom_us
+from bench.workloads.conjunctions import SCHEMA, batch, items_of, workload
 from bench.workloads.keywords import SCHEMA as KEYWORD_SCHEMA
 from bench.workloads.keywords import keyword_filters, keyword_items
 from headgate.match.arrow import batch_of_arrow
+from headgate.match.living import LivingProgram
 from headgate.match.matcher import Matcher
-from headgate.match.program import compile_program
+from headgate.match.program import Program, compile_program
+from headgate.match.program_file import open_program, write_program
 from headgate.model.evaluate import matches
+from headgate.model.filters import Filter
 
-BATCH = 4_096
 PAPER = "10–80 ms"
+_RESIDENT = """
+import resource, sys
+from pathlib import Path
+from bench.workloads.conjunctions import batch
+from headgate.match.matcher import Matcher
+from headgate.match.program_file import open_program
+Matcher(open_program(Path(sys.argv[1]))).match(batch(4_096, seed=1))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 
 def run(*, quick: bool, say: Say) -> Result:
@@ -38,40 +55,33 @@ def run(*, quick: bool, say: Say) -> Result:
     keywords = 10_000 if quick else 100_000
     say(f"{keywords:,} conjunctions of keywords")
     rows.append(_keyword_row(keywords))
-    say("growing")
-    points = [(size, _count_us(_matcher(workload("A", "S", size)))) for size in _sizes(quick=quick)]
-    largest = points[-1]
-    rows.append(_row("count", f"{largest[0]:,} conjunctions, A, S", largest[1], target_us=15))
+    points = []
+    for size in [5_000, 10_000, 20_000, 50_000] if quick else [50_000, 100_000, 200_000, 500_000]:
+        say(f"{size:,} conjunctions")
+        program = compile_program(workload("A", "S", size).filters(), SCHEMA)
+        points.append((size, _count_us(Matcher(program))))
+    largest = 100_000 if quick else 1_000_000
+    added = 1_000 if quick else 10_000
+    counted_us, more = _large(largest, added, say=say)
+    points.append((largest, counted_us))
     plot = Plot("Matching, pool A, mix S", "conjunctions", "µs per item", {"program": points})
-    return Result(rows, plot)
-
-
-def _keyword_row(count: int) -> Row:
-    """Tokenising included: a batch begins as Arrow's text."""
-    matcher = Matcher(compile_program(keyword_filters(count), KEYWORD_SCHEMA))
-    found = [keyword_items(BATCH, seed=n) for n in range(8)]
-    took_us = _best_us(lambda n: matcher.count(batch_of_arrow(found[n], KEYWORD_SCHEMA)), BATCH)
-    return _row("keywords", f"{count:,} conjunctions of 1–3 words", took_us, 12)
-
-
-def _sizes(*, quick: bool) -> list[int]:
-    full = [50_000, 100_000, 200_000, 500_000, 1_000_000]
-    return [size // 10 for size in full] if quick else full
-
-
-def _matcher(work: Workload) -> Matcher:
-    return Matcher(compile_program(work.filters(), SCHEMA))
+    return Result(rows + more, plot)
 
 
 def _one_mix(pool: str, mix: str, count: int, *, quick: bool) -> list[Row]:
     work = workload(pool, mix, count)
     filters = work.filters()
-    began = time.perf_counter()
-    matcher = Matcher(compile_program(filters, SCHEMA))
-    compiled_s = time.perf_counter() - began
+    program, compiled_s = _compiled(filters)
+    matcher = Matcher(program)
     what = f"{count:,} conjunctions, {pool}, {mix}"
     counted_us = _count_us(matcher)
-    baseline = f"NumPy {_numpy_us(matcher, work):.0f} µs, rarest {_rarest_us(matcher, work):.0f} µs"
+    duck_us, found = duckdb_us(work, items=4 if mix == "U" else 16, seed=1)
+    expected = matcher.match(batch(4 if mix == "U" else 16, seed=1)).subscriptions.size
+    assert found == expected, f"DuckDB found {found:,} matches, the program {expected:,}"
+    baseline = (
+        f"NumPy {numpy_us(program, work):.0f} µs, rarest {rarest_atom_us(program, work):.0f} µs, "
+        f"DuckDB {duck_us / 1e3:.1f} ms"
+    )
     rows = [
         _row("count", f"{what}, batch {BATCH:,}", counted_us, 5, baseline=baseline, paper=PAPER)
     ]
@@ -84,11 +94,98 @@ def _one_mix(pool: str, mix: str, count: int, *, quick: bool) -> list[Row]:
         rows.append(_row("count", f"{what}, a single item", _count_us(matcher, 1), 250))
     if mix == "U":
         naive_us = _naive_us(filters, sample=200 if quick else 1_000)
-        target_s = 6 * count / 200_000
-        told = f"≤ {target_s:g} s"
-        rows.append(Row("compile", what, f"{compiled_s:.1f} s", told, compiled_s <= target_s))
+        rows.append(_compile_row(what, compiled_s, 6 * count / 200_000))
         rows.append(Row("naive", what, "", baseline=f"{naive_us / 1e3:,.0f} ms"))
     return rows
+
+
+def _large(count: int, added: int, *, say: Say) -> tuple[float, list[Row]]:
+    """A large program: compiled, written, opened, and added to."""
+    what = f"{count:,} conjunctions, A, S"
+    say(f"{what}: compiling")
+    filters = workload("A", "S", count + added).filters()
+    compiled, compiled_s = _compiled(filters[:count])
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_program(Path(folder), compiled)
+        opened_ms = min(seconds(lambda: open_program(path)) for _ in range(5)) * 1e3
+        program = open_program(path)
+        resident_mb = _resident_mb(path)
+        counted_us = _count_us(Matcher(program))
+        say(f"{what}: adding {added:,} one by one")
+        rows = _change_rows(program, filters[count:], what)
+    size_mb = sum(each.nbytes for each in _arrays(program)) / 1e6
+    return counted_us, [
+        _row("count", what, counted_us, 15),
+        _compile_row(what, compiled_s, 40 * count / 1_000_000),
+        Row(
+            "open", f"{what}, {size_mb:.0f} MB", f"{opened_ms:.0f} ms", "≤ 100 ms", opened_ms <= 100
+        ),
+        Row("resident", what, f"{resident_mb:,.0f} MB", "≤ 1,000 MB", resident_mb <= 1_000),
+        *rows,
+    ]
+
+
+def _change_rows(program: Program, more: list[Filter], what: str) -> list[Row]:
+    """Each is added, and compiled so that the next batch would see it."""
+    living = LivingProgram(SCHEMA, program)
+    found = [batch(BATCH, seed=n) for n in range(8)]
+    before_us = _best_us(lambda n: living.match(found[n]), BATCH)
+    times = []
+    for name, filter_ in enumerate(more, start=program.subscription_count):
+        began = time.perf_counter()
+        living.add(name, filter_)
+        living.view()
+        times.append((time.perf_counter() - began) * 1e3)
+    after_us = _best_us(lambda n: living.match(found[n]), BATCH)
+    slower = after_us / before_us - 1
+    mean, worst = float(np.mean(times)), max(times)
+    return [
+        Row(
+            "add",
+            f"{len(more):,} one by one to {what}",
+            f"{mean:.2f} ms each, the slowest {worst:.0f} ms",
+            "≤ 1 ms each",
+            mean <= 1,
+        ),
+        Row(
+            "match after adding",
+            f"{len(more):,} to {what}",
+            f"{before_us:.2f} → {after_us:.2f} µs, {slower:+.0%}",
+            "at most 20 % slower",
+            slower <= 0.2,
+        ),
+    ]
+
+
+def _resident_mb(path: Path) -> float:
+    """The memory of a process that opens the program and matches a batch, Python included."""
+    root = str(Path(__file__).parents[1])
+    command = [sys.executable, "-c", _RESIDENT, str(path)]
+    printed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    return int(printed) * 1_024 / 1e6
+
+
+def _arrays(program: Program) -> list[np.ndarray]:
+    forest = program.forest
+    return [*forest.nodes, forest.end_start, forest.subscriptions, program.names]
+
+
+def _compiled(filters: list[Filter]) -> tuple[Program, float]:
+    began = time.perf_counter()
+    program = compile_program(filters, SCHEMA)
+    return program, time.perf_counter() - began
+
+
+def _compile_row(what: str, took_s: float, target_s: float) -> Row:
+    return Row("compile", what, f"{took_s:.1f} s", f"≤ {target_s:g} s", took_s <= target_s)
+
+
+def _keyword_row(count: int) -> Row:
+    """Tokenising included: a batch begins as Arrow's text."""
+    matcher = Matcher(compile_program(keyword_filters(count), KEYWORD_SCHEMA))
+    found = [keyword_items(BATCH, seed=n) for n in range(8)]
+    took_us = _best_us(lambda n: matcher.count(batch_of_arrow(found[n], KEYWORD_SCHEMA)), BATCH)
+    return _row("keywords", f"{count:,} conjunctions of 1–3 words", took_us, 12)
 
 
 def _row(
@@ -120,72 +217,7 @@ def _match_us(matcher: Matcher) -> tuple[float, float]:
     return _best_us(lambda n: matcher.match(found[n]), BATCH, runs=3), per_item
 
 
-def _naive_us(filters: list, *, sample: int) -> float:
+def _naive_us(filters: list[Filter], *, sample: int) -> float:
     some = items_of(batch(64, seed=1), 5, datetime(2026, 1, 1, tzinfo=UTC))
     took = seconds(lambda: [matches(each, item) for item in some for each in filters[:sample]])
     return took / len(some) / sample * len(filters) * 1e6
-
-
-def _numpy_us(matcher: Matcher, work: Workload) -> float:
-    """All conjunctions of the same rows, by NumPy: no sharing, no skipping."""
-    program = matcher.program
-    row_of = _rows_of_pool(matcher, work)
-    always = program.row_count
-    lines = np.where(work.chosen >= 0, row_of[work.chosen], always)
-
-    def count() -> None:
-        rows = program.rows(batch(BATCH, seed=1))
-        rows = np.vstack([rows, np.full((1, rows.shape[1]), ~np.uint64(0))])
-        for start in range(0, len(lines), 20_000):
-            part = lines[start : start + 20_000]
-            found = rows[part[:, 0]]
-            for column in range(1, 6):
-                found &= rows[part[:, column]]
-            np.bitwise_count(found).sum(axis=1)
-
-    return seconds(count) / BATCH * 1e6
-
-
-def _rows_of_pool(matcher: Matcher, work: Workload) -> np.ndarray:
-    """The row of each pool atom, numbered as the compiler met them."""
-    used = work.chosen[work.chosen >= 0]
-    met, first = np.unique(used, return_index=True)
-    row_of = np.full(len(work.pool), 0, np.int64)
-    row_of[met[np.argsort(first)]] = np.arange(met.size)
-    assert met.size == matcher.program.atom_count
-    return row_of
-
-
-def _rarest_us(matcher: Matcher, work: Workload) -> float:
-    """For each item, the conjunctions whose rarest atom is true are checked atom by atom."""
-    row_of = _rows_of_pool(matcher, work)
-    lines = np.where(work.chosen >= 0, row_of[work.chosen], -1)
-    rows = matcher.program.rows(batch(BATCH, seed=2))
-    share = np.bitwise_count(rows).sum(axis=1)
-    rarity = np.where(lines >= 0, share[lines], np.iinfo(np.int64).max)
-    rarest = lines[np.arange(len(lines)), rarity.argmin(axis=1)]
-    order = np.argsort(rarest, kind="stable")
-    start = np.searchsorted(rarest[order], np.arange(len(rows) + 1))
-    truth = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little").T.copy()
-    arguments = truth, start, lines[order]
-    _rarest(*arguments, items=1)
-    looked_at = 200
-    return seconds(lambda: _rarest(*arguments, items=looked_at)) / looked_at * 1e6
-
-
-@nb.njit(nogil=True)
-def _rarest(truth, start, lines, items):  # type: ignore[no-untyped-def]
-    total = 0
-    for item in range(items):
-        answers = truth[item]
-        for row in range(start.shape[0] - 1):
-            if answers[row]:
-                for line in range(start[row], start[row + 1]):
-                    ok = True
-                    for column in range(6):
-                        at = lines[line, column]
-                        if at >= 0 and not answers[at]:
-                            ok = False
-                            break
-                    total += ok
-    return total

@@ -70,7 +70,7 @@ def batch(size: int, *, seed: int) -> Batch:
     chance = np.random.default_rng([seed, size])
     values = chance.integers(0, VALUES, (ATTRIBUTES, size))
     there = np.ones(size, bool)
-    return Batch(size, {f"a{n}": (values[n], there) for n in range(ATTRIBUTES)}, ())
+    return Batch(size, {f"a{n}": (values[n], there) for n in range(ATTRIBUTES)})
 
 
 def items_of(found: Batch, count: int, time) -> list[Item]:  # type: ignore[no-untyped-def]

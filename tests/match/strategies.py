@@ -14,14 +14,16 @@ from headgate.model.atoms import (
     IsPresent,
     LinkAtom,
     LinkRelation,
+    Matches,
     Part,
     Relation,
+    Similar,
     StartsWith,
 )
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
-from headgate.model.values import INT_MAX, INT_MIN, Link, Type, comparable
+from headgate.model.values import INT_MAX, INT_MIN, Link, Type, Xml, comparable
 
 SCHEMA = Schema(
     (
@@ -30,6 +32,8 @@ SCHEMA = Schema(
         Attribute("b", Type.BOOL),
         Attribute("t", Type.TIMESTAMP),
         Attribute("w", Type.TEXT),
+        Attribute("v", Type.TEXT),
+        Attribute("x", Type.XML),
         Attribute("l", Type.LINK),
         Attribute("y", Type.BYTES),
     )
@@ -42,8 +46,33 @@ numbers = whole | floats
 times = st.integers(-3, 3).map(
     lambda n: NOON + timedelta(hours=7 * n, microseconds=n)
 ) | st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
-texts = st.lists(st.sampled_from(["Rock", "pop", "é", "C++"]), min_size=1, max_size=3).map(" ".join)
-links = st.sampled_from(["https://a.org/x", "https://b.a.org/", "http://c.org"])
+LONG = "x" * 300
+WORDS = ["rock", "Rock", "POP", "pop", "a", "7up", "é", "Straße", "STRASSE", "ﬁne", "東京", LONG]
+MARKS = ["C++", "a_b", "co-op", "rock\x1cpop", "a\0b", "\u0301", "e\u0301", "´", "’", "!", "\t\n "]
+TARGETS = [
+    "https://a.org/x",
+    "https://a.org/x/y?q#top",
+    "https://a.org/x/",
+    "https://b.a.org/",
+    "http://A.org:80",
+    "ftp://a.org/x?q",
+    "a.org",
+    "a.org/x",
+    "org",
+    "http://[x",
+]
+words = st.sampled_from(WORDS)
+asked = st.lists(words, min_size=1, max_size=3).map(" ".join)
+urls = st.sampled_from(TARGETS)
+pieces = st.one_of(words, words, st.sampled_from(MARKS), urls, st.text(max_size=3))
+texts = st.lists(pieces, max_size=5).map(" ".join)
+documents = st.one_of(
+    texts,
+    texts.map(lambda text: f"<p>{text}</p>"),
+    st.tuples(words, words).map(lambda pair: f"<p>{pair[0]}<b> {pair[1]}</b></p>"),
+    urls.map(lambda url: f'<a href="{url}">rock</a>'),
+)
+links = st.one_of(urls, urls, st.sampled_from(["", " ", "https://b.a.org/x/y", "http://c\0.org"]))
 relations = st.sampled_from(Relation)
 equalities = st.sampled_from([Relation.EQUAL, Relation.NOT_EQUAL])
 
@@ -58,6 +87,21 @@ def on(name: str, values: st.SearchStrategy) -> st.SearchStrategy[Filter]:
     )
 
 
+text_names = st.sampled_from(["w", "v", "x", None])
+link_names = st.sampled_from(["l", "w", "x", None])
+PATTERNS = [
+    "",
+    "^$",
+    "^ro",
+    "rock",
+    "(?i)ROCK",
+    r"\bpop\b",
+    "a.*p",
+    "é",
+    r"\pL{2}",
+    "x{300}",
+    r"\x00",
+]
 parts = st.sampled_from([part for part in Part if part is not Part.DATE])
 atoms: st.SearchStrategy[Filter] = st.one_of(
     on("i", numbers),
@@ -65,6 +109,8 @@ atoms: st.SearchStrategy[Filter] = st.one_of(
     on("t", times),
     on("y", st.binary(max_size=2)),
     on("w", texts),
+    on("w", words),
+    on("x", (words | documents).map(Xml)),
     on("l", links.map(Link)),
     st.builds(Comparison, st.just("b"), equalities, st.booleans()),
     st.builds(Comparison, st.just("t"), relations, st.integers(-1, 70), parts),
@@ -75,14 +121,22 @@ atoms: st.SearchStrategy[Filter] = st.one_of(
         times.map(lambda t: t.replace(hour=0, minute=0, second=0, microsecond=0)),
         st.just(Part.DATE),
     ),
-    st.builds(Contains, st.just("w") | st.none(), texts, st.booleans()),
-    st.builds(StartsWith, st.just("w"), texts),
+    st.builds(Contains, text_names, asked, st.booleans()),
+    st.builds(Similar, text_names, asked, st.sampled_from([1e-9, 0.3, 1 / 3, 0.5, 2 / 3, 1.0])),
+    st.builds(StartsWith, st.sampled_from(["w", "x", "l"]), asked | st.sampled_from(["r", "ro"])),
+    st.builds(Matches, text_names, st.sampled_from(PATTERNS)),
     st.builds(
         LinkAtom,
-        st.just("l"),
-        st.just(LinkRelation.EXTENDS),
-        st.tuples(st.sampled_from(["a.org", "c.org"])),
+        link_names,
+        st.sampled_from([LinkRelation.REFERENCES, LinkRelation.EXTENDS]),
+        st.tuples(urls),
     ),
+    st.lists(urls, min_size=1, max_size=3).flatmap(
+        lambda some: st.builds(
+            LinkAtom, link_names, st.just(LinkRelation.SHARES_LINK), st.just(tuple(some))
+        )
+    ),
+    st.sampled_from([IsPresent("unknown"), Contains("unknown", "a"), Contains("i", "a")]),
 )
 filters: st.SearchStrategy[Filter] = st.recursive(
     atoms | st.sampled_from([TRUE, FALSE]),
@@ -99,6 +153,8 @@ values = {
     "b": st.booleans(),
     "t": times,
     "w": texts,
+    "v": texts,
+    "x": documents.map(Xml),
     "l": links.map(Link),
     "y": st.binary(max_size=2),
 }

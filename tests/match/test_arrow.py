@@ -26,6 +26,8 @@ ARROW = pa.schema(
         ("b", pa.bool_()),
         ("t", pa.timestamp("us", tz="UTC")),
         ("w", pa.string()),
+        ("v", pa.string()),
+        ("x", pa.string()),
         ("l", pa.string()),
         ("y", pa.binary()),
         ("unknown", pa.int8()),

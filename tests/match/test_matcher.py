@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.match.drawn import drawn
 from tests.match.strategies import NOON, SCHEMA, filters, items
 
 from headgate.match.batch import Batch, batch_of_items
@@ -47,6 +48,17 @@ def test_the_program_agrees_with_the_oracle(some: list[Filter], few: list[Item],
     bits = np.unpackbits(matcher.bitmaps(batch).view(np.uint8), axis=1, bitorder="little")
     assert (bits[:, : len(found)].T.astype(bool) == truth).all()
     assert not bits[:, len(found) :].any()
+
+
+@pytest.mark.integration
+def test_two_hundred_thousand_pairs() -> None:
+    some, found = drawn(filters, 420), drawn(items, 520)
+    assert len(some) * len(found) >= 200_000
+    matched = Matcher(compile_program(some, SCHEMA)).match(batch_of(found))
+    truth = expected(some, found)
+    for at in range(len(found)):
+        assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
+    assert 0.05 < truth.mean() < 0.95
 
 
 @given(st.lists(filters, min_size=1, max_size=6), st.lists(items, min_size=1, max_size=20))

@@ -1,13 +1,15 @@
 """A batch of items as columns: what the program looks at.
 
-Ordered values (numbers, timestamps, bools) become arrays of 64-bit integers or floats with a mask
-of those that are there. Whatever else an item has stays with the item, for atoms that need it.
+    int, float, bool, timestamp    an array of 64-bit integers or floats, and which items have one
+    text, xml, link, bytes         a `TextColumn`: bytes one after the other, and the forms of them
+                                   that atoms ask for, each made once (text_columns.py)
+
+A value that is not of its attribute's type counts as missing, and so does NaN.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeGuard
@@ -15,18 +17,11 @@ from typing import TypeGuard
 import numpy as np
 import numpy.typing as npt
 
+from headgate.match.text_columns import TextColumn
+from headgate.match.texts import texts_of
 from headgate.model.atoms import Part
 from headgate.model.items import Item
-from headgate.model.values import (
-    Comparable,
-    Kind,
-    Type,
-    Value,
-    comparable,
-    is_missing,
-    kind_of,
-    kind_of_type,
-)
+from headgate.model.values import Kind, Type, Value, is_missing, kind_of, kind_of_type
 
 Column = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 Key = tuple[str, Part | None]
@@ -34,43 +29,16 @@ Key = tuple[str, Part | None]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY_US = 86_400_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Codes:
-    """The constants of one kind that values are compared with, in order."""
-
-    kind: Kind
-    constants: Sequence[Comparable]
-
-    def code(self, value: Comparable) -> int:
-        """2i + 1 for the i-th constant; what lies between two has the even number between."""
-        at = bisect_left(self.constants, value)
-        return 2 * at + (at < len(self.constants) and self.constants[at] == value)
-
-
 ORDERED_TYPES = (Type.INT, Type.FLOAT, Type.BOOL, Type.TIMESTAMP)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Texts:
-    """A column of texts in UTF-8, one after the other; a missing text is empty."""
-
-    start: npt.NDArray[np.int64]
-    data: npt.NDArray[np.uint8]
-
-    def text(self, item: int) -> str:
-        return self.data[self.start[item] : self.start[item + 1]].tobytes().decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The items, the columns of those attributes that are ordered, and those that are texts."""
+    """The columns of those attributes that are numbers of some kind, and those of all others."""
 
     size: int
-    columns: dict[str, Column]
-    items: Sequence[Item]
-    texts: dict[str, Texts] = field(default_factory=dict)
+    columns: Mapping[str, Column]
+    texts: Mapping[str, TextColumn] = field(default_factory=dict)
 
     def column(self, key: Key) -> Column | None:
         name, part = key
@@ -79,40 +47,39 @@ class Batch:
             return found
         return part_of(found[0].astype(np.int64, copy=False), part), found[1]
 
-    def coded_column(self, name: str, codes: Codes) -> Column:
-        """The values of an attribute as codes; one of another kind counts as missing."""
-        values = [item.attributes.get(name) for item in self.items]
-        valid = np.array([_is_of(value, codes.kind) for value in values], bool)
-        coded = np.zeros(self.size, np.int64)
-        for at in np.nonzero(valid)[0].tolist():
-            value = values[at]
-            assert value is not None
-            coded[at] = codes.code(comparable(value))
-        return coded, valid
+    def columns_of(self, attribute: str | None, *types: Type) -> list[TextColumn]:
+        """The column of an attribute, or all columns; only those of these types."""
+        if attribute is None:
+            found = list(self.texts.values())
+        else:
+            found = [self.texts[attribute]] if attribute in self.texts else []
+        return [column for column in found if column.type in types]
 
 
-def batch_of_items(items: Sequence[Item], types: dict[str, Type]) -> Batch:
+def batch_of_items(items: Sequence[Item], types: Mapping[str, Type]) -> Batch:
     """The batch of these items; a value that is not of its attribute's type counts as missing."""
-    columns = {
-        name: _column([item.attributes.get(name) for item in items], type_)
-        for name, type_ in types.items()
-        if type_ in ORDERED_TYPES
-    }
-    texts = {
-        name: _texts([item.attributes.get(name) for item in items])
-        for name, type_ in types.items()
-        if type_ is Type.TEXT
-    }
-    return Batch(len(items), columns, items, texts)
+    columns: dict[str, Column] = {}
+    texts: dict[str, TextColumn] = {}
+    for name, type_ in types.items():
+        values = [item.attributes.get(name) for item in items]
+        if type_ in ORDERED_TYPES:
+            columns[name] = _column(values, type_)
+        else:
+            texts[name] = _text_column(values, type_)
+    return Batch(len(items), columns, texts)
 
 
-def _texts(values: Sequence[Value | None]) -> Texts:
-    encoded = [
-        value.encode() if isinstance(value, str) and kind_of(value) is Kind.TEXT else b""
-        for value in values
-    ]
-    start = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return Texts(start, np.frombuffer(b"".join(encoded), np.uint8))
+def _text_column(values: Sequence[Value | None], type_: Type) -> TextColumn:
+    kind = kind_of_type(type_)
+    valid = np.array([_is_of(value, kind) for value in values], bool)
+    encoded = [_bytes(value) if ok else b"" for value, ok in zip(values, valid, strict=True)]
+    return TextColumn(texts_of(encoded), valid, type_)
+
+
+def _bytes(value: Value | None) -> bytes:
+    # JSON can hold half of a surrogate pair, which is no reason to stop the stream.
+    assert isinstance(value, str | bytes)
+    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
 
 
 def _column(values: Sequence[Value | None], type_: Type) -> Column:

@@ -22,8 +22,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from headgate.match.bounds import check_indices, check_length, check_starts, refuse_unless
 from headgate.match.kernels import Ints
 from headgate.match.walks import skip_pointers
+
+DEPTH_MAX = 64
+"""How deep a stored forest may be: a walk has a row of the batch for each level."""
 
 Answers = TypeVar("Answers", npt.NDArray[np.int64], npt.NDArray[np.uint64])
 
@@ -48,6 +52,23 @@ class Forest:
     def nodes(self) -> tuple[Ints, Ints, Ints, Ints]:
         """What every walk begins with (walks.py)."""
         return self.node_row, self.node_depth, self.node_skip, self.node_end
+
+    def check(self, row_count: int, subscription_count: int) -> None:
+        """That a walk over these nodes ends and stays within all arrays (bounds.py)."""
+        count, ends = self.node_row.size, self.end_start.size - 1
+        check_indices("node_row", self.node_row, row_count)
+        check_indices("node_depth", self.node_depth, self.depth, length=count)
+        check_indices("node_end", self.node_end, ends, least=-1, length=count)
+        check_length("node_skip", self.node_skip, count)
+        forward = bool((self.node_skip > np.arange(count, dtype=np.int32)).all())
+        refuse_unless(forward, "node_skip", "it leads back")
+        check_indices("node_skip", self.node_skip, count + 1)
+        # A node's parent has just been visited: its depth is at most one below the one before.
+        deeper = np.diff(self.node_depth, prepend=np.int32(-1))
+        refuse_unless(bool((deeper <= 1).all()), "node_depth", "a node has no parent")
+        refuse_unless(0 <= self.depth <= DEPTH_MAX, "depth", f"it is {self.depth}")
+        check_starts("end_start", self.end_start, self.subscriptions.size)
+        check_indices("subscriptions", self.subscriptions, subscription_count)
 
     def by_subscription(self, by_end: Answers, subscription_count: int) -> Answers:
         """What is known of each end, for each subscription; zero for those that have no end."""

@@ -23,7 +23,6 @@ NOT, AND, OR = 0, 1, 2
 ONE = np.uint64(1)
 LOW_BITS = np.uint64(63)
 """Of an item's number, the bits that tell its place in a word."""
-_HASH_START = np.uint64(0xCBF29CE484222325)
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -114,80 +113,46 @@ def fill_ordered_rows(  # type: ignore[no-untyped-def]
                 rows[row, word] |= prefix[high, word] & ~prefix[low, word]
 
 
-@nb.njit(nogil=True, cache=True, inline="always")
-def _hash_byte(mixed, byte):  # type: ignore[no-untyped-def]
-    """One step of FNV-1a."""
-    return (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _hash_end(mixed):  # type: ignore[no-untyped-def]
-    """The high bits mixed into the low ones, which are those that a table looks at."""
-    return mixed ^ (mixed >> np.uint64(32))
+@nb.njit(nogil=True, cache=True)
+def measure_spans(equal_start, equal_values, cut_start, cut_values, most, far, lows, sizes):  # type: ignore[no-untyped-def]
+    """For each group its least constant, and how many values there are from it to the greatest; 0
+    where they are more than `most`."""
+    for group in range(sizes.shape[0]):
+        low, high, any_value = 0, 0, False
+        for values, start in ((equal_values, equal_start), (cut_values, cut_start)):
+            if start[group] < start[group + 1]:
+                first, last = values[start[group]], values[start[group + 1] - 1]
+                low = min(low, first) if any_value else first
+                high = max(high, last) if any_value else last
+                any_value = True
+        if any_value and low > -far and high < far and high - low < most:
+            lows[group], sizes[group] = low, high - low + 1
 
 
 @nb.njit(nogil=True, cache=True)
-def hash_of(data, start, end):  # type: ignore[no-untyped-def]
-    """The hash of the bytes data[start:end], as `fill_word_rows` takes it of a word."""
-    mixed = _HASH_START
-    for at in range(start, end):
-        mixed = _hash_byte(mixed, data[at])
-    return _hash_end(mixed)
-
-
-@nb.njit(nogil=True, cache=True)
-def fill_word_rows(text_start, data, slots, word_start, word_bytes, word_rows, rows):  # type: ignore[no-untyped-def]
-    """Set the bits of the words that occur in each text: item i has data[text_start[i] : …[i + 1]].
-
-    A word is a run of ASCII letters and digits, compared in lower case. Texts with other bytes are
-    left to the caller: they are true in the answer.
-    """
-    item_count, mask = text_start.shape[0] - 1, slots.shape[0] - 1
-    foreign = np.zeros(item_count, np.bool_)
-    lower = np.empty(256, np.uint8)
-    for item in range(item_count):
-        at, end = text_start[item], text_start[item + 1]
-        for each in range(at, end):
-            if data[each] >= 128:
-                foreign[item] = True
-                break
-        if foreign[item]:
-            continue
-        while at < end:
-            length, mixed = 0, _HASH_START
-            while at < end:
-                byte = data[at]
-                if 65 <= byte <= 90:
-                    byte += np.uint8(32)
-                if not (97 <= byte <= 122 or 48 <= byte <= 57):
-                    break
-                if length < 256:
-                    lower[length] = byte
-                mixed = _hash_byte(mixed, byte)
-                length += 1
-                at += 1
-            at += 1
-            if 0 < length <= 256:
-                slot = np.int64(_hash_end(mixed) & np.uint64(mask))
-                while slots[slot] >= 0:
-                    word = slots[slot]
-                    if _is_word(lower, length, word_bytes, word_start[word], word_start[word + 1]):
-                        rows[word_rows[word], item >> 6] |= ONE << (np.uint64(item) & LOW_BITS)
-                        break
-                    slot = (slot + 1) & mask
-            elif length > 256:
-                foreign[item] = True
-    return foreign
-
-
-@nb.njit(nogil=True, cache=True)
-def _is_word(found, length, data, start, end):  # type: ignore[no-untyped-def]
-    if end - start != length:
-        return False
-    same = True
-    for at in range(length):
-        same &= found[at] == data[start + at]
-    return same
+def fill_tables(  # type: ignore[no-untyped-def]
+    equal_start,
+    equal_values,
+    cut_start,
+    cut_values,
+    table_start,
+    table_low,
+    equal_table,
+    region_table,
+):
+    """The tables of `fill_ordered_rows`: constants and values are walked side by side."""
+    for group in range(table_start.shape[0] - 1):
+        equal, cut = equal_start[group], cut_start[group]
+        for place in range(table_start[group], table_start[group + 1]):
+            value = table_low[group] + place - table_start[group]
+            while equal < equal_start[group + 1] and equal_values[equal] < value:
+                equal += 1
+            while cut < cut_start[group + 1] and cut_values[cut] < value:
+                cut += 1
+            is_equal = equal < equal_start[group + 1] and equal_values[equal] == value
+            is_cut = cut < cut_start[group + 1] and cut_values[cut] == value
+            equal_table[place] = equal if is_equal else -1
+            region_table[place] = 2 * (cut - cut_start[group]) + is_cut
 
 
 @nb.njit(nogil=True, cache=True)

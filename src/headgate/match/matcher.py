@@ -5,13 +5,14 @@ All methods may be called by many threads at once: a call has its own rows and s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from headgate.match.batch import Batch
-from headgate.match.kernels import Longs, Words
+from headgate.match.kernels import Ints, Longs, Words
 from headgate.match.program import Program, words_for
 from headgate.match.walks import (
     count_ends,
@@ -32,10 +33,25 @@ class Matches:
     """Who matches what: item i matches subscriptions[starts[i]:starts[i + 1]], in no order."""
 
     starts: Longs
-    subscriptions: npt.NDArray[np.int32]
+    subscriptions: Ints
 
-    def of(self, item: int) -> npt.NDArray[np.int32]:
+    def of(self, item: int) -> Ints:
         return self.subscriptions[self.starts[item] : self.starts[item + 1]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A program, and what its subscriptions are called in the answer.
+
+    `dead` is the bitmap of the dead, by position. `at_ends` has a name for each of
+    forest.subscriptions, negative where it is dead; `always` has the
+    names of the living ones that every item matches.
+    """
+
+    program: Program
+    dead: npt.NDArray[np.bool_]
+    at_ends: Ints
+    always: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,63 +76,77 @@ class Matcher:
     def count(self, batch: Batch) -> Counts:
         """How many items of the batch match each subscription."""
         forest = self.program.forest
-        rows, stack = self._prepare(batch)
+        rows, stack = _prepare(self.program, batch)
         by_end = np.zeros(forest.end_start.size - 1, np.int64)
         count_ends(*forest.nodes, rows, stack, by_end)
         return Counts(self.program, by_end, batch.size)
 
     def match(self, batch: Batch) -> Matches:
-        """For each item, the subscriptions that it matches.
-
-        Few matches are listed in one pass over the forest; many are counted first and then written
-        64 subscriptions at a time.
-        """
-        forest = self.program.forest
-        rows, stack = self._prepare(batch)
-        room = FEW_PER_ITEM * batch.size
-        items, owners = np.empty(room, np.int32), np.empty(room, np.int32)
-        ends = forest.end_start, forest.subscriptions
-        used = list_matches(*forest.nodes, *ends, rows, stack, items, owners)
-        if used >= 0:
-            per_item = np.bincount(items[:used], minlength=batch.size)
-        else:
-            per_item = np.zeros(batch.size, np.int64)
-            planes = np.zeros((_PLANES, rows.shape[1]), np.uint64)
-            count_matches(*forest.nodes, forest.end_start, rows, stack, planes, per_item)
-        starts, found = self._room_for(per_item)
-        begin = starts[:-1] + self.program.always.size
-        if used >= 0:
-            write_pairs(items, owners, used, begin, found)
-        else:
-            write_matches(*forest.nodes, *ends, rows, stack, begin, starts[1:], found)
-        return Matches(starts, found)
-
-    def _room_for(self, per_item: Longs) -> tuple[Longs, npt.NDArray[np.int32]]:
-        """Where each item's matches begin, and room for them; those of all items are in place."""
-        always = self.program.always
-        starts = np.zeros(per_item.size + 1, np.int64)
-        np.cumsum(per_item + always.size, out=starts[1:])
-        found = np.empty(int(starts[-1]), np.int32)
-        for at in range(always.size):
-            found[starts[:-1] + at] = always[at]
-        return starts, found
+        """For each item, the subscriptions that it matches."""
+        program, nobody = self.program, np.zeros(0, bool)
+        part = Part(program, nobody, program.forest.subscriptions, program.always)
+        return match_parts([part], batch)
 
     def bitmaps(self, batch: Batch) -> Words:
         """For each subscription, a row with the bits of the items that match it."""
         program, forest = self.program, self.program.forest
-        rows, stack = self._prepare(batch)
+        rows, stack = _prepare(self.program, batch)
         by_end = np.zeros((forest.end_start.size - 1, rows.shape[1]), np.uint64)
         write_bitmaps(*forest.nodes, rows, stack, by_end)
         bitmaps = forest.by_subscription(by_end, program.subscription_count)
         bitmaps[program.always] = stack[0]
         return bitmaps
 
-    def _prepare(self, batch: Batch) -> tuple[Words, Words]:
-        """The rows, and a stack whose bottom has a bit for each item."""
-        rows = self.program.rows(batch)
-        stack = np.zeros((self.program.forest.depth + 1, words_for(batch.size)), np.uint64)
-        whole, rest = divmod(batch.size, 64)
-        stack[0, :whole] = ~np.uint64(0)
-        if rest:
-            stack[0, whole] = (np.uint64(1) << np.uint64(rest)) - np.uint64(1)
-        return rows, stack
+
+def match_parts(parts: Sequence[Part], batch: Batch) -> Matches:
+    """For each item, the names of the subscriptions that it matches, in any of the programs."""
+    passes = [_Pass(part, batch) for part in parts]
+    always = np.concatenate([part.always for part in parts])
+    starts = np.zeros(batch.size + 1, np.int64)
+    np.cumsum(sum(each.per_item for each in passes) + always.size, out=starts[1:])
+    found = np.empty(int(starts[-1]), np.int32)
+    for at, name in enumerate(always):
+        found[starts[:-1] + at] = name
+    ends = starts[:-1] + always.size
+    for each in passes:
+        each.write(ends, starts[1:], found)
+    return Matches(starts, found)
+
+
+class _Pass:
+    """One batch through one program: first how many matches each item has, then which.
+
+    Few matches are listed in one pass over the forest; many are counted first and then written
+    many subscriptions at a time.
+    """
+
+    def __init__(self, part: Part, batch: Batch) -> None:
+        forest = part.program.forest
+        self._rows, self._stack = _prepare(part.program, batch)
+        self._forest = *forest.nodes, forest.end_start, part.at_ends, self._rows, self._stack
+        room = FEW_PER_ITEM * batch.size
+        self._items, self._owners = np.empty(room, np.int32), np.empty(room, np.int32)
+        self.per_item = np.zeros(batch.size, np.int64)
+        self._listed = list_matches(*self._forest, self._items, self._owners, self.per_item)
+        if self._listed < 0:
+            self.per_item[:] = 0
+            planes = np.zeros((_PLANES, self._rows.shape[1]), np.uint64)
+            count_matches(*self._forest, planes, self.per_item)
+
+    def write(self, ends: Longs, limits: Longs, found: Ints) -> None:
+        """Each item's matches at its end, which moves on behind them."""
+        if self._listed >= 0:
+            write_pairs(self._items, self._owners, self._listed, ends, found)
+        else:
+            write_matches(*self._forest, ends, limits, found)
+
+
+def _prepare(program: Program, batch: Batch) -> tuple[Words, Words]:
+    """The rows, and a stack whose bottom has a bit for each item."""
+    rows = program.rows(batch)
+    stack = np.zeros((program.forest.depth + 1, words_for(batch.size)), np.uint64)
+    whole, rest = divmod(batch.size, 64)
+    stack[0, :whole] = ~np.uint64(0)
+    if rest:
+        stack[0, whole] = (np.uint64(1) << np.uint64(rest)) - np.uint64(1)
+    return rows, stack

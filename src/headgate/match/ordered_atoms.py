@@ -4,8 +4,9 @@ All atoms on one attribute are answered by one pass over its column (mbd.txt §3
 kernels.py): each is a union of ranges between the cuts that the constants make (ranges.py).
 
 Texts, links, bytes and XML are compared through *codes*: of the constants on an attribute, sorted,
-the i-th has code 2i + 1, and a value between two of them has the code between theirs. Coding takes
-a binary search for each item; from there on they are integers.
+the i-th has code 2i + 1, and a value between two of them has the code between theirs. Values and
+constants are bytes that compare as they do (text_columns.py); a kernel codes a column by a
+binary search for each item, and from there on they are integers.
 
 Equality has a table of its own (`equal`): a value that no item has costs nothing but a zero row.
 """
@@ -19,40 +20,30 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.batch import ORDERED_TYPES, Batch, Codes, Key
-from headgate.match.kernels import Ints, Words, fill_ordered_rows
-from headgate.match.ranges import BOTTOM, TOP, Cut, Number, Range, constants_of, ranges_of
-from headgate.model.atoms import (
-    Atom,
-    Between,
-    Comparison,
-    In,
-    IsPresent,
-    WindowAttribute,
+from headgate.match.batch import ORDERED_TYPES, Batch, Column, Key
+from headgate.match.bounds import check_indices, check_length, check_starts, refuse_unless
+from headgate.match.kernels import Ints, Words, fill_ordered_rows, fill_tables, measure_spans
+from headgate.match.ranges import (
+    BOTTOM,
+    TOP,
+    Codes,
+    Cut,
+    Number,
+    OrderedAtom,
+    Range,
+    codes_of,
+    ranges_of,
 )
-from headgate.model.values import (
-    Type,
-    comparable,
-    kind_of,
-    kind_of_type,
-)
+from headgate.match.text_kernels import code_texts
+from headgate.match.texts import Texts
+from headgate.model.values import Type
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 TABLE_MAX = 65_536
 """How many values a look-up table may have, for each attribute."""
-_EMPTY = np.zeros(0, np.int64)
 _FAR = 2**62
-
-
-def is_ordered(atom: Atom, types: Mapping[str, Type]) -> bool:
-    """Whether the atom compares ordered values, so that this file can answer it."""
-    match atom:
-        case Comparison(attribute, _, value):
-            return not isinstance(value, WindowAttribute) and attribute in types
-        case Between(attribute) | In(attribute) | IsPresent(attribute):
-            return attribute in types
-    return False
+"""Constants beyond it have no table, so that no sum of a value and a table's size overflows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +51,7 @@ class OrderedAtoms:
     """All ordered atoms on columns of one array type, as the arrays of `fill_ordered_rows`."""
 
     keys: tuple[Key, ...]
-    codes: tuple[Codes | None, ...]
+    constants: tuple[Texts | None, ...]
     """For each key the constants that its values are coded by; nothing where they are numbers."""
     is_float: bool
     equal_start: Ints
@@ -80,14 +71,12 @@ class OrderedAtoms:
 
     def fill(self, batch: Batch, rows: Words) -> None:
         """Set the bits of these atoms in rows that are zero."""
-        if not self.keys:
-            return
         array_type = np.float64 if self.is_float else np.int64
         columns = np.zeros((len(self.keys), batch.size), array_type)
         valid = np.zeros((len(self.keys), batch.size), bool)
         for at, key in enumerate(self.keys):
-            codes = self.codes[at]
-            column = batch.column(key) if codes is None else batch.coded_column(key[0], codes)
+            constants = self.constants[at]
+            column = batch.column(key) if constants is None else _coded(batch, key[0], constants)
             if column is not None:
                 columns[at], valid[at] = column
         widest = 2 * int(np.diff(self.cut_start).max()) + 2
@@ -113,15 +102,70 @@ class OrderedAtoms:
             rows,
         )
 
+    def check(self, row_count: int) -> None:
+        """Raise `SnapshotError` where a stored place is out of its bounds."""
+        keys = len(self.keys)
+        refuse_unless(len(self.constants) == keys, "constants", f"it is not for {keys} columns")
+        for constants in self.constants:
+            if constants is not None:
+                refuse_unless(not self.is_float, "constants", "codes are no floats")
+                constants.check("constants")
+        numbers = np.float64 if self.is_float else np.int64
+        for name in ("equal_values", "cut_values", "table_low"):
+            found = getattr(self, name).dtype
+            refuse_unless(found == numbers, name, f"it holds {found}")
+        check_length("table_low", self.table_low, keys)
+        check_starts("equal_start", self.equal_start, self.equal_values.size, parts=keys)
+        equals = self.equal_values.size
+        check_starts("equal_rows_start", self.equal_rows_start, self.equal_rows.size, parts=equals)
+        check_indices("equal_rows", self.equal_rows, row_count)
+        check_starts("cut_start", self.cut_start, self.cut_values.size, parts=keys)
+        check_starts("range_start", self.range_start, self.range_rows.size, parts=keys)
+        check_indices("range_rows", self.range_rows, row_count)
+        tables = 0 if self.is_float else self.equal_table.size
+        check_starts("table_start", self.table_start, tables, parts=keys)
+        check_indices("equal_table", self.equal_table, equals, least=-1, length=tables)
+        check_length("region_table", self.region_table, tables)
+        self._check_cuts()
+
+    def _check_cuts(self) -> None:
+        """A range or region may only name a cut of its own column: the others have no rows yet."""
+        cuts = 2 * np.diff(self.cut_start)
+        of_ranges = np.repeat(cuts, np.diff(self.range_start))
+        of_regions = np.repeat(cuts, np.diff(self.table_start))
+        for name, values, most in (
+            ("range_low", self.range_low, of_ranges + 1),
+            ("range_high", self.range_high, of_ranges + 1),
+            ("region_table", self.region_table, of_regions),
+        ):
+            check_length(name, values, most.size)
+            within = (values >= 0) & (values <= most)
+            refuse_unless(bool(within.all()), name, "it names a cut that is not there")
+
+
+def _coded(batch: Batch, name: str, constants: Texts) -> Column | None:
+    column = batch.texts.get(name)
+    if column is None:
+        return None
+    codes = np.zeros(batch.size, np.int64)
+    if len(constants):  # else it is only asked who has a value
+        compared = column.compared
+        code_texts(compared.start, compared.data, constants.start, constants.data, codes)
+    return codes, column.valid
+
 
 def compile_ordered(
-    atoms: Iterable[tuple[Atom, int]], types: Mapping[str, Type]
+    atoms: Iterable[tuple[OrderedAtom, int]], types: Mapping[str, Type]
 ) -> list[OrderedAtoms]:
     """The atoms, each with its row, in two sets: those on integers and those on floats."""
-    by_key: dict[Key, list[tuple[Atom, int]]] = defaultdict(list)
+    by_key: dict[Key, list[tuple[OrderedAtom, int]]] = defaultdict(list)
     for atom, row in atoms:
-        by_key[_key(atom)].append((atom, row))
-    codes = {key: _codes(found, types[key[0]]) for key, found in by_key.items()}
+        by_key[str(atom.attribute), getattr(atom, "part", None)].append((atom, row))
+    codes: dict[Key, Codes | None] = {}
+    for key, found in by_key.items():
+        type_ = types[key[0]]
+        is_number = type_ in ORDERED_TYPES
+        codes[key] = None if is_number else codes_of((atom for atom, _ in found), type_)
     groups = {
         key: [
             (row, each)
@@ -135,22 +179,8 @@ def compile_ordered(
     return [
         _compile({key: groups[key] for key in keys}, codes, is_float=is_float)
         for keys, is_float in ((whole, False), (floats, True))
+        if keys
     ]
-
-
-def _codes(atoms: list[tuple[Atom, int]], type_: Type) -> Codes | None:
-    """The constants on an attribute in order, or nothing where the column has numbers."""
-    if type_ in ORDERED_TYPES:
-        return None
-    kind = kind_of_type(type_)
-    constants = (value for atom, _ in atoms for value in constants_of(atom))
-    return Codes(kind, sorted({comparable(each) for each in constants if kind_of(each) is kind}))
-
-
-def _key(atom: Atom) -> Key:
-    attribute = getattr(atom, "attribute", None)
-    assert isinstance(attribute, str)
-    return str(attribute), getattr(atom, "part", None)
 
 
 def _compile(
@@ -188,64 +218,43 @@ def _compile(
         range_start.append(len(ranges))
     as_ranges = np.array(ranges, np.int32).reshape(-1, 3).T
     equals, cuts = _array(equal_values, is_float=is_float), _array(cut_values, is_float=is_float)
-    table_start, table_low, equal_table, region_table = _tables(
-        equals, equal_start, cuts, cut_start
-    )
+    equal_starts, cut_starts = np.array(equal_start, np.int32), np.array(cut_start, np.int32)
+    tables = _tables(equals, equal_starts, cuts, cut_starts)
     range_rows, range_low, range_high = map(np.ascontiguousarray, as_ranges)
     return OrderedAtoms(
         tuple(groups),
-        tuple(codes[key] for key in groups),
+        tuple(None if each is None else each.texts for each in map(codes.get, groups)),
         is_float,
-        np.array(equal_start, np.int32),
+        equal_starts,
         equals,
         np.array(equal_rows_start, np.int32),
         np.array(equal_rows, np.int32),
-        np.array(cut_start, np.int32),
+        cut_starts,
         cuts,
         np.array(range_start, np.int32),
         range_rows,
         range_low,
         range_high,
-        table_start,
-        table_low,
-        equal_table,
-        region_table,
+        *tables,
     )
 
 
 def _tables(
-    equals: Numbers, equal_start: list[int], cuts: Numbers, cut_start: list[int]
+    equals: Numbers, equal_start: Ints, cuts: Numbers, cut_start: Ints
 ) -> tuple[Ints, Numbers, Ints, Ints]:
     """For narrow groups of integers, the answer for each value between the least and the greatest
     constant, so that a look-up takes the place of two binary searches."""
-    starts, equal_parts, region_parts = [0], [], []
-    lows: list[Number] = []
-    for at in range(len(equal_start) - 1):
-        own = equals[equal_start[at] : equal_start[at + 1]]
-        own_cuts = cuts[cut_start[at] : cut_start[at + 1]]
-        span = _narrow_span(np.concatenate([own, own_cuts]))
-        place = np.searchsorted(own, span)
-        is_equal = np.isin(span, own)
-        equal_parts.append(np.where(is_equal, place + equal_start[at], -1))
-        region_parts.append(2 * np.searchsorted(own_cuts, span) + np.isin(span, own_cuts))
-        starts.append(starts[-1] + span.size)
-        lows.append(int(span[0]) if span.size else 0)
-    return (
-        np.array(starts, np.int32),
-        _array(lows, is_float=equals.dtype == np.float64),
-        np.concatenate([*equal_parts, _EMPTY]).astype(np.int32),
-        np.concatenate([*region_parts, _EMPTY]).astype(np.int32),
-    )
-
-
-def _narrow_span(values: Numbers) -> npt.NDArray[np.int64]:
-    """All integers from the least to the greatest value, or none if they are too many."""
-    if values.dtype != np.int64 or not values.size:
-        return _EMPTY
-    low, high = int(values.min()), int(values.max())
-    # Far from the ends of 64 bits, so that no sum of a value and a table's size leaves them.
-    near = low > -_FAR and high < _FAR
-    return np.arange(low, high + 1) if near and high - low < TABLE_MAX else _EMPTY
+    sizes, lows = np.zeros(equal_start.size - 1, np.int32), np.zeros(equal_start.size - 1, np.int64)
+    if equals.dtype == np.int64:
+        measure_spans(equal_start, equals, cut_start, cuts, TABLE_MAX, _FAR, lows, sizes)
+    starts = np.zeros(sizes.size + 1, np.int32)
+    np.cumsum(sizes, out=starts[1:])
+    equal_table, region_table = np.empty((2, starts[-1]), np.int32)
+    if starts[-1]:
+        arrays = equal_start, equals, cut_start, cuts, starts, lows
+        fill_tables(*arrays, equal_table, region_table)
+    is_whole = equals.dtype == np.int64
+    return starts, lows if is_whole else lows.astype(np.float64), equal_table, region_table
 
 
 def _array(values: list[Number], *, is_float: bool) -> Numbers:

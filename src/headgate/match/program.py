@@ -1,6 +1,6 @@
 """The program: all filters on one source, compiled together (DESIGN.md §5; mbd.txt §3).
 
-    filters ──► distinct atoms ──► a row each            ordered_atoms.py, other atoms by themselves
+    filters ──► distinct atoms ──► a row each            groups.py: one pass for all of a form
             ──► distinct sub-filters ──► a derived row   `or`, `not`, and what is long or nested
             ──► conjunctions of rows ──► the forest      forest.py
 
@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.match.batch import Batch
+from headgate.match.bounds import check_indices, check_starts, refuse_unless
 from headgate.match.forest import Forest, build_forest
+from headgate.match.groups import Group, compile_groups
 from headgate.match.kernels import AND, NOT, OR, Ints, Words, fill_derived_rows
-from headgate.match.ordered_atoms import OrderedAtoms, compile_ordered, is_ordered
-from headgate.match.word_atoms import WordAtoms, compile_words, is_word
+from headgate.match.stored import take_apart
 from headgate.model.atoms import (
     Atom,
     Between,
@@ -33,7 +34,6 @@ from headgate.model.atoms import (
     Relation,
 )
 from headgate.model.errors import PlanError
-from headgate.model.evaluate import matches
 from headgate.model.filters import (
     FALSE,
     TRUE,
@@ -51,6 +51,8 @@ from headgate.model.values import Type
 CONJUNCTION_MAX = 16
 """Longer conjunctions have their tail in a derived row, so that the forest stays flat."""
 
+ATOMS_MAX = 2**31
+
 Derived = tuple[int, tuple[int, ...]]
 """An operator and the rows that it is applied to."""
 
@@ -59,9 +61,7 @@ Derived = tuple[int, tuple[int, ...]]
 class Program:
     """Immutable; any number of threads may use it at once."""
 
-    ordered: tuple[OrderedAtoms, ...]
-    words: tuple[WordAtoms, ...]
-    other_atoms: tuple[tuple[Atom, int], ...]
+    groups: tuple[Group, ...]
     atom_count: int
     derived_operators: Ints
     operand_start: Ints
@@ -69,23 +69,41 @@ class Program:
     forest: Forest
     always: Ints
     """Subscriptions that every item matches: they have no condition at all."""
-    subscription_count: int
+    names: Ints
+    """The number by which each subscription is known outside of the program, ascending."""
     types: Mapping[str, Type]
 
     @property
     def row_count(self) -> int:
         return self.atom_count + self.derived_operators.size
 
+    @property
+    def subscription_count(self) -> int:
+        return self.names.size
+
+    def check(self) -> None:
+        """That every index is within its bounds, whatever file this comes from (bounds.py)."""
+        refuse_unless(0 <= self.atom_count < ATOMS_MAX, "atom_count", f"it is {self.atom_count}")
+        for group in self.groups:
+            group.check(self.atom_count)
+        derived = self.derived_operators.size
+        check_indices("derived_operators", self.derived_operators, OR + 1)
+        check_starts("operand_start", self.operand_start, self.operands.size, parts=derived)
+        per_row = np.diff(self.operand_start)
+        refuse_unless(bool((per_row > 0).all()), "operand_start", "a row is made of nothing")
+        check_indices("operands", self.operands, self.row_count)
+        own = np.repeat(np.arange(derived) + self.atom_count, per_row)
+        refuse_unless(bool((self.operands < own).all()), "operands", "a row is made of later ones")
+        self.forest.check(self.row_count, self.subscription_count)
+        check_indices("always", self.always, self.subscription_count)
+        ascending = bool((np.diff(self.names, prepend=np.int32(-1)) > 0).all())
+        refuse_unless(ascending, "names", "they do not ascend from 0 on")
+
     def rows(self, batch: Batch) -> Words:
         """The rows of all atoms and derived filters for a batch."""
         rows = np.zeros((self.row_count, words_for(batch.size)), np.uint64)
-        for atoms in self.ordered:
-            atoms.fill(batch, rows)
-        for table in self.words:
-            table.fill(batch, rows)
-        for atom, row in self.other_atoms:
-            answers = [matches(atom, item) for item in batch.items]
-            rows[row] = pack(answers, rows.shape[1])
+        for group in self.groups:
+            group.fill(batch, rows)
         operators = self.derived_operators
         fill_derived_rows(self.atom_count, operators, self.operand_start, self.operands, rows)
         return rows
@@ -95,42 +113,41 @@ def words_for(size: int) -> int:
     return (size + 63) // 64
 
 
-def pack(answers: Sequence[bool], word_count: int) -> Words:
-    """Answers as the bits of a row."""
-    padded = np.zeros(word_count * 64, bool)
-    padded[: len(answers)] = answers
-    return np.packbits(padded, bitorder="little").view(np.uint64)
-
-
-def compile_program(filters: Sequence[Filter], schema: Schema) -> Program:
-    """One program for all filters; subscription i has filters[i]."""
+def compile_program(
+    filters: Sequence[Filter], schema: Schema, *, names: Sequence[int] | None = None
+) -> Program:
+    """One program for all filters; subscription i has filters[i], and the name names[i], or i."""
     types = {str(each.name): each.type for each in schema.attributes}
     build = _Build()
     lengths, flat, owners, always = build.conjunctions(filters)
     atoms = list(build.atoms.items())
-    ordered = compile_ordered(((a, row) for a, row in atoms if is_ordered(a, types)), types)
-    by_words = compile_words((a, row) for a, row in atoms if is_word(a, types))
-    others = tuple(
-        (a, row) for a, row in atoms if not is_ordered(a, types) and not is_word(a, types)
-    )
     flat_rows, derived, first = build.rows_of(flat)
     uses = np.bincount(flat_rows, minlength=first + len(derived)).astype(np.int32)
     rank = _rank(atoms, derived, uses)
     operands = [row for _, rows in derived for row in rows]
     starts = np.cumsum([0, *(len(rows) for _, rows in derived)])
-    return Program(
-        tuple(ordered),
-        tuple(by_words),
-        others,
+    program = Program(
+        compile_groups(atoms, types),
         len(atoms),
         np.array([operator for operator, _ in derived], np.int32),
         starts.astype(np.int32),
         np.array(operands, np.int32),
         build_forest(lengths, flat_rows, owners, rank),
         np.array(always, np.int32),
-        len(filters),
+        np.arange(len(filters), dtype=np.int32) if names is None else np.array(names, np.int32),
         types,
     )
+    # As in a file, nothing can be written: so kernels are compiled once for both.
+    for array in take_apart(program)[0].values():
+        array.setflags(write=False)
+    return program
+
+
+def atoms_of(filters: Sequence[Filter]) -> list[Atom]:
+    """The atoms of the program of these filters, in the order of their rows."""
+    build = _Build()
+    build.conjunctions(filters)
+    return list(build.atoms)
 
 
 def _prepared(filter_: Filter) -> Filter:

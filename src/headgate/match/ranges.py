@@ -13,11 +13,14 @@ A constant that the column cannot hold falls between two values that it can: on 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.match.batch import Codes, microseconds
+from headgate.match.batch import microseconds
+from headgate.match.link_forms import ordered_link
+from headgate.match.texts import Texts, texts_of
 from headgate.model.atoms import (
-    Atom,
     Between,
     Comparison,
     In,
@@ -30,6 +33,7 @@ from headgate.model.values import (
     INT_MAX,
     INT_MIN,
     Kind,
+    Link,
     Type,
     Value,
     comparable,
@@ -41,11 +45,39 @@ Number = int | float
 Cut = tuple[Number, int]
 """A value, and 0 for just below or 1 for just above it."""
 Range = tuple[Cut, Cut]
+OrderedAtom = Comparison | Between | In | IsPresent
 BOTTOM: Cut = (-math.inf, 0)
 TOP: Cut = (math.inf, 2)
 
 
-def constants_of(atom: Atom) -> list[Value]:
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """The constants on an attribute whose values are no numbers, in order, and the code of each."""
+
+    texts: Texts
+    code_of: Mapping[bytes, int]
+
+
+def codes_of(atoms: Iterable[OrderedAtom], type_: Type) -> Codes:
+    kind = kind_of_type(type_)
+    constants = (value for atom in atoms for value in constants_of(atom))
+    ordered = sorted({compared_bytes(each) for each in constants if kind_of(each) is kind})
+    return Codes(texts_of(ordered), {each: 2 * at + 1 for at, each in enumerate(ordered)})
+
+
+def compared_bytes(value: Value) -> bytes:
+    """Bytes that compare as the values of its kind do; columns have them too."""
+    match value:
+        case Link():
+            return ordered_link(value)
+        case bytes():
+            return value
+    text = comparable(value)
+    assert isinstance(text, str)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def constants_of(atom: OrderedAtom) -> list[Value]:
     match atom:
         case Between(_, low, high):
             return [low, high]
@@ -56,7 +88,7 @@ def constants_of(atom: Atom) -> list[Value]:
     return []
 
 
-def ranges_of(atom: Atom, type_: Type, codes: Codes | None) -> list[Range]:
+def ranges_of(atom: OrderedAtom, type_: Type, codes: Codes | None) -> list[Range]:
     """The ranges that the atom is true of, on a column of this type; none if it is never true."""
     kind = _compared_kind(atom, type_)
     match atom:
@@ -72,12 +104,12 @@ def ranges_of(atom: Atom, type_: Type, codes: Codes | None) -> list[Range]:
     return []
 
 
-def _compared_kind(atom: Atom, type_: Type) -> Kind:
+def _compared_kind(atom: OrderedAtom, type_: Type) -> Kind | None:
     part = getattr(atom, "part", None)
     if part is None:
         return kind_of_type(type_)
     if type_ is not Type.TIMESTAMP:
-        return Kind.XML  # a part of what is no timestamp: nothing compares with it
+        return None  # a part of what is no timestamp: nothing compares with it
     return Kind.TIMESTAMP if part is Part.DATE else Kind.NUMBER
 
 
@@ -100,7 +132,7 @@ def _comparison(relation: Relation, below: Cut, above: Cut) -> list[Range]:
 def _cuts(value: Value, type_: Type, codes: Codes | None) -> Range:
     """The cuts just below and just above a constant, on values that the column can hold."""
     if codes is not None:
-        return _int_cuts(codes.code(comparable(value)))
+        return _int_cuts(codes.code_of[compared_bytes(value)])
     if isinstance(value, datetime):
         value = microseconds(value)
     assert isinstance(value, int | float)

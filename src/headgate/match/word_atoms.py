@@ -1,41 +1,33 @@
-"""Atoms on words: `title contains 'rock'`, answered by a table of words (DESIGN.md §5.1).
+"""Atoms on words: `contains`, phrases and `similar` (DESIGN.md §5.1), all from one reading.
 
-All words that are asked for on one attribute are in one hash table. A batch is read once, word by
-word, and a word that is in the table sets the item's bit in the word's row:
+The words that are asked for on one attribute are one vocabulary. A batch is read once, and then is
+a list of word numbers (vocabulary.py):
 
-    "Rock in Concert!"  ──►  rock ──► row 17      in ──► –      concert ──► row 4
+    "Rock in Concert!"  ──►  [17, −1, 4]  ──►  rows of `contains 'rock'` and `contains 'concert'`
+                                          ──►  phrase_atoms.py       rock concert, in concert, …
+                                          ──►  similar_atoms.py      rock in concert tonight, …
 
-`contains 'rock concert'` is the conjunction of its words (program.py makes it so). An atom on the
-whole item has a table of its own, which all texts of the item are read with.
-
-Texts in ASCII are read by a kernel. In others a word may be folded to other letters, or to several
-words; they are read by `model.words`, which decides. Phrases and XML are not dealt with here.
+`contains 'rock concert'` is the conjunction of its words (program.py makes it so). Atoms on the
+whole item have a vocabulary of their own, with which all texts of the item are read, each by
+itself: a phrase lies within one text, while similarity and single words are about all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+import numba as nb
 import numpy as np
-import numpy.typing as npt
 
-from headgate.match.batch import Batch, Texts
-from headgate.match.kernels import Ints, Words, fill_word_rows, hash_of
-from headgate.model.atoms import Atom, Contains
-from headgate.model.values import Type
-from headgate.model.words import words
-
-Bytes = npt.NDArray[np.uint8]
-
-
-def is_word(atom: Atom, types: Mapping[str, Type]) -> bool:
-    """Whether the atom asks for one word in texts, so that this file can answer it."""
-    if not isinstance(atom, Contains) or atom.phrase or len(atom.words) != 1:
-        return False
-    if atom.attribute is None:
-        return Type.XML not in types.values()
-    return types.get(atom.attribute) is Type.TEXT
+from headgate.match.batch import Batch
+from headgate.match.bounds import check_indices
+from headgate.match.kernels import LOW_BITS, ONE, Ints, Words
+from headgate.match.phrase_atoms import PhraseAtoms, compile_phrases
+from headgate.match.similar_atoms import SimilarAtoms, compile_similar
+from headgate.match.text_columns import TEXT_TYPES
+from headgate.match.vocabulary import Vocabulary, build_vocabulary
+from headgate.model.atoms import Contains, Similar, WindowAttribute
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,73 +35,82 @@ class WordAtoms:
     """The words that are asked for on an attribute, or on the whole item."""
 
     attribute: str | None
-    row_of: Mapping[str, int]
-    slots: Ints
-    """The hash table: the number of a word at or behind its hash, −1 where there is none."""
-    word_start: Ints
-    word_bytes: Bytes
+    vocabulary: Vocabulary
     word_rows: Ints
+    """The row of the atom that asks for just this word, or −1."""
+    phrases: PhraseAtoms | None
+    similar: SimilarAtoms | None
 
     def fill(self, batch: Batch, rows: Words) -> None:
         """Set the bits of these atoms in rows that are zero."""
-        columns = batch.texts.values() if self.attribute is None else self._own(batch)
-        for texts in columns:
-            foreign = fill_word_rows(
-                texts.start,
-                texts.data,
-                self.slots,
-                self.word_start,
-                self.word_bytes,
-                self.word_rows,
-                rows,
-            )
-            for item in np.nonzero(foreign)[0].tolist():
-                self._fill_item(item, texts.text(item), rows)
+        columns = batch.columns_of(self.attribute, *TEXT_TYPES)
+        if not columns:
+            return
+        tokens = self.vocabulary.read(columns, with_places=self.similar is not None)
+        fill_word_rows(tokens.parts, tokens.start, tokens.numbers, self.word_rows, rows)
+        for part in (self.phrases, self.similar):
+            if part is not None:
+                part.fill(tokens, rows)
 
-    def _own(self, batch: Batch) -> Sequence[Texts]:
-        assert self.attribute is not None
-        own = batch.texts.get(self.attribute)
-        return () if own is None else (own,)
-
-    def _fill_item(self, item: int, text: str, rows: Words) -> None:
-        for word in words(text):
-            row = self.row_of.get(word)
-            if row is not None:
-                rows[row, item >> 6] |= np.uint64(1) << np.uint64(item & 63)
+    def check(self, row_count: int) -> None:
+        """Raise `SnapshotError` where a stored place is out of its bounds."""
+        self.vocabulary.check()
+        count = len(self.vocabulary.words)
+        check_indices("word_rows", self.word_rows, row_count, least=-1, length=count)
+        for part in (self.phrases, self.similar):
+            if part is not None:
+                part.check(count, row_count)
 
 
-def compile_words(atoms: Iterable[tuple[Atom, int]]) -> list[WordAtoms]:
-    """The atoms, each with its row, in one table for each attribute."""
-    tables: dict[str | None, dict[str, int]] = {}
+@nb.njit(nogil=True, cache=True)
+def fill_word_rows(parts, token_start, numbers, word_rows, rows):  # type: ignore[no-untyped-def]
+    """Set the bits of the words that occur; text t is one of item t // parts."""
+    for text in range(token_start.shape[0] - 1):
+        item = text // parts
+        place, bit = item >> 6, ONE << (np.uint64(item) & LOW_BITS)
+        for token in range(token_start[text], token_start[text + 1]):
+            if numbers[token] >= 0 and word_rows[numbers[token]] >= 0:
+                rows[word_rows[numbers[token]], place] |= bit
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What is asked for on one attribute, with words numbered as they are met."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    row_of: dict[int, int] = field(default_factory=dict)
+    phrases: list[tuple[list[int], int]] = field(default_factory=list)
+    similar: list[tuple[list[int], float, int]] = field(default_factory=list)
+
+    def add(self, atom: Contains | Similar, row: int) -> None:
+        assert not isinstance(atom.words, WindowAttribute), "that is for joins"
+        words = [self.numbers.setdefault(word, len(self.numbers)) for word in atom.words]
+        match atom:
+            case Similar():
+                self.similar.append((words, atom.threshold, row))
+            case Contains(phrase=True):
+                self.phrases.append((words, row))
+            case Contains():
+                assert len(words) == 1, "program.py makes a conjunction of several words"
+                self.row_of[words[0]] = row
+
+    def compiled(self, attribute: str | None) -> WordAtoms:
+        count = len(self.numbers)
+        word_rows = np.full(count, -1, np.int32)
+        word_rows[list(self.row_of)] = list(self.row_of.values())
+        return WordAtoms(
+            attribute,
+            build_vocabulary(self.numbers),
+            word_rows,
+            compile_phrases(self.phrases, count),
+            compile_similar(self.similar, count),
+        )
+
+
+def compile_words(atoms: Iterable[tuple[Contains | Similar, int]]) -> list[WordAtoms]:
+    """The atoms, each with its row, in one group for each attribute."""
+    asked: dict[str | None, _Asked] = {}
     for atom, row in atoms:
-        assert isinstance(atom, Contains)
-        attribute = None if atom.attribute is None else str(atom.attribute)
-        tables.setdefault(attribute, {})[atom.words[0]] = row
-    return [_compile(attribute, row_of) for attribute, row_of in tables.items()]
-
-
-def _compile(attribute: str | None, row_of: dict[str, int]) -> WordAtoms:
-    encoded = [word.encode() for word in row_of]
-    starts = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
-    data = np.frombuffer(b"".join(encoded), np.uint8)
-    return WordAtoms(
-        attribute,
-        row_of,
-        _hash_table(starts, data),
-        starts,
-        data,
-        np.array(list(row_of.values()), np.int32),
-    )
-
-
-def _hash_table(starts: Ints, data: Bytes) -> Ints:
-    """At most half full, its size a power of two; a word stands at the first free slot."""
-    count = starts.size - 1
-    size = 1 << max(3, (2 * count).bit_length())
-    slots = np.full(size, -1, np.int32)
-    for word in range(count):
-        at = int(hash_of(data, starts[word], starts[word + 1])) & (size - 1)
-        while slots[at] >= 0:
-            at = (at + 1) & (size - 1)
-        slots[at] = word
-    return slots
+        name = None if atom.attribute is None else str(atom.attribute)
+        asked.setdefault(name, _Asked()).add(atom, row)
+    return [each.compiled(name) for name, each in asked.items()]

@@ -1,0 +1,1 @@
+"""What we compare ourselves with, on the same workloads and in the same run."""

@@ -1,0 +1,87 @@
+"""Atoms on links: `references`, `extends` and `shares-link` (roses.txt §3.2; DESIGN.md §5.1).
+
+An item has the links of its link attributes and the URLs within its texts and documents; an atom
+asks for those of one attribute, or of all. Each distinct link of a batch is taken apart once, into
+the forms of link_forms.py; an atom is a set of prefixes of such forms, and prefixes.py finds them.
+
+Cost: for each distinct link, taking it apart and three binary searches; nothing for each atom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+
+from headgate.match.batch import Batch
+from headgate.match.kernels import Words
+from headgate.match.link_forms import FORMS, forms_of_link, prefixes_of_atom
+from headgate.match.prefixes import Prefixes, build_prefixes
+from headgate.match.text_columns import TEXT_TYPES, TextColumn
+from headgate.match.texts import texts_of
+from headgate.model.atoms import LinkAtom
+from headgate.model.links import links_in
+from headgate.model.values import Type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkAtoms:
+    """The targets that are asked for on an attribute, or on the whole item."""
+
+    attribute: str | None
+    prefixes: Prefixes
+
+    def fill(self, batch: Batch, rows: Words) -> None:
+        """Set the bits of these atoms in rows that are zero."""
+        numbers: dict[str, int] = {}
+        items: list[int] = []
+        links: list[int] = []
+        for column in batch.columns_of(self.attribute, Type.LINK, *TEXT_TYPES):
+            for item, found in _links_of(column):
+                for link in found:
+                    items.append(item)
+                    links.append(numbers.setdefault(link, len(numbers)))
+        if items:
+            forms = texts_of(form for link in numbers for form in forms_of_link(link))
+            longest = self.prefixes.longest(forms).reshape(-1, FORMS)[links]
+            self.prefixes.fill(np.repeat(np.array(items), FORMS), longest.reshape(-1), rows)
+
+    def check(self, row_count: int) -> None:
+        """Raise `SnapshotError` where a stored place is out of its bounds."""
+        self.prefixes.check(row_count)
+
+
+def _links_of(column: TextColumn) -> Iterable[tuple[int, Iterable[str]]]:
+    """The items with links in this column, and the distinct links of each."""
+    raw = column.raw
+    if column.type is Type.LINK:
+        for item in np.nonzero(column.valid)[0].tolist():
+            yield item, (raw.text(item),)
+        return
+    # Few texts have a URL in them, and a look for '://' is much faster than one for a URL.
+    candidates = np.zeros(len(raw), bool)
+    find_url_marks(raw.start, raw.data, candidates)
+    for item in np.nonzero(candidates)[0].tolist():
+        yield item, dict.fromkeys(links_in(raw.text(item)))
+
+
+@nb.njit(nogil=True, cache=True)
+def find_url_marks(start, data, found):  # type: ignore[no-untyped-def]
+    """Which texts have '://' in them."""
+    for text in range(start.shape[0] - 1):
+        for at in range(start[text], start[text + 1] - 2):
+            if data[at + 1] == 47 and data[at] == 58 and data[at + 2] == 47:
+                found[text] = True
+                break
+
+
+def compile_links(atoms: Iterable[tuple[LinkAtom, int]]) -> list[LinkAtoms]:
+    """The atoms, each with its row, in one group for each attribute."""
+    by_attribute: dict[str | None, list[tuple[bytes, int]]] = {}
+    for atom, row in atoms:
+        name = None if atom.attribute is None else str(atom.attribute)
+        pairs = by_attribute.setdefault(name, [])
+        pairs += [(prefix, row) for prefix in prefixes_of_atom(atom)]
+    return [LinkAtoms(name, build_prefixes(pairs)) for name, pairs in by_attribute.items()]

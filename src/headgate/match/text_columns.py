@@ -1,0 +1,133 @@
+"""A column of texts, and the forms of it that atoms look at, each made once for a batch.
+
+    raw ──► texts             what text atoms see: XML without its tags      matches
+              ├──► folded     as `model.words` folds them                    starts with
+              └──► readable   where a kernel can find the words              contains, similar
+        ──► compared          bytes that compare as the values do            =, <, in
+
+Law: forms are made of each text by itself, and `model` says what they are. ASCII is folded by a
+kernel, and *pieces* that are not are folded by `model.words.fold`: each distinct piece of a column
+once, together with the ASCII character before it, which an accent may belong to. That is right
+since nothing combines with an ASCII character behind it: a text is normalised and folded as its
+parts are, if all but the first begin with one. So 'it’s' costs one look-up, not a folded text.
+
+Texts in ASCII are readable as they are; where a column has others, the folded form is read instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.match.hash_tables import PROCESS_MIX
+from headgate.match.link_forms import ordered_link
+from headgate.match.text_kernels import copy_texts, find_pieces, fold_texts, number_pieces
+from headgate.match.texts import Bytes, Longs, Texts, frozen, texts_of
+from headgate.model.values import Type
+from headgate.model.words import fold
+from headgate.model.xml_text import xml_text
+
+Mask = npt.NDArray[np.bool_]
+TEXT_TYPES = (Type.TEXT, Type.XML)
+NO_LETTERS = frozen(np.zeros(0, np.uint8))
+PIECES_AT_ONCE = 64
+"""How many pieces are folded by one call: more would no longer fit into a cache."""
+
+
+@dataclass(frozen=True, eq=False)  # no slots: cached properties need a dictionary
+class TextColumn:
+    """The values of a text, XML, link or bytes attribute; a missing one is empty and not valid."""
+
+    raw: Texts
+    valid: Mask
+    type: Type
+
+    @cached_property
+    def texts(self) -> Texts:
+        if self.type is not Type.XML:
+            return self.raw
+        # A document that says nothing is an empty text, and so is a missing one.
+        return texts_of(
+            xml_text(self.raw.text(at)) if self.valid[at] else "" for at in range(len(self.raw))
+        )
+
+    @cached_property
+    def pieces(self) -> Longs:
+        """Begin and end of each piece that is not ASCII."""
+        found = np.empty(0, np.int64)
+        count = find_pieces(self.texts.start, self.texts.data, found)
+        if count:
+            found = np.empty(2 * count, np.int64)
+            find_pieces(self.texts.start, self.texts.data, found)
+        return found
+
+    @property
+    def is_ascii(self) -> bool:
+        return not self.pieces.size
+
+    @cached_property
+    def folded(self) -> Texts:
+        texts, pieces = self.texts, self.pieces
+        given, distinct = self._distinct_pieces()
+        put = texts_of(fold_pieces([each.decode("utf-8", "surrogatepass") for each in distinct]))
+        size = int(texts.start[-1] - texts.start[0] + np.diff(put.start)[given].sum())
+        start, data = np.empty(texts.start.size, np.int64), np.empty(size, np.uint8)
+        fold_texts(texts.start, texts.data, pieces, given, put.start, put.data, start, data)
+        return Texts(start, frozen(data[: start[-1]]))
+
+    def _distinct_pieces(self) -> tuple[Longs, list[bytes]]:
+        """The distinct pieces, and which one of them each piece is."""
+        data, pieces = self.texts.data, self.pieces
+        given, first = np.empty(pieces.size // 2, np.int64), np.empty(pieces.size // 2, np.int64)
+        table = np.full(1 << pieces.size.bit_length(), -1, np.int64)
+        count = number_pieces(data, pieces, PROCESS_MIX, table, given, first)
+        places = pieces.reshape(-1, 2)[first[:count]].tolist()
+        return given, [data[begin:end].tobytes() for begin, end in places]
+
+    @property
+    def readable(self) -> Texts:
+        return self.texts if self.is_ascii else self.folded
+
+    @cached_property
+    def compared(self) -> Texts:
+        if self.type is Type.BYTES:
+            return self.raw
+        if self.type is Type.LINK:
+            found = [self.raw.encoded(at) for at in range(len(self.raw))]
+            keys = {each: ordered_link(each.decode("utf-8", "surrogatepass")) for each in {*found}}
+            return texts_of(keys[each] for each in found)
+        return self.folded
+
+
+def fold_pieces(pieces: Sequence[str]) -> list[str]:
+    """Each piece folded, with the space that it begins or ends with. No piece has a NUL in it."""
+    found: list[str] = []
+    for first in range(0, len(pieces), PIECES_AT_ONCE):
+        joined = "\0".join(["", *pieces[first : first + PIECES_AT_ONCE], ""])
+        found += fold(joined).split("\0")[1:-1]
+    return found
+
+
+def texts_of_items(columns: Sequence[TextColumn]) -> Texts:
+    """The readable texts of all columns, item by item: of item i those from i × columns on."""
+    found = [column.readable for column in columns]
+    if len(found) == 1:
+        return found[0]
+    lengths = np.stack([np.diff(texts.start) for texts in found], axis=1)
+    start = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths.reshape(-1), out=start[1:])
+    data = np.empty(int(start[-1]), np.uint8)
+    for at, texts in enumerate(found):
+        copy_texts(texts.start, texts.data, data, start[at :: len(found)])
+    return Texts(start, frozen(data))
+
+
+@cache
+def letter_bits() -> Bytes:
+    """A bit for each code point: whether it is part of a word, as `model.words` sees it."""
+    bits = [chr(code).isalnum() for code in range(0x110000)]
+    return frozen(np.packbits(bits, bitorder="little"))

@@ -1,0 +1,321 @@
+"""The hot loops over bytes: folding, words, and places among sorted texts.
+
+Texts come as two arrays (texts.py). What is not ASCII has been folded by `model.words` before a
+kernel reads it; a kernel only has to tell where a word ends, and for that it has a bit for each
+code point (`letters`). Bytes that are no UTF-8 end a word; they never lead outside of an array.
+
+Hashes are FNV-1a from a start that the table chooses (hash_tables.py says why).
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from headgate.match.kernels import LOW_BITS, ONE
+
+LOWER = np.zeros(256, np.uint8)
+"""The folded form of each byte of a word; 0 for what is in no word."""
+LOWER[48:58] = np.arange(48, 58)
+LOWER[65:91] = np.arange(97, 123)
+LOWER[97:123] = np.arange(97, 123)
+LOWER[128:] = np.arange(128, 256)
+
+FOLDED = np.arange(256).astype(np.uint8)
+"""The folded form of each byte of an ASCII text; all kinds of space are a space."""
+FOLDED[65:91] += 32
+FOLDED[9:14] = 32
+FOLDED[28:32] = 32
+
+SPACE = np.uint8(32)
+GAP_MAX = 4
+_HASH_START = np.uint64(0xCBF29CE484222325)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def hash_byte(mixed, byte):  # type: ignore[no-untyped-def]
+    """One step of FNV-1a."""
+    return (mixed ^ np.uint64(byte)) * np.uint64(0x100000001B3)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def hash_end(mixed):  # type: ignore[no-untyped-def]
+    """The high bits mixed into the low ones, which are those that a table looks at."""
+    return mixed ^ (mixed >> np.uint64(32))
+
+
+@nb.njit(nogil=True, cache=True)
+def find_pieces(start, data, pieces):  # type: ignore[no-untyped-def]
+    """Where the pieces that are not ASCII lie, each with the ASCII character before it; how many.
+
+    Begin and end of each are written if there is room for all. A few ASCII characters between two
+    pieces join them, so that a text in another script is one piece and not one for each word; a
+    NUL is in no piece.
+    """
+    count = 0
+    for text in range(start.shape[0] - 1):
+        begin, end = start[text], start[text + 1]
+        at = begin
+        while at < end:
+            if data[at] < 128:
+                at += 1
+                continue
+            first = at - 1 if at > begin and data[at - 1] != 0 else at
+            last = at
+            while at < end and at - last <= GAP_MAX and data[at] != 0:
+                at += 1
+                if data[at - 1] >= 128:
+                    last = at
+            if 2 * count < pieces.shape[0]:
+                pieces[2 * count] = first
+                pieces[2 * count + 1] = last
+            count += 1
+            at = last
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def number_pieces(data, pieces, mix, table, given, first):  # type: ignore[no-untyped-def]
+    """Number the distinct pieces: which one each is, and where each is met first; how many.
+
+    The table is for hashes, with −1 everywhere and room for twice as many pieces as there are.
+    """
+    count, mask = 0, table.shape[0] - 1
+    for piece in range(given.shape[0]):
+        begin, end = pieces[2 * piece], pieces[2 * piece + 1]
+        mixed = mix
+        for at in range(begin, end):
+            mixed = hash_byte(mixed, data[at])
+        slot = np.int64(hash_end(mixed) & np.uint64(mask))
+        while table[slot] >= 0:
+            other = pieces[2 * first[table[slot]]]
+            if pieces[2 * first[table[slot]] + 1] - other == end - begin:
+                same = True
+                for at in range(end - begin):
+                    same &= data[begin + at] == data[other + at]
+                if same:
+                    break
+            slot = (slot + 1) & mask
+        if table[slot] < 0:
+            table[slot] = count
+            first[count] = piece
+            count += 1
+        given[piece] = table[slot]
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def fold_texts(  # type: ignore[no-untyped-def]
+    start,
+    data,
+    pieces,  # begin and end of each piece that is not ASCII
+    given,  # which of the folded pieces takes its place
+    given_start,
+    given_bytes,
+    folded_start,  # out
+    folded,  # out
+):
+    """Each text in lower case, its words parted by single spaces, with folded pieces put in."""
+    used, piece = 0, 0
+    folded_start[0] = 0
+    for text in range(start.shape[0] - 1):
+        begin, at = used, start[text]
+        while at < start[text + 1]:
+            if piece < given.shape[0] and pieces[2 * piece] == at:
+                for place in range(given_start[given[piece]], given_start[given[piece] + 1]):
+                    used = _put(given_bytes[place], begin, used, folded)
+                at = pieces[2 * piece + 1]
+                piece += 1
+            else:
+                used = _put(FOLDED[data[at]], begin, used, folded)
+                at += 1
+        if used > begin and folded[used - 1] == SPACE:
+            used -= 1
+        folded_start[text + 1] = used
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _put(byte, begin, used, folded):  # type: ignore[no-untyped-def]
+    """Append a byte, unless it is a space at the beginning or behind another one."""
+    if byte == SPACE and (used == begin or folded[used - 1] == SPACE):
+        return used
+    folded[used] = byte
+    return used + 1
+
+
+@nb.njit(nogil=True, cache=True)
+def copy_texts(start, data, into, places):  # type: ignore[no-untyped-def]
+    """Copy each text to its place."""
+    for text in range(start.shape[0] - 1):
+        place = places[text]
+        for at in range(start[text], start[text + 1]):
+            into[place] = data[at]
+            place += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def hash_texts(start, data, seed, hashes):  # type: ignore[no-untyped-def]
+    """The hash of each text, as `read_words` takes it of a word."""
+    for text in range(start.shape[0] - 1):
+        mixed = _HASH_START ^ seed
+        for at in range(start[text], start[text + 1]):
+            mixed = hash_byte(mixed, data[at])
+        hashes[text] = hash_end(mixed)
+
+
+@nb.njit(nogil=True, cache=True)
+def _letter_length(data, at, end, letters):  # type: ignore[no-untyped-def]
+    """How many bytes the letter at this place has, which is not ASCII; negative if it is none."""
+    lead = data[at]
+    if lead < 0xC0:
+        return -1
+    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+    if at + length > end:
+        return -1
+    code = np.int64(lead & (0x7F >> length))
+    for place in range(at + 1, at + length):
+        code = code << 6 | np.int64(data[place] & 0x3F)
+    if code >> 3 >= letters.shape[0] or not (letters[code >> 3] >> (code & 7)) & 1:
+        return -length
+    return length
+
+
+@nb.njit(nogil=True, cache=True)
+def _find_word(data, begin, end, slot, slots, word_start, word_bytes):  # type: ignore[no-untyped-def]
+    """The number of the word data[begin:end], looked for from this slot on, or −1."""
+    mask = slots.shape[0] - 1
+    while slots[slot] >= 0:
+        word = slots[slot]
+        place = word_start[word]
+        if word_start[word + 1] - place == end - begin:
+            same = True
+            for at in range(begin, end):
+                same &= LOWER[data[at]] == word_bytes[place + at - begin]
+            if same:
+                return word
+        slot = (slot + 1) & mask
+    return -1
+
+
+@nb.njit(nogil=True, cache=True)
+def read_words(  # type: ignore[no-untyped-def]
+    start,  # the texts: ASCII, or folded
+    data,
+    letters,  # a bit for each code point; may be empty where all texts are ASCII
+    seed,  # of the vocabulary's hash table
+    slots,
+    word_start,  # the words of the vocabulary
+    word_bytes,
+    token_start,  # out: [text + 1] where the words of each text begin
+    numbers,  # out: the number of each word in the vocabulary, −1 if it is not there
+    places,  # out: where each word lies, [2 × word] begin and end; not written if it is empty
+):
+    """Each text as the numbers of its words, in order."""
+    used, mask = 0, np.uint64(slots.shape[0] - 1)
+    token_start[0] = 0
+    for text in range(start.shape[0] - 1):
+        at, end = start[text], start[text + 1]
+        while at < end:
+            begin, mixed, skipped = at, _HASH_START ^ seed, 1
+            while at < end:
+                byte = LOWER[data[at]]
+                if byte == 0:
+                    break
+                if byte >= 128:
+                    length = _letter_length(data, at, end, letters)
+                    if length < 0:
+                        skipped = -length
+                        break
+                    for _ in range(length):
+                        mixed = hash_byte(mixed, data[at])
+                        at += 1
+                else:
+                    mixed = hash_byte(mixed, byte)
+                    at += 1
+            if at > begin:
+                slot = np.int64(hash_end(mixed) & mask)
+                numbers[used] = _find_word(data, begin, at, slot, slots, word_start, word_bytes)
+                if places.shape[0]:
+                    places[2 * used] = begin
+                    places[2 * used + 1] = at
+                used += 1
+            at += skipped
+        token_start[text + 1] = used
+    return used
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _is_not_greater(data, at, end, other, place, stop):  # type: ignore[no-untyped-def]
+    """Whether other[place:stop] ≤ data[at:end], byte by byte."""
+    while place < stop:
+        if at == end or other[place] > data[at]:
+            return False
+        if other[place] < data[at]:
+            return True
+        at += 1
+        place += 1
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def rank_texts(start, data, sorted_start, sorted_bytes, ranks):  # type: ignore[no-untyped-def]
+    """How many of the sorted texts are not greater than each text."""
+    for text in range(start.shape[0] - 1):
+        low, length = 0, sorted_start.shape[0] - 1
+        while length > 0:
+            half = length >> 1
+            middle = low + half
+            stop = sorted_start[middle + 1]
+            if _is_not_greater(
+                data, start[text], start[text + 1], sorted_bytes, sorted_start[middle], stop
+            ):
+                low = middle + 1
+                length -= half + 1
+            else:
+                length = half
+        ranks[text] = low
+
+
+@nb.njit(nogil=True, cache=True)
+def code_texts(start, data, sorted_start, sorted_bytes, codes):  # type: ignore[no-untyped-def]
+    """2i + 1 for a text that is the i-th of the sorted ones, else the even number between."""
+    rank_texts(start, data, sorted_start, sorted_bytes, codes)
+    for text in range(start.shape[0] - 1):
+        rank = codes[text]
+        codes[text] = 2 * rank
+        if rank > 0:
+            place = sorted_start[rank - 1]
+            length = start[text + 1] - start[text]
+            if sorted_start[rank] - place == length:
+                same = True
+                for at in range(length):
+                    same &= sorted_bytes[place + at] == data[start[text] + at]
+                codes[text] -= same
+
+
+@nb.njit(nogil=True, cache=True)
+def find_longest(start, data, prefix_start, prefix_bytes, parent, found):  # type: ignore[no-untyped-def]
+    """From the rank of each text to the longest prefix that it begins with."""
+    for text in range(start.shape[0] - 1):
+        prefix = found[text] - 1
+        if prefix >= 0:
+            place = prefix_start[prefix]
+            most = min(prefix_start[prefix + 1] - place, start[text + 1] - start[text])
+            common = 0
+            while common < most and prefix_bytes[place + common] == data[start[text] + common]:
+                common += 1
+            while prefix >= 0 and prefix_start[prefix + 1] - prefix_start[prefix] > common:
+                prefix = np.int64(parent[prefix])
+        found[text] = prefix
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_prefix_rows(items, longest, parent, row_start, prefix_rows, rows):  # type: ignore[no-untyped-def]
+    """Set the bits of each item for its longest prefix and all above it."""
+    for at in range(items.shape[0]):
+        item, prefix = items[at], longest[at]
+        bit = ONE << (np.uint64(item) & LOW_BITS)
+        while prefix >= 0:
+            for each in range(row_start[prefix], row_start[prefix + 1]):
+                rows[prefix_rows[each], item >> 6] |= bit
+            prefix = np.int64(parent[prefix])

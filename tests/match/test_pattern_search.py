@@ -1,0 +1,162 @@
+"""Patterns in sets find what each of them finds alone, however often a set has to give up."""
+
+from __future__ import annotations
+
+import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.match.agree import answers, assert_agrees, item
+
+from headgate.match import pattern_search
+from headgate.match.pattern_atoms import compile_patterns
+from headgate.match.pattern_literals import needed_literals
+from headgate.match.pattern_search import PatternSearch
+from headgate.match.texts import texts_of
+from headgate.model.atoms import Matches, compile_pattern
+from headgate.model.errors import InvalidValue
+from headgate.model.values import Type, Xml
+
+TYPES = {"t": Type.TEXT, "u": Type.TEXT, "x": Type.XML}
+PIECES = ["rock", "pop", "a", ".", ".*", r"\b", "^", "$", "s?", "x{2}", "[ab]+", r"\.", "(?i)", "|"]
+PIECES += [
+    "(a|b)",
+    "[^a]*",
+    "é",
+    r"\pL",
+    "+",
+    r"\x61",
+    r"\Qa.b\E",
+    "{",
+    "}",
+    "]",
+    r"\C",
+    "[[:alpha:]]",
+]
+
+
+def is_pattern(text: str) -> bool:
+    try:
+        compile_pattern(text)
+    except InvalidValue:
+        return False
+    return True
+
+
+patterns = st.lists(st.sampled_from(PIECES), max_size=6).map("".join).filter(is_pattern)
+texts = st.lists(st.sampled_from(["rock", "pop", "a", "b", ".", "ROCK", "é", " ", "x", "s"])).map(
+    "".join
+)
+
+
+def expected(some: list[str], found: list[str]) -> set[tuple[int, int]]:
+    return {
+        (number, at)
+        for number, pattern in enumerate(some)
+        for at, text in enumerate(found)
+        if compile_pattern(pattern).search(text) is not None
+    }
+
+
+def found_by_search(some: list[str], found: list[str]) -> set[tuple[int, int]]:
+    pairs = PatternSearch(texts_of(some)).find([each.encode() for each in found])
+    assert len(set(pairs)) == len(pairs)
+    return set(pairs)
+
+
+@given(st.lists(patterns, min_size=1, unique=True), st.lists(texts, max_size=6))
+def test_sets_find_what_single_patterns_find(some: list[str], found: list[str]) -> None:
+    assert found_by_search(some, found) == expected(some, found)
+
+
+@given(st.lists(patterns, min_size=1, unique=True), st.lists(texts, max_size=40), st.integers(0, 9))
+def test_sets_that_are_slow_are_split(some: list[str], found: list[str], tenth: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pattern_search, "SINGLE_S", tenth * 1e-7)
+        patch.setattr(pattern_search, "START_S_PER_PATTERN", 0.0)
+        patch.setattr(pattern_search, "TEXTS_BETWEEN_LOOKS", 2)
+        assert found_by_search(some, found) == expected(some, found)
+
+
+@given(patterns, texts)
+def test_what_matches_has_the_literals(pattern: str, text: str) -> None:
+    if compile_pattern(pattern).search(text) is not None:
+        assert all(literal in text for literal in needed_literals(pattern))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literals"),
+    [
+        ("rock.*concert", ("rock", "concert")),
+        ("rocks?.*", ("rock",)),
+        (r"\brock\b.*C\+\+", ("rock", "C++")),
+        ("rockx{0}.*", ("rock",)),
+        ("(?i)rock.*", ()),
+        ("rock|concert", ()),
+        (r"\x61bcd.*", ()),
+        ("[a-c]rock.*", ("rock",)),
+        ("[]a]rock.*", ()),
+    ],
+)
+def test_literals_are_read_with_care(pattern: str, literals: tuple[str, ...]) -> None:
+    assert is_pattern(pattern)
+    assert needed_literals(pattern) == literals
+
+
+class ForgetfulSet:
+    """A set that runs out of memory at every third text; re2 then finds nothing, and says so."""
+
+    SearchSet = classmethod(lambda cls, options: cls(options))
+
+    def __init__(self, options: re2.Options) -> None:
+        self._set, self._calls = re2.Set(re2._Anchor.UNANCHORED, options), 0
+        self.Add, self.Compile = self._set.Add, self._set.Compile
+
+    def Match(self, text: bytes) -> list[int] | None:
+        self._calls += 1
+        return None if self._calls % 3 == 0 else self._set.Match(text)
+
+
+@given(st.lists(patterns, min_size=2, unique=True), st.lists(texts, min_size=3, max_size=20))
+def test_a_set_that_runs_out_of_memory_is_split(some: list[str], found: list[str]) -> None:
+    truth = expected(some, found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pattern_search, "NewSet", ForgetfulSet.SearchSet)
+        assert found_by_search(some, found) == truth
+
+
+def test_a_set_that_does_not_compile_is_split() -> None:
+    """Each of these takes most of what a single pattern may have."""
+    some = [rf"\pL{{{number}}}z" for number in range(20, 45)]
+    assert all(map(is_pattern, some))
+    texts_ = ["é" * 30 + "z", "é" * 10 + "z"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pattern_search, "SET_BYTES_PER_PATTERN", 1)
+        assert found_by_search(some, texts_) == expected(some, texts_)
+
+
+def test_an_empty_text_is_a_text_and_a_missing_one_is_none() -> None:
+    some = [Matches("t", "^$"), Matches(None, "^$"), Matches("x", "^$")]
+    found = [item(t=""), item(), item(t="a", u=""), item(x=Xml("<p/>"))]
+    assert answers(some, found, TYPES) == [
+        [True, False, False, False],
+        [True, False, True, True],
+        [False, False, False, True],
+    ]
+
+
+@given(
+    st.lists(
+        st.builds(Matches, st.sampled_from(["t", "x", None]), patterns), min_size=1, unique=True
+    ),
+    st.lists(st.builds(lambda t, u, x: item(t=t, u=u, x=Xml(x)), texts, texts, texts), max_size=4),
+)
+def test_pattern_atoms_agree_with_the_oracle(some: list[Matches], found: list) -> None:
+    assert_agrees(some, found, TYPES)
+
+
+def test_nothing_is_compiled_before_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    atoms = [(Matches("t", f"w{number}"), number) for number in range(5)]
+    monkeypatch.setattr(pattern_search, "compile_pattern", None)
+    monkeypatch.setattr(pattern_search, "NewSet", None)
+    assert len(compile_patterns(atoms)[0].patterns) == 5

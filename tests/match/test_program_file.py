@@ -1,0 +1,160 @@
+"""Programs in files answer as they did, and no file can make them leave their arrays."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.match.drawn import drawn
+from tests.match.strategies import NOON, SCHEMA, filters, items
+
+from headgate.match.batch import batch_of_items
+from headgate.match.matcher import Matcher
+from headgate.match.program import Program, compile_program
+from headgate.match.program_file import open_program, write_program
+from headgate.match.snapshot import open_snapshot, write_snapshot
+from headgate.match.stored import take_apart
+from headgate.model.errors import SnapshotError
+from headgate.model.filters import Filter
+from headgate.model.items import Item
+
+TYPES = {str(each.name): each.type for each in SCHEMA.attributes}
+
+
+def answers(program: Program, some: list[Item]) -> list[list[int]]:
+    found = Matcher(program).match(batch_of_items(some, TYPES))
+    return [sorted(found.of(at).tolist()) for at in range(len(some))]
+
+
+@given(st.lists(filters, max_size=10), st.lists(items, max_size=5))
+@settings(max_examples=60)
+def test_an_opened_program_answers_as_the_compiled_one(
+    some: list[Filter], found: list[Item]
+) -> None:
+    program = compile_program(some, SCHEMA, names=range(5, 5 + len(some)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_program(Path(folder), program)
+        opened = open_program(path)
+        assert path == write_program(Path(folder), opened)
+        assert opened.names.tolist() == program.names.tolist()
+        assert answers(opened, found) == answers(program, found)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with every kind of atom in it."""
+    return write_program(tmp_path_factory.mktemp("program"), some_program())
+
+
+def some_program() -> Program:
+    return compile_program(drawn(filters, 150), SCHEMA)
+
+
+@given(at=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+@settings(max_examples=150)
+def test_a_flipped_bit_is_found(written: Path, at: float, bit: int) -> None:
+    data = bytearray(written.read_bytes())
+    data[int(at * len(data))] ^= 1 << bit
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / written.name
+        copy.write_bytes(data)
+        with pytest.raises(SnapshotError):
+            open_program(copy)
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_file_that_was_cut_off_is_refused(written: Path, share: float) -> None:
+    data = written.read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / written.name
+        copy.write_bytes(data[: int(share * len(data))])
+        with pytest.raises(SnapshotError):
+            open_program(copy)
+
+
+def test_another_kind_of_snapshot_and_another_version_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SnapshotError, match="holds no program"):
+        open_program(write_snapshot(tmp_path, {}, {}))
+    metadata = {"kind": "program", "program_version": 99}
+    with pytest.raises(SnapshotError, match="version 99, and this is version"):
+        open_program(write_snapshot(tmp_path, {}, metadata))
+    metadata = {"kind": "program", "program_version": 1, "program": {}}
+    with pytest.raises(SnapshotError, match="holds no sound program: it is not a Program"):
+        open_program(write_snapshot(tmp_path, {}, metadata))
+
+
+def tampered(program: Path, folder: Path, chance: random.Random) -> Path:
+    """A file with right hashes and one or more wrong numbers in its arrays."""
+    snapshot = open_snapshot(program)
+    arrays = {name: np.array(each) for name, each in snapshot.arrays.items()}
+    for _ in range(chance.randint(1, 3)):
+        name = chance.choice([name for name, each in arrays.items() if each.size])
+        change = arrays[name]
+        match chance.randint(0, 3):
+            case 0:
+                arrays[name] = change[: chance.randrange(change.size)]
+            case 1:
+                arrays[name] = np.concatenate([change, change])
+            case _:
+                wrong = chance.choice([0, 1, -1, 2, 7, 63, 255, 2**31 - 1, -(2**31)])
+                at = chance.randrange(change.size)
+                change[at] = np.array(wrong).astype(change.dtype)
+    return write_snapshot(folder, arrays, dict(snapshot.metadata))
+
+
+def outcomes(program: Path, *, count: int, seed: int) -> dict[str, int]:
+    """How often a tampered file was refused, and how often it was harmless enough to be used."""
+    chance = random.Random(seed)
+    some = [Item("x", "S", NOON, {"i": n, "w": f"rock pop é {n}", "t": NOON}) for n in range(70)]
+    some += [Item("x", "S", NOON, {"w": "", "f": 1.5, "b": True}), Item("x", "S", NOON, {})]
+    batch = batch_of_items(some, TYPES)
+    told = {"refused": 0, "used": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(count):
+            path = tampered(program, Path(folder), chance)
+            try:
+                opened = open_program(path)
+            except SnapshotError:
+                told["refused"] += 1
+                continue
+            matcher = Matcher(opened)
+            matcher.match(batch)
+            matcher.bitmaps(batch)
+            matcher.count(batch).by_subscription()
+            told["used"] += 1
+    return told
+
+
+@pytest.mark.integration
+def test_tampered_files_never_leave_their_arrays(written: Path) -> None:
+    """Numba checks every index here, in a process of its own: one outside is an error."""
+    code = (
+        "import sys; from pathlib import Path; from tests.match.test_program_file import outcomes;"
+        "print(outcomes(Path(sys.argv[1]), count=400, seed=1))"
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": cache}
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(written)],
+            cwd=Path(__file__).parents[2],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert "'refused': 0" not in done.stdout
+
+
+def test_an_unchanged_program_is_taken_apart_into_lines(written: Path) -> None:
+    arrays, _ = take_apart(open_program(written))
+    assert all(each.ndim == 1 for each in arrays.values())

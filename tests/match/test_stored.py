@@ -1,0 +1,99 @@
+"""Dataclasses of arrays, taken apart and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from headgate.match.snapshot_layout import JSON
+from headgate.match.stored import WrongShape, put_together, take_apart
+from headgate.model.atoms import Part
+
+Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    values: npt.NDArray[np.int32]
+    name: str | None
+
+
+@dataclass(frozen=True)
+class Twig:
+    numbers: Numbers
+    share: float
+
+
+@dataclass(frozen=True)
+class Tree:
+    leaves: tuple[Leaf | Twig, ...]
+    key: tuple[str, Part | None]
+    kinds: Mapping[str, Part]
+    depth: int
+    is_tall: bool
+
+
+TREE = Tree(
+    (
+        Leaf(np.arange(3, dtype=np.int32), "a"),
+        Twig(np.array([0.5]), 0.5),
+        Leaf(np.zeros(0, "i4"), None),
+    ),
+    ("time", Part.DATE),
+    {"x": Part.YEAR},
+    2,
+    True,
+)
+
+
+def test_what_was_taken_apart_is_put_together() -> None:
+    arrays, stored = take_apart(TREE)
+    assert sorted(arrays) == ["leaves.0.values", "leaves.1.numbers", "leaves.2.values"]
+    again = put_together(Tree, arrays, stored)
+    assert take_apart(again)[1] == stored
+    assert all(np.array_equal(arrays[name], each) for name, each in take_apart(again)[0].items())
+    assert isinstance(again.leaves[1], Twig)
+    assert again.key[1] is Part.DATE
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"depth": "2"}, "depth is not of type int"),
+        ({"depth": True}, "depth is not of type int"),
+        ({"is": "Leaf"}, "it is not a Tree"),
+        ({"more": 1}, "it is not a Tree with just its fields"),
+        ({"key": ["time"]}, "key is not a list of 2"),
+        ({"key": ["time", "century"]}, "key.1 is not a Part"),
+        ({"key": "time"}, "key is not a list"),
+        ({"kinds": []}, "kinds is not a mapping"),
+        ({"leaves": [{"is": "Tree"}]}, "leaves.0 is not anything that may stand there"),
+        (
+            {"leaves": [{"is": "Leaf", "name": 3, "values": None}]},
+            "leaves.0.name is not of type str",
+        ),
+        ({"leaves": [None] * 4}, "leaves.0 is not anything that may stand there"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change: dict[str, JSON], told: str) -> None:
+    arrays, stored = take_apart(TREE)
+    assert isinstance(stored, Mapping)
+    with pytest.raises(WrongShape, match=told):
+        put_together(Tree, arrays, {**stored, **change})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.zeros(3, np.int64), np.zeros((3, 1), np.int32), np.zeros(3, np.float32), None],
+)
+def test_an_array_of_another_kind_is_refused(wrong: npt.NDArray[np.int64] | None) -> None:
+    arrays, stored = take_apart(TREE)
+    changed = {name: each for name, each in arrays.items() if name != "leaves.0.values"}
+    if wrong is not None:
+        changed["leaves.0.values"] = wrong
+    with pytest.raises(WrongShape, match="values is not a line of int32"):
+        put_together(Tree, changed, stored)
