@@ -25,7 +25,7 @@ def bench(
     name: Annotated[str, typer.Argument(help="The benchmark; without it, they are listed.")] = "",
     quick: Annotated[bool, typer.Option(help="A smaller run that ends within a minute.")] = False,
     json: AsJson = False,
-    plots: Annotated[Path, typer.Option(help="Where the plot goes.")] = Path("bench-results"),
+    plots: Annotated[Path, typer.Option(help="Where the plots go.")] = Path("bench-results"),
 ) -> None:
     """Run a benchmark: the paper's figures beside ours, measured here and now.
 
@@ -47,10 +47,12 @@ def bench(
         print_json({"bench": name, "rows": rows})
     else:
         _print_rows(name, rows)
-    if result.plot is not None:
+    named = {} if result.plot is None else {name: result.plot}
+    named |= {f"{name}-{each}": plot for each, plot in result.plots.items()}
+    for each, plot in named.items():
         plots.mkdir(parents=True, exist_ok=True)
-        path = plots / f"{name}.svg"
-        importlib.import_module("bench").write_plot(result.plot, path)
+        path = plots / f"{each}.svg"
+        importlib.import_module("bench").write_plot(plot, path)
         stderr.print(f"plot: {path}")
 
 

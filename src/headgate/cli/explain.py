@@ -1,4 +1,4 @@
-"""`headgate explain`: the plans of feeds, as written and in normal form."""
+"""`headgate explain`: the plans of feeds, the program of a source, why an item is in a feed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import typer
 
 from headgate.catalog.catalog import Catalog
 from headgate.cli.applying import apply_script
+from headgate.cli.explain_item import print_why, read_item
+from headgate.cli.explain_program import print_program
 from headgate.cli.options import CATALOG_DEFAULT, IN_MEMORY, AsJson, CatalogUrl
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
-from headgate.language.statements import Statement
+from headgate.language.statements import CreateFeed, MaterializeFeed, Statement
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
 
@@ -23,10 +25,21 @@ def explain(
     feeds: Annotated[
         list[str] | None, typer.Argument(metavar="[FEED]…", help="The feeds; without, all of them.")
     ] = None,
+    *,
     catalog: CatalogUrl = CATALOG_DEFAULT,
     script: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Explain a script on its own instead.")
     ] = None,
+    item: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Why this item, a JSON object, is in the feed or not."),
+    ] = None,
+    source: Annotated[
+        str, typer.Option(metavar="NAME", help="The item's source, if the feed has several.")
+    ] = "",
+    program: Annotated[
+        str, typer.Option(metavar="SOURCE", help="The program of all filters on a source.")
+    ] = "",
     json: AsJson = False,
 ) -> None:
     """Explain how feeds are computed: the plan as written, and in normal form.
@@ -36,13 +49,29 @@ def explain(
     [bold]headgate explain RockConcertStream[/bold]
 
     [bold]headgate explain --script examples/newsroom.feeds[/bold]
+
+    [bold]headgate explain WeekendTrips --item ticket.json[/bold]
+
+    [bold]headgate explain --program Tickets[/bold]
     """
     if script is not None:
         definitions = _definitions_of(script, as_json=json)
     else:
         with Catalog.open(catalog) as opened:
             definitions = opened.definitions()
-    print_explanation(definitions, feeds or [], as_json=json)
+    if item is not None:
+        found = read_item(item)
+        for feed in _wanted(feeds, definitions):
+            print_why(feed, found, source, definitions, as_json=json)
+    elif program:
+        print_program(program, definitions, as_json=json)
+    else:
+        print_explanation(definitions, feeds or [], as_json=json)
+
+
+def _wanted(feeds: list[str] | None, definitions: Mapping[str, Statement]) -> list[str]:
+    kinds = (CreateFeed, MaterializeFeed)
+    return feeds or [name for name, each in definitions.items() if isinstance(each, kinds)]
 
 
 def print_explanation(

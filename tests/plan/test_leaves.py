@@ -1,0 +1,60 @@
+"""What is asked of each source lets through all that the feeds output."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from tests.plan.papers import SECTION_3, defined
+from tests.plan.strategies import OPERATORS, definitions, streams
+
+from headgate.language.statements import Statement
+from headgate.language.unparse_filter import unparse_filter
+from headgate.model.evaluate import matches
+from headgate.model.filters import TRUE
+from headgate.model.items import Item
+from headgate.plan.compose import compose, compose_all
+from headgate.plan.execute import execute
+from headgate.plan.leaves import leaves_by_source
+from headgate.plan.normalize import normalize, normalize_all
+
+
+def test_feeds_that_ask_the_same_ask_once() -> None:
+    known = defined(
+        "register stream T from json 'x' (a int);"
+        "create feed A from T where a > 5; create feed B from T where a > 5;"
+        "create feed C from T; create feed D from (A | C);"
+    )
+    asked = leaves_by_source(normalize_all(compose_all("ABCD", known)))
+    told = {unparse_filter(each): feeds for each, feeds in asked["T"].items()}
+    assert told["a > 5"] == ["A", "B", "D"]
+    assert asked["T"][TRUE] == ["C", "D"]
+
+
+def test_operators_come_behind() -> None:
+    known = defined(
+        "register stream T from json 'x' (a int); register operator near(x int) cost 1 from 'm:f';"
+        "create feed A from T where a > 5 and near(3) and not (near(4) and a < 9);"
+    )
+    asked = leaves_by_source({"A": normalize(compose("A", known))})
+    assert [unparse_filter(each) for each in asked["T"]] == ["a > 5"]
+
+
+def test_windows_ask_too() -> None:
+    known = defined(SECTION_3)
+    asked = leaves_by_source({"M": normalize(compose("MusePhotoStream", known))})
+    assert [unparse_filter(each) for each in asked["MusicPhotos"]] == ["category = 'rock'"]
+    assert list(asked["FriendsPhotos"]) == [TRUE]
+
+
+@given(definitions(), streams())
+def test_the_program_lets_through_what_the_plan_needs(
+    definitions: dict[str, Statement], items: dict[str, list[Item]]
+) -> None:
+    plan = normalize(compose("last", definitions))
+    asked = leaves_by_source({"last": plan})
+    kept = {
+        source: [
+            item for item in some if any(matches(each, item) for each in asked.get(source, ()))
+        ]
+        for source, some in items.items()
+    }
+    assert execute(plan, kept, OPERATORS) == execute(plan, items, OPERATORS)
