@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 Say = Callable[[str], None]
@@ -47,8 +47,11 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Result:
+    """`plots` are further ones, each with the name that tells its file from the first one's."""
+
     rows: list[Row]
     plot: Plot | None = None
+    plots: dict[str, Plot] = field(default_factory=dict)
 
 
 def seconds(action: Callable[[], object]) -> float:
