@@ -9,7 +9,7 @@ READY := .venv/ready
 help:
 	@echo "make run     set up, then check and explain the example newsroom"
 	@echo "make test    set up, then run the tests"
-	@echo "make unit    set up, then run the unit tests only, in less than a minute"
+	@echo "make unit    set up, then run the unit tests only, with fewer examples, in less than a minute"
 	@echo "make check   set up, then lint, types, import rules, and the examples in the docs"
 	@echo "make format  set up, then format the code and fix what ruff can fix"
 	@echo "make clean   remove .venv and everything that was built"
@@ -25,7 +25,7 @@ test: $(READY)
 	$(BIN)/pytest -n 2 --durations=10 --ignore=tests/docs tests
 
 unit: $(READY)
-	$(BIN)/pytest -n 2 -m "not integration and not postgres" --ignore=tests/docs tests
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -m "not integration and not postgres" --ignore=tests/docs tests
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -12,6 +12,7 @@ from tests.cli.headgate_command import Run, command_runner
 GOLDEN = Path(__file__).parent / "golden"
 
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=False, print_blob=True)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "ci")
 

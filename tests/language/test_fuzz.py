@@ -68,6 +68,7 @@ def read(text: str) -> tuple[list[Statement | LanguageError], float]:
     return results, took
 
 
+@pytest.mark.integration  # some seconds each
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutated_statements_give_results_or_language_errors(batch: int) -> None:
     chance = random.Random(batch)
