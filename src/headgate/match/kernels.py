@@ -80,16 +80,19 @@ def fill_ordered_rows(  # type: ignore[no-untyped-def]
     for group in range(group_count):
         low_value, high_value = cut_start[group], cut_start[group + 1]
         cut_count = 2 * (high_value - low_value)
-        table_size = table_start[group + 1] - table_start[group]
+        table, table_size = table_start[group], table_start[group + 1] - table_start[group]
+        least, most = table_low[group], table_low[group] + table_size
         prefix[: cut_count + 2] = 0
         for item in range(item_count):
             if not valid[group, item]:
                 continue
             value = columns[group, item]
             word, bit = item >> 6, ONE << (np.uint64(item) & LOW_BITS)
-            if table_low[group] <= value < table_low[group] + table_size:
-                place = table_start[group] + np.int64(value - table_low[group])
+            if least <= value < most:
+                place = table + np.int64(value - least)
                 equal, region = equal_table[place], region_table[place]
+            elif table_size > 0:  # beyond all constants
+                equal, region = -1, (0 if value < least else cut_count)
             else:
                 equal = first_not_less(
                     equal_values, equal_start[group], equal_start[group + 1], value

@@ -189,12 +189,15 @@ class _Marked:
         self._part: Part | None = None
 
     def __contains__(self, name: int) -> bool:
-        names = self.program.names
-        at = int(np.searchsorted(names, name))
+        names, at = self.program.names, self._place(name)
         return at < names.size and bool(names[at] == name) and not self._dead[at]
 
+    def _place(self, name: int) -> int:
+        # A Python int would make NumPy copy all names as 64-bit integers first.
+        return int(np.searchsorted(self.program.names, np.int32(name)))
+
     def remove(self, name: int) -> None:
-        self._dead[np.searchsorted(self.program.names, name)] = True
+        self._dead[self._place(name)] = True
         self.living_count -= 1
         self._part = None
 

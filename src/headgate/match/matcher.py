@@ -56,15 +56,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """How many items match each distinct conjunction; subscriptions with equal ones share it."""
+    """How many items match the distinct conjunctions that some item matches: counts[n] items match
+    ends[n]. Subscriptions with equal conjunctions share an end."""
 
     program: Program
-    by_end: Longs
+    ends: Ints
+    counts: Ints
     item_count: int
 
     def by_subscription(self) -> Longs:
         program = self.program
-        counts = program.forest.by_subscription(self.by_end, program.subscription_count)
+        by_end = np.zeros(program.forest.end_start.size - 1, np.int64)
+        by_end[self.ends] = self.counts
+        counts = program.forest.by_subscription(by_end, program.subscription_count)
         counts[program.always] = self.item_count
         return counts
 
@@ -77,9 +81,9 @@ class Matcher:
         """How many items of the batch match each subscription."""
         forest = self.program.forest
         rows, stack = _prepare(self.program, batch)
-        by_end = np.zeros(forest.end_start.size - 1, np.int64)
-        count_ends(*forest.nodes, rows, stack, by_end)
-        return Counts(self.program, by_end, batch.size)
+        ends, counts = np.empty((2, forest.end_start.size - 1), np.int32)
+        used = count_ends(*forest.nodes, rows, stack, ends, counts)
+        return Counts(self.program, ends[:used], counts[:used], batch.size)
 
     def match(self, batch: Batch) -> Matches:
         """For each item, the subscriptions that it matches."""

@@ -32,6 +32,7 @@ from headgate.match.ranges import (
     OrderedAtom,
     Range,
     codes_of,
+    number_ranges,
     ranges_of,
 )
 from headgate.match.text_kernels import code_texts
@@ -162,18 +163,19 @@ def compile_ordered(
     for atom, row in atoms:
         by_key[str(atom.attribute), getattr(atom, "part", None)].append((atom, row))
     codes: dict[Key, Codes | None] = {}
+    groups: dict[Key, list[tuple[int, Range]]] = {}
     for key, found in by_key.items():
         type_ = types[key[0]]
-        is_number = type_ in ORDERED_TYPES
-        codes[key] = None if is_number else codes_of((atom for atom, _ in found), type_)
-    groups = {
-        key: [
-            (row, each)
-            for atom, row in found
-            for each in ranges_of(atom, types[key[0]], codes[key])
-        ]
-        for key, found in by_key.items()
-    }
+        if type_ in ORDERED_TYPES:
+            codes[key] = None
+            groups[key] = [
+                (row, each) for atom, row in found for each in number_ranges(atom, type_)
+            ]
+        else:
+            own = codes[key] = codes_of((atom for atom, _ in found), type_)
+            groups[key] = [
+                (row, each) for atom, row in found for each in ranges_of(atom, type_, own)
+            ]
     floats = [key for key in groups if types[key[0]] is Type.FLOAT]
     whole = [key for key in groups if types[key[0]] is not Type.FLOAT]
     return [

@@ -22,7 +22,7 @@ from headgate.match.bounds import check_indices, check_starts, refuse_unless
 from headgate.match.forest import Forest, build_forest
 from headgate.match.groups import Group, compile_groups
 from headgate.match.kernels import AND, NOT, OR, Ints, Words, fill_derived_rows
-from headgate.match.stored import take_apart
+from headgate.match.stored import freeze
 from headgate.model.atoms import (
     Atom,
     Between,
@@ -137,9 +137,7 @@ def compile_program(
         np.arange(len(filters), dtype=np.int32) if names is None else np.array(names, np.int32),
         types,
     )
-    # As in a file, nothing can be written: so kernels are compiled once for both.
-    for array in take_apart(program)[0].values():
-        array.setflags(write=False)
+    freeze(program)  # as in a file, so that kernels are compiled once for both
     return program
 
 

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from headgate.match.batch import microseconds
 from headgate.match.link_forms import ordered_link
@@ -86,6 +87,12 @@ def constants_of(atom: OrderedAtom) -> list[Value]:
         case Comparison(_, _, value) if not isinstance(value, WindowAttribute):
             return [value]
     return []
+
+
+@lru_cache(maxsize=65_536)
+def number_ranges(atom: OrderedAtom, type_: Type) -> list[Range]:
+    """`ranges_of` on a column of numbers. Remembered, as the same atoms are compiled often."""
+    return ranges_of(atom, type_, None)
 
 
 def ranges_of(atom: OrderedAtom, type_: Type, codes: Codes | None) -> list[Range]:

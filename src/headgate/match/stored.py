@@ -65,6 +65,19 @@ def take_apart(part: object) -> tuple[dict[str, Array], JSON]:
     return arrays, taken(part, "")
 
 
+def freeze(part: object) -> None:
+    """Make the arrays within a dataclass read-only, as those of a file are."""
+    match part:
+        case np.ndarray():
+            part.setflags(write=False)
+        case tuple():
+            for each in part:
+                freeze(each)
+        case _ if is_dataclass(part):
+            for each in fields(part):
+                freeze(getattr(part, each.name))
+
+
 def put_together(kind: type[Part], arrays: Mapping[str, Array], stored: JSON) -> Part:
     """The dataclass that was taken apart into these; WrongShape if they cannot be its parts."""
     made: Part = _Reader(arrays).made(kind, stored, "")

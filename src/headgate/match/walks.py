@@ -33,9 +33,10 @@ def descend(stack, depth, rows, row):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, counts):  # type: ignore[no-untyped-def]
-    """counts[end]: how many items satisfy the conjunction that ends there."""
-    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, ends, counts):  # type: ignore[no-untyped-def]
+    """The ends that some item satisfies, and how many do: counts[n] items satisfy ends[n]. How many
+    such ends there are. Few items satisfy few of them, so a list is less to write than a table."""
+    node, node_count, word_count, used = 0, node_row.shape[0], rows.shape[1], 0
     while node < node_count:
         depth = node_depth[node]
         if not descend(stack, depth, rows, node_row[node]):
@@ -45,8 +46,11 @@ def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, counts): 
             total = np.uint64(0)
             for word in range(word_count):
                 total += popcount(stack[depth + 1, word])
-            counts[node_end[node]] = total
+            ends[used] = node_end[node]
+            counts[used] = total
+            used += 1
         node += 1
+    return used
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
