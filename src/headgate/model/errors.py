@@ -11,6 +11,9 @@
     │   ├── BadTicket        … no living subscription has this ticket
     │   └── CatalogUnavailable  the database cannot be opened, read or written
     ├── PlanError            a feed cannot be planned within its limits
+    ├── RoutingError         a routing table has no such key, or has it already
+    ├── FetchError           a feed cannot be fetched, or not within its limits
+    ├── FeedError            what was fetched is no feed, or cannot be read within its limits
     ├── OperatorError        an operator is unknown, failed or answered nonsense
     └── SnapshotError        a snapshot file is missing, damaged or not for this version
 
@@ -108,6 +111,33 @@ class CatalogUnavailable(CatalogError):
 
 class PlanError(HeadgateError):
     """A feed cannot be planned within its limits."""
+
+
+class RoutingError(HeadgateError):
+    """A routing table is told of a key that it does not have, or that it has already."""
+
+
+class FetchError(HeadgateError):
+    """A feed cannot be fetched: refused, unreachable, too slow, too large, or an error by itself.
+
+    The server's own words about when to come again are kept: a status, and `Retry-After`.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(printable(message))
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+    @property
+    def gone(self) -> bool:
+        """The server says that the feed is gone for good."""
+        return self.status == 410
+
+
+class FeedError(HeadgateError):
+    """What was fetched is no feed, or cannot be read within its limits."""
 
 
 class OperatorError(HeadgateError):
