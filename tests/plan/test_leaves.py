@@ -24,9 +24,18 @@ def test_feeds_that_ask_the_same_ask_once() -> None:
         "create feed C from T; create feed D from (A | C);"
     )
     asked = leaves_by_source(normalize_all(compose_all("ABCD", known)))
-    told = {unparse_filter(each): feeds for each, feeds in asked["T"].items()}
-    assert told["a > 5"] == ["A", "B", "D"]
-    assert asked["T"][TRUE] == ["C", "D"]
+    told = {unparse_filter(each): askers.feeds for each, askers in asked["T"].items()}
+    assert told == {"a > 5": ["A", "B"], "true": ["C", "D"]}
+
+
+def test_several_branches_on_one_source_are_one_question() -> None:
+    known = defined(
+        "register stream T from json 'x' (a int);"
+        "create feed A from T where a > 5; create feed B from T where a < 2;"
+        "create feed C from (A | B);"
+    )
+    asked = leaves_by_source({"C": normalize(compose("C", known))})
+    assert [unparse_filter(each) for each in asked["T"]] == ["a > 5 or a < 2"]
 
 
 def test_operators_come_behind() -> None:
@@ -36,6 +45,8 @@ def test_operators_come_behind() -> None:
     )
     asked = leaves_by_source({"A": normalize(compose("A", known))})
     assert [unparse_filter(each) for each in asked["T"]] == ["a > 5"]
+    (askers,) = asked["T"].values()
+    assert (askers.feeds, askers.inner, askers.names) == ([], ["A"], ["A"])
 
 
 def test_windows_ask_too() -> None:
@@ -43,6 +54,21 @@ def test_windows_ask_too() -> None:
     asked = leaves_by_source({"M": normalize(compose("MusePhotoStream", known))})
     assert [unparse_filter(each) for each in asked["MusicPhotos"]] == ["category = 'rock'"]
     assert list(asked["FriendsPhotos"]) == [TRUE]
+    assert not any(askers.feeds for leaves in asked.values() for askers in leaves.values())
+
+
+@given(definitions(), streams())
+def test_what_a_feed_asks_for_itself_is_in_it(
+    definitions: dict[str, Statement], items: dict[str, list[Item]]
+) -> None:
+    plan = normalize(compose("last", definitions))
+    output = {(item.source, item.id) for item in execute(plan, items, OPERATORS)}
+    for source, leaves in leaves_by_source({"last": plan}).items():
+        own = [each for each, askers in leaves.items() if askers.feeds]
+        assert len(own) <= 1
+        for item in items.get(source, ()):
+            if any(matches(each, item) for each in own):
+                assert (source, item.id) in output
 
 
 @given(definitions(), streams())

@@ -6,42 +6,98 @@ together by one program (DESIGN.md §5), so a filter that several feeds have is 
     σ [price > 5] Tickets      Cheap, Weekend        two feeds, one question
     Tickets                    All                   `true`
 
+A feed with several such branches on one source asks for their disjunction, so that an item is never
+found twice for one feed. What stands below a join, a pattern or an operator is asked too, but what
+matches is not yet in the feed: it goes on to what stands above, `inner`.
+
 Operators cost time, so they come behind the program: of a filter with operator calls, the program
 is asked the conjuncts without them, which let through all that the filter lets through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from headgate.model.atoms import Call, Constraint
-from headgate.model.filters import TRUE, And, Filter, Not, Or, conjunction, conjuncts
+from headgate.model.filters import TRUE, And, Filter, Not, Or, conjunction, conjuncts, disjunction
 from headgate.plan import algebra
 
-Leaves = dict[Filter, list[str]]
-"""Filters on the items of one source, each with the feeds that ask for it."""
+
+@dataclass(slots=True)
+class Askers:
+    """Who asks for a filter: feeds that then have the item, and feeds that look further at it."""
+
+    feeds: list[str] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(self.feeds + self.inner))
+
+
+Leaves = dict[Filter, Askers]
+"""What is asked of the items of one source."""
 
 
 def leaves_by_source(plans: Mapping[str, algebra.Plan]) -> dict[str, Leaves]:
     """For each source what is asked of its items, given the normalised plans of feeds by name."""
     found: dict[str, Leaves] = {}
+
+    def askers(source: str, filter_: Filter) -> Askers:
+        return found.setdefault(source, {}).setdefault(filter_, Askers())
+
     for feed, plan in plans.items():
-        nodes = algebra.bottom_up([plan])
-        asked = [
-            (node.input.name, cheap_part(node.filter))
-            for node in nodes
-            if isinstance(node, algebra.Filter) and isinstance(node.input, algebra.Source)
-        ]
-        bare = _read_as_they_are(nodes, plan)
-        for source, filter_ in [*asked, *((name, TRUE) for name in bare)]:
-            feeds = found.setdefault(source, {}).setdefault(filter_, [])
-            if feed not in feeds:
-                feeds.append(feed)
+        direct, inner = _leaves_of(plan)
+        for source, filters in direct.items():
+            askers(source, disjunction(filters)).feeds.append(feed)
+        for source, filter_ in inner:
+            askers(source, filter_).inner.append(feed)
     return found
+
+
+def _leaves_of(
+    plan: algebra.Plan,
+) -> tuple[dict[str, list[Filter]], Iterable[tuple[str, Filter]]]:
+    """The leaves of a feed: those that are branches by themselves, and those below something."""
+    top = plan.input if isinstance(plan, algebra.Transform) else plan
+    direct: dict[str, list[Filter]] = {}
+    inner: dict[tuple[str, Filter], None] = {}
+    for branch in top.inputs if isinstance(top, algebra.Union) else (top,):
+        leaf = _leaf(branch)
+        if leaf is not None and cheap_part(leaf[1]) == leaf[1]:
+            direct.setdefault(leaf[0], []).append(leaf[1])
+            continue
+        for source, filter_ in _leaves_below(branch):
+            inner[source, cheap_part(filter_)] = None
+    return direct, inner
+
+
+def _leaves_below(branch: algebra.Plan) -> Iterable[tuple[str, Filter]]:
+    """Filters on sources, and sources that something other than such a filter reads."""
+    stack = [branch]
+    while stack:
+        node = stack.pop()
+        leaf = _leaf(node)
+        if leaf is not None:
+            yield leaf
+        else:
+            stack.extend(algebra.inputs_of(node))
+
+
+def _leaf(node: algebra.Plan) -> tuple[str, Filter] | None:
+    match node:
+        case algebra.Source(name):
+            return name, TRUE
+        case algebra.Filter(filter_, algebra.Source(name)):
+            return name, filter_
+    return None
 
 
 def cheap_part(filter_: Filter) -> Filter:
     """The conjuncts that have no operator call in them."""
+    if not _calls(filter_):
+        return filter_
     return conjunction(each for each in conjuncts(filter_) if not _calls(each))
 
 
@@ -52,14 +108,3 @@ def _calls(filter_: Filter) -> bool:
         case Not(part):
             return _calls(part)
     return isinstance(filter_, Call | Constraint)
-
-
-def _read_as_they_are(nodes: list[algebra.Plan], plan: algebra.Plan) -> list[str]:
-    """The sources that something other than a filter reads."""
-    read = [
-        each
-        for node in nodes
-        if not isinstance(node, algebra.Filter)
-        for each in algebra.inputs_of(node)
-    ]
-    return [each.name for each in dict.fromkeys([*read, plan]) if isinstance(each, algebra.Source)]
