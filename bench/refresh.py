@@ -77,7 +77,7 @@ class World:
 
 
 def run(*, quick: bool, say: Say) -> Result:
-    count, horizon_s = (2_000, 2 * DAY_S) if quick else (10_000, 3 * DAY_S)
+    count, horizon_s = (1_000, 2 * DAY_S) if quick else (10_000, 3 * DAY_S)
     given = feeds(count, horizon_s=horizon_s)
     policies: dict[str, Callable[[World, int, float], None]] = {
         "in turn": lambda world, budget, end: _in_turn(given, world, budget, end),

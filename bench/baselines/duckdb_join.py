@@ -13,8 +13,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from bench.workloads.conjunctions import ATTRIBUTES, VALUES, Workload, batch
-from headgate.model.atoms import Atom, Between, Comparison, Relation
+from bench.baselines.bounds import bounds_of
+from bench.workloads.conjunctions import ATTRIBUTES, Workload, batch
 
 _QUERY = """
     select count(*) from (
@@ -43,7 +43,7 @@ def duckdb_us(work: Workload, *, items: int, seed: int) -> tuple[float, int]:
 
 
 def _tables(work: Workload) -> dict[str, pa.Table]:
-    bounds = np.array([_bounds(atom) for atom in work.pool])
+    bounds = np.array([bounds_of(atom) for atom in work.pool])
     subscription, column = np.nonzero(work.chosen >= 0)
     return {
         "atoms": pa.table(
@@ -74,18 +74,3 @@ def _events(items: int, *, seed: int) -> pa.Table:
             "value": np.concatenate(values),
         }
     )
-
-
-def _bounds(atom: Atom) -> tuple[int, int]:
-    """The values from … to … that satisfy an atom of the workload."""
-    if isinstance(atom, Between):
-        return int(atom.low), int(atom.high)  # type: ignore[arg-type]
-    assert isinstance(atom, Comparison)
-    value = int(atom.value)  # type: ignore[arg-type]
-    return {
-        Relation.EQUAL: (value, value),
-        Relation.LESS: (0, value - 1),
-        Relation.LESS_EQUAL: (0, value),
-        Relation.GREATER: (value + 1, VALUES),
-        Relation.GREATER_EQUAL: (value, VALUES),
-    }[atom.relation]

@@ -9,16 +9,17 @@ from tests.cli.headgate_command import Run
 
 pytestmark = pytest.mark.integration
 
+QUICK = ["catalog", "language", "match", "mbd-routing", "mbd-imperfect"]
 COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}
 
 
 def test_the_benchmarks_are_listed(headgate: Run) -> None:
     code, out, _ = headgate("bench", "--json")
     assert code == 0
-    assert {"catalog", "language", "mbd-routing", "mbd-imperfect"} <= set(json.loads(out))
+    assert {*QUICK, "pipeline"} <= set(json.loads(out))
 
 
-@pytest.mark.parametrize("name", ["catalog", "language", "mbd-routing", "mbd-imperfect"])
+@pytest.mark.parametrize("name", QUICK)
 def test_a_quick_run_says_what_it_measured(headgate: Run, name: str) -> None:
     code, out, _ = headgate("bench", name, "--quick", "--json")
     told = json.loads(out)

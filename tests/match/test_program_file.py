@@ -83,10 +83,10 @@ def test_a_file_that_was_cut_off_is_refused(written: Path, share: float) -> None
 def test_another_kind_of_snapshot_and_another_version_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="holds no program"):
         open_program(write_snapshot(tmp_path, {}, {}))
-    metadata = {"kind": "program", "program_version": 99}
+    metadata = {"kind": "program", "version": 99}
     with pytest.raises(SnapshotError, match="version 99, and this is version"):
         open_program(write_snapshot(tmp_path, {}, metadata))
-    metadata = {"kind": "program", "program_version": 1, "program": {}}
+    metadata = {"kind": "program", "version": 1, "stored": {}}
     with pytest.raises(SnapshotError, match="holds no sound program: it is not a Program"):
         open_program(write_snapshot(tmp_path, {}, metadata))
 

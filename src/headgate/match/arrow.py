@@ -16,7 +16,7 @@ from headgate.model.errors import InvalidValue
 from headgate.model.schema import Schema
 from headgate.model.values import Type
 
-_STORED_AS = {
+STORED_AS = {
     Type.INT: pa.int64(),
     Type.FLOAT: pa.float64(),
     Type.BOOL: pa.bool_(),
@@ -59,7 +59,7 @@ def _texts(column: pa.Array) -> Texts:
 
 def _cast(name: str, column: pa.Array, type_: Type) -> pa.Array:
     try:
-        stored = column.cast(_STORED_AS[type_])
+        stored = column.cast(STORED_AS[type_])
         stored.validate(full=True)  # kernels take it for granted that texts are UTF-8
         return stored
     except pa.ArrowException as reason:

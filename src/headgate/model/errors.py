@@ -15,6 +15,7 @@
     ├── FetchError           a feed cannot be fetched, or not within its limits
     ├── FeedError            what was fetched is no feed, or cannot be read within its limits
     ├── OperatorError        an operator is unknown, failed or answered nonsense
+    ├── PipelineError        the pipeline cannot run: no Java, a folder that is somebody else's
     └── SnapshotError        a snapshot file is missing, damaged or not for this version
 
 A message is lower-case, says what is wrong and where, and what to do about it.
@@ -142,6 +143,10 @@ class FeedError(HeadgateError):
 
 class OperatorError(HeadgateError):
     """An operator is unknown, failed, or answered nonsense."""
+
+
+class PipelineError(HeadgateError):
+    """The pipeline cannot run as it is set up."""
 
 
 class SnapshotError(HeadgateError):

@@ -1,0 +1,189 @@
+"""The match stage on Spark, beside the matcher in one process and what Spark offers by itself.
+
+200,000 conjunctions (pool A, mix S of bench/workloads/conjunctions.py) and items with 20 integer
+columns from Parquet, `local[2]`. The stage gives for each item the list of feeds that have it.
+
+Beside it, in the same run: the same plan in one process with two threads; Spark with a filter
+expression for each subscription; and Spark with the subscriptions as a table, joined on ranges and
+grouped. The last two cannot do so many: they are measured on fewer and extrapolated in proportion.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench import Result, Row, Say
+from bench.baselines.bounds import bounds_of
+from bench.workloads.conjunctions import ATTRIBUTES, SCHEMA, Workload, batch, workload
+from headgate.pipeline.match_stage import match_stage
+from headgate.pipeline.session import start_session
+from headgate.pipeline.source_plan import source_plan, write_source_plan
+from headgate.plan.leaves import Askers
+
+KEPT = ["source", "id"]
+MATCHED = "source string, id string, feeds array<int>, inner array<int>"
+FILTER_COLUMNS = 50
+JOINED_ITEMS = 16
+
+
+def run(*, quick: bool, say: Say) -> Result:
+    subscriptions, items = (20_000, 400_000) if quick else (200_000, 4_000_000)
+    work = workload("A", "S", subscriptions)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        say("writing items and the plan")
+        plans = {"S": _write_plan(folder, work)}
+        _write_items(folder / "items", items)
+        say("one process, two threads")
+        alone_s = _one_process_s(folder / "items", plans)
+        say("Spark")
+        spark = start_session("local[2]", name="bench", settings={"spark.driver.memory": "2g"})
+        frame = spark.read.parquet(str(folder / "items"))
+        spark_s, found = _spark_s(frame, plans)
+        say("Spark with a filter for each subscription")
+        filters_s = _filter_columns_s(frame, work)
+        say("Spark with a range join")
+        joined_s = _range_join_s(spark, work)
+        spark.stop()
+    rate, alone = items / spark_s, items / alone_s
+    what = f"{subscriptions:,} filters, {items:,} items of 20 columns"
+    baseline = (
+        f"filter columns {1 / filters_s:,.0f} items/s, range join {1 / joined_s:,.0f} items/s "
+        "(extrapolated)"
+    )
+    return Result(
+        [
+            Row(
+                "match stage",
+                what,
+                f"{rate:,.0f} items/s",
+                "≥ 300,000",
+                rate >= 300_000,
+                "",
+                baseline,
+            ),
+            Row(
+                "share of one process",
+                f"{what}, {found / items:.0f} matches per item",
+                f"{rate / alone:.0%}",
+                "≥ 40 %",
+                rate >= 0.4 * alone,
+                baseline=f"{alone:,.0f} items/s with two threads",
+            ),
+        ]
+    )
+
+
+def _write_plan(folder: Path, work: Workload) -> str:
+    leaves = {}
+    for number, filter_ in enumerate(work.filters()):
+        leaves.setdefault(filter_, Askers()).feeds.append(str(number))
+    number_of = {str(number): number for number in range(len(work.chosen))}
+    return str(write_source_plan(folder, source_plan("S", SCHEMA, leaves, number_of=number_of)))
+
+
+def _write_items(folder: Path, count: int) -> None:
+    folder.mkdir()
+    files = 8
+    for at in range(files):
+        size = count // files
+        columns = {name: column[0] for name, column in batch(size, seed=at).columns.items()}
+        ids = pa.array(np.arange(at * size, (at + 1) * size)).cast(pa.string())
+        table = pa.table({"source": pa.array(["S"] * size), "id": ids, **columns})
+        pq.write_table(table, folder / f"{at}.parquet")
+
+
+def _one_process_s(folder: Path, plans: dict[str, str]) -> float:
+    """The same stage over the same files, read by the same two threads."""
+    files = sorted(folder.glob("*.parquet"))
+
+    def match_file(file: Path) -> int:
+        batches = pq.ParquetFile(file).iter_batches(50_000)
+        return sum(found.num_rows for found in match_stage(plans, keep=KEPT)(batches))
+
+    match_file(files[0])
+    began = time.perf_counter()
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(match_file, files))
+    return time.perf_counter() - began
+
+
+def _spark_s(frame: DataFrame, plans: dict[str, str]) -> tuple[float, int]:
+    """The best of three, after one that starts the workers; and how many matches there are."""
+
+    def once() -> tuple[float, int]:
+        began = time.perf_counter()
+        matched = frame.mapInArrow(match_stage(plans, keep=KEPT), MATCHED)
+        (row,) = matched.select(F.sum(F.size("feeds"))).collect()
+        return time.perf_counter() - began, row[0]
+
+    once()
+    return min(once() for _ in range(3))
+
+
+def _filter_columns_s(frame: DataFrame, work: Workload) -> float:
+    """Seconds per item for all subscriptions, from a few of them."""
+    some = work.chosen[:FILTER_COLUMNS]
+    columns = []
+    for line in some.tolist():
+        condition = F.lit(True)
+        for at in line:
+            if at >= 0:
+                low, high = bounds_of(work.pool[at])
+                condition = condition & F.col(work.pool[at].attribute).between(low, high)
+        columns.append(F.sum(condition.cast("long")))
+    frame.select(*columns[:2]).collect()
+    began = time.perf_counter()
+    frame.select(*columns).collect()
+    took = time.perf_counter() - began
+    return took / frame.count() * len(work.chosen) / len(some)
+
+
+def _range_join_s(spark: SparkSession, work: Workload) -> float:
+    """Seconds per item: events unpivoted, joined with the atoms on ranges, grouped."""
+    bounds = np.array([bounds_of(atom) for atom in work.pool])
+    atoms = pa.table(
+        {
+            "atom": np.arange(len(work.pool)),
+            "attribute": [int(atom.attribute[1:]) for atom in work.pool],
+            "low": bounds[:, 0],
+            "high": bounds[:, 1],
+        }
+    )
+    subscription, column = np.nonzero(work.chosen >= 0)
+    uses = pa.table({"subscription": subscription, "atom": work.chosen[subscription, column]})
+    lengths = pa.table(
+        {"subscription": np.arange(len(work.chosen)), "length": (work.chosen >= 0).sum(axis=1)}
+    )
+    found = batch(JOINED_ITEMS, seed=1).columns
+    events = pa.table(
+        {
+            "item": np.tile(np.arange(JOINED_ITEMS), ATTRIBUTES),
+            "attribute": np.repeat(np.arange(ATTRIBUTES), JOINED_ITEMS),
+            "value": np.concatenate([found[f"a{n}"][0] for n in range(ATTRIBUTES)]),
+        }
+    )
+    for name, table in {"events": events, "atoms": atoms, "uses": uses, "lengths": lengths}.items():
+        spark.createDataFrame(table).cache().createOrReplaceTempView(name)
+        spark.table(name).count()
+    query = """
+        select count(*) from (
+            select e.item, u.subscription, count(*) as held
+            from events e
+            join atoms a on e.attribute = a.attribute and e.value between a.low and a.high
+            join uses u on u.atom = a.atom
+            group by e.item, u.subscription
+        ) h join lengths l on l.subscription = h.subscription and l.length = h.held
+    """
+    began = time.perf_counter()
+    spark.sql(query).collect()
+    return (time.perf_counter() - began) / JOINED_ITEMS

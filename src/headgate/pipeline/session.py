@@ -1,0 +1,95 @@
+"""A Spark session, set up for small batches and Python workers.
+
+Why each setting is there (measured on two cores, PySpark 4.3):
+
+    checkpoint file manager    the default one forks a process for every file: 320 → 60 ms a batch
+    unix domain sockets        workers and Spark talk without TCP
+    -Xss16m                    stopping a query within foreachBatch overflows a smaller stack
+    SPARK_HOME with links      workers import PySpark from its folder, compiled, not from a zip file
+                               that is compiled anew by each of them: 1.0 → 0.25 s for each start;
+                               it also says that Spark is to log errors only
+    UTC                        timestamps mean the same everywhere
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from headgate.model.errors import PipelineError
+
+ARROW_ROWS = 50_000
+LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = spark: %p %c{1}: %m%n%ex{short}
+"""
+SETTINGS = {
+    "spark.driver.extraJavaOptions": "-Xss16m",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def start_session(
+    master: str = "local[*]", *, name: str = "headgate", settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The session of this process; what is set here can be set otherwise by `settings`."""
+    _require_java()
+    # Workers must run the Python that has Headgate installed, not the first one on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_HOME", str(_linked_home()))
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if not (home and Path(home, "bin", "java").exists()) and shutil.which("java") is None:
+        raise PipelineError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
+
+
+def _linked_home() -> Path:
+    """A folder that has of PySpark's only what the JVM needs, and how to log."""
+    installed = Path(pyspark.__file__).parent
+    home = Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / f"spark-{pyspark.__version__}"
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if home.stat().st_uid != os.getuid():
+        raise PipelineError(f"{home} belongs to somebody else; set SPARK_HOME")
+    for part in ("bin", "jars", "sbin"):
+        link = home / part
+        if link.is_symlink() and link.readlink() == installed / part:
+            continue
+        fresh = home / f".{part}-{os.getpid()}"
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(installed / part)
+        fresh.replace(link)
+    conf = home / "conf"
+    conf.mkdir(exist_ok=True)
+    fresh = conf / f".log4j2-{os.getpid()}"
+    fresh.write_text(LOG4J, encoding="utf-8")
+    fresh.replace(conf / "log4j2.properties")
+    return home

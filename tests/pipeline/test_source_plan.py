@@ -1,0 +1,95 @@
+"""The plan of a source finds the feeds that the naive executor says, also from a file."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from tests.plan.papers import SECTION_3, defined
+from tests.plan.strategies import OPERATORS, definitions, streams
+
+from headgate.language.schemas import schemas_of
+from headgate.language.statements import CreateFeed, Statement
+from headgate.match.batch import batch_of_items
+from headgate.match.snapshot import open_snapshot, write_snapshot
+from headgate.model.errors import SnapshotError
+from headgate.model.items import Item
+from headgate.model.values import Value
+from headgate.pipeline.source_plan import open_source_plan, plan_sources, write_source_plan
+from headgate.plan.compose import compose_all
+from headgate.plan.execute import execute
+
+
+def declared(some: list[Item], definitions: dict[str, Statement]) -> list[Item]:
+    """Items of a source have no other attributes than it declares."""
+
+    def own(item: Item) -> dict[str, Value]:
+        (schema,) = schemas_of(item.source, definitions)
+        return {name: each for name, each in item.attributes.items() if name in schema.names}
+
+    return [replace(item, attributes=own(item)) for item in some]
+
+
+@given(definitions(), streams())
+def test_feeds_and_inner_feeds_enclose_the_truth(
+    definitions: dict[str, Statement], items: dict[str, list[Item]]
+) -> None:
+    feeds = [name for name, each in definitions.items() if isinstance(each, CreateFeed)]
+    number_of = {name: 10 * n for n, name in enumerate(feeds)}
+    plans = plan_sources(definitions, number_of, feeds=feeds)
+    items = {source: declared(some, definitions) for source, some in items.items()}
+    composed = compose_all(feeds, definitions)
+    for source, plan in plans.items():
+        found = items.get(source, [])
+        types = {str(each.name): each.type for each in plan.schema.attributes}
+        certain, possible = plan.match(batch_of_items(found, types))
+        for name in feeds:
+            output = {
+                id_
+                for item in execute(composed[name], items, OPERATORS)
+                for at, id_ in zip(item.source.split("+"), item.id.split("+"), strict=True)
+                if at == source
+            }
+            for at, item in enumerate(found):
+                has, may_have = (number_of[name] in some.of(at) for some in (certain, possible))
+                assert not has or item.id in output
+                assert has or may_have or item.id not in output
+
+
+def test_a_plan_in_a_file_is_the_same() -> None:
+    known = defined(SECTION_3)
+    feeds = ["RockConcertStream", "MusePhotoStream"]
+    plans = plan_sources(known, {name: n for n, name in enumerate(feeds)}, feeds=feeds)
+    plan = plans["EventAnnounces"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_source_plan(Path(folder), plan)
+        opened = open_source_plan(path)
+        assert opened.schema == plan.schema
+        assert write_source_plan(Path(folder), opened) == path
+        item = Item(
+            "x",
+            "EventAnnounces",
+            datetime(2026, 11, 16, tzinfo=UTC),
+            {"title": "Rock", "description": "a concert of Muse"},
+        )
+        types = {str(each.name): each.type for each in plan.schema.attributes}
+        feeds_of, inner_of = opened.match(batch_of_items([item], types))
+    assert (feeds_of.of(0).tolist(), inner_of.of(0).tolist()) == ([0], [1])
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("feed_start", [0, 9]), ("feeds", [-1]), ("inner_start", [0]), ("feed_start", [0, 1, 1])],
+)
+def test_a_file_with_wrong_numbers_is_refused(name: str, wrong: list[int], tmp_path: Path) -> None:
+    known = defined("register stream T from json 'x' (a int); create feed A from T where a > 5;")
+    plan = plan_sources(known, {"A": 7}, feeds=["A"])["T"]
+    snapshot = open_snapshot(write_source_plan(tmp_path, plan))
+    arrays = {**snapshot.arrays, name: np.array(wrong, np.int32)}
+    with pytest.raises(SnapshotError, match="holds no sound source plan"):
+        open_source_plan(write_snapshot(tmp_path, arrays, dict(snapshot.metadata)))
