@@ -1,0 +1,264 @@
+"""Fetching a feed: one conditional GET, within limits of time, size and trust.
+
+    fetch ──► turn at the host ──► connect (checked) ──► GET, If-None-Match, If-Modified-Since
+                    ▲                                            │
+                    └────────── redirect, at most 5 ◄────────────┤
+                                                                 ├── 200  Fetched
+                                                                 ├── 304  NotModified
+                                                                 └── all else, FetchError
+
+- Every hop of a redirect is checked like the first one: its scheme here, its address at connect
+  time (model/addresses.py). From https it never goes back to http: what was registered as secret
+  from the network stays so. A feed that has moved for good is reported (`moved_to`), if every hop
+  up to there was permanent; who keeps the catalog may note it.
+- The robot says who it is (`User-Agent`). It keeps no cookies and sends no passwords: a URL with
+  one is refused, as it would end up in logs. robots.txt is not asked, as is the custom of feed
+  readers: a feed is fetched because a person has registered it, and links are not followed.
+- A body that is cut short is an error, never half a feed.
+
+Cost: a thread for the time of the fetch, at most `total_s`, and twice `body_bytes_max` of memory.
+The response's headers are limited to 100 kB while they come in (by httpcore) and to
+`header_bytes_max` when they are complete.
+
+Rejected: httpx's client. It keeps cookies, and its decoders unpack without a limit. Its parts are
+used: URLs, certificates, and httpcore's connection pool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+import httpcore
+import httpx
+
+from headgate import __version__
+from headgate.acquire.connect import CheckedBackend, Deadline, Resolver, resolve_by_system
+from headgate.acquire.decompress import decompress
+from headgate.acquire.hosts import HostGate
+from headgate.acquire.limits import DEFAULT, Limits
+from headgate.acquire.response import (
+    PERMANENT,
+    TEMPORARY,
+    check_length,
+    max_age_s,
+    read_headers,
+    status_error,
+)
+from headgate.model.addresses import PUBLIC_ONLY, Allowed
+from headgate.model.errors import FetchError
+
+PROJECT_URL = "https://headgate.example/"
+KEEP_ALIVE_S = 5.0
+_PASSWORD = re.compile(r"//[^/?#@]*@")
+ACCEPT = (
+    "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, "
+    "text/xml;q=0.8, application/json;q=0.7, */*;q=0.1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NotModified:
+    """The feed has not changed since it was last fetched."""
+
+    url: str
+    etag: str | None
+    last_modified: str | None
+    max_age_s: float | None = None
+    moved_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A body, and what to send along next time. `url` is where the body came from in the end."""
+
+    url: str
+    body: bytes
+    content_type: str
+    etag: str | None
+    last_modified: str | None
+    max_age_s: float | None = None
+    moved_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """Where the next request goes, and where the feed has moved to for good so far."""
+
+    url: httpx.URL
+    moved_to: str | None = None
+    permanent: bool = True
+
+
+class Fetcher:
+    """A pool of connections for any number of threads. Thread-safe; close it, or use `with`."""
+
+    def __init__(
+        self,
+        *,
+        limits: Limits = DEFAULT,
+        allowed: Allowed = PUBLIC_ONLY,
+        project_url: str = PROJECT_URL,
+        resolve: Resolver = resolve_by_system,
+    ) -> None:
+        self._limits = limits
+        self._agent = f"Headgate/{__version__} (+{project_url})"
+        self._deadline = Deadline()
+        self._gate = HostGate(at_once=limits.connections_per_host, delay_s=limits.host_delay_s)
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=httpx.create_ssl_context(trust_env=False),
+            max_connections=limits.connections_max,
+            max_keepalive_connections=limits.connections_max // 2,
+            keepalive_expiry=KEEP_ALIVE_S,
+            network_backend=CheckedBackend(
+                allowed=allowed, resolve=resolve, deadline=self._deadline
+            ),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that nobody uses now."""
+        self._pool.close()
+
+    def fetch(
+        self,
+        url: str,
+        *,
+        etag: str | None = None,
+        last_modified: str | None = None,
+    ) -> Fetched | NotModified:
+        """The feed at this URL, or that it is the same as when it was last fetched.
+
+        Raises `FetchError`, whose message names the URL and what is wrong there.
+        """
+        try:
+            with self._deadline.within(self._limits.total_s):
+                return self._follow(url, self._request_headers(etag, last_modified))
+        except FetchError as error:
+            shown = _PASSWORD.sub("//…@", url[:200])
+            raise FetchError(
+                f"{shown}: {error}", status=error.status, retry_after_s=error.retry_after_s
+            ) from None
+
+    def _request_headers(self, etag: str | None, last_modified: str | None) -> dict[str, str]:
+        headers = {
+            "User-Agent": self._agent,
+            "Accept": ACCEPT,
+            "Accept-Encoding": "gzip, deflate",
+        }
+        # What a server once sent is sent back to it, but never a line break.
+        if etag and etag.isprintable() and etag.isascii():
+            headers["If-None-Match"] = etag
+        if last_modified and last_modified.isprintable() and last_modified.isascii():
+            headers["If-Modified-Since"] = last_modified
+        return headers
+
+    def _follow(self, url: str, headers: Mapping[str, str]) -> Fetched | NotModified:
+        hop = _Hop(checked_url(url, length_max=self._limits.url_length_max))
+        came_from = ""
+        for _ in range(self._limits.redirects_max + 1):
+            host, patience_s = hop.url.host, self._deadline.left_s()
+            try:
+                with self._gate.slot(host, patience_s=patience_s, goes_on=host == came_from):
+                    answer = self._get(hop, headers)
+            except httpcore.TimeoutException:
+                raise self._late() from None
+            except (httpcore.NetworkError, httpcore.ProtocolError) as error:
+                raise FetchError(f"the connection failed: {error}") from None
+            if not isinstance(answer, _Hop):
+                return answer
+            hop, came_from = answer, host
+        raise FetchError(f"it redirects more than {self._limits.redirects_max} times")
+
+    def _late(self) -> FetchError:
+        if self._deadline.left_s() <= 0:
+            return FetchError(f"it took longer than {self._limits.total_s:g} s")
+        return FetchError(f"it did not accept a connection in {self._limits.connect_s:g} s")
+
+    def _get(self, hop: _Hop, headers: Mapping[str, str]) -> Fetched | NotModified | _Hop:
+        url = hop.url
+        target = httpcore.URL(
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        )
+        sent = [(b"Host", url.netloc)] + [(k.encode(), v.encode()) for k, v in headers.items()]
+        timeouts = {"connect": self._limits.connect_s, "pool": max(self._deadline.left_s(), 0.0)}
+        with self._pool.stream(
+            "GET", target, headers=sent, extensions={"timeout": timeouts}
+        ) as got:
+            found = read_headers(got.headers, bytes_max=self._limits.header_bytes_max)
+            return self._judge(hop, got, found, sent=headers)
+
+    def _judge(
+        self,
+        hop: _Hop,
+        got: httpcore.Response,
+        found: Mapping[str, str],
+        *,
+        sent: Mapping[str, str],
+    ) -> Fetched | NotModified | _Hop:
+        limits = self._limits
+        validators = found.get("etag"), found.get("last-modified")
+        fresh_s = max_age_s(found)
+        if got.status in (200, 203):
+            check_length(found, bytes_max=limits.body_bytes_max)
+            body = decompress(
+                got.iter_stream(),
+                coding=found.get("content-encoding", ""),
+                bytes_max=limits.body_bytes_max,
+            )
+            kind = found.get("content-type", "")
+            return Fetched(str(hop.url), body, kind, *validators, fresh_s, hop.moved_to)
+        asked = sent.get("If-None-Match"), sent.get("If-Modified-Since")
+        if got.status == 304 and any(asked):
+            etag, last_modified = (new or old for new, old in zip(validators, asked, strict=True))
+            return NotModified(str(hop.url), etag, last_modified, fresh_s, hop.moved_to)
+        if got.status in PERMANENT | TEMPORARY:
+            return redirected(hop, got.status, found, length_max=limits.url_length_max)
+        raise status_error(
+            got.status, found, now=datetime.now(UTC), retry_max_s=limits.retry_after_max_s
+        )
+
+
+def redirected(hop: _Hop, status: int, found: Mapping[str, str], *, length_max: int) -> _Hop:
+    """The next hop, or an error where a redirect leads nowhere or down."""
+    location = found.get("location", "")
+    if not location:
+        raise FetchError(f"the server answered {status} without saying where to go")
+    url = checked_url(location, base=hop.url, length_max=length_max)
+    if hop.url.scheme == "https" and url.scheme == "http":
+        raise FetchError(f"it redirects from https to http: {url}")
+    permanent = hop.permanent and status in PERMANENT
+    return _Hop(url, str(url) if permanent else hop.moved_to, permanent)
+
+
+def checked_url(text: str, *, length_max: int, base: httpx.URL | None = None) -> httpx.URL:
+    """A URL of http or https with a host and without a password, its fragment left out."""
+    if len(text) > length_max:
+        raise FetchError(f"a URL has at most {length_max:,} characters")
+    try:
+        url = httpx.URL(text.strip()) if base is None else base.join(text.strip())
+        url = url.copy_with(fragment=None)
+        bool(url.raw_host)
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise FetchError(f"'{text[:200]}' is no URL: {error}") from None
+    if url.scheme not in ("http", "https"):
+        raise FetchError(f"only http and https are fetched, not '{url.scheme or text[:200]}'")
+    if not url.host:
+        raise FetchError(f"'{text[:200]}' names no host")
+    if url.userinfo:
+        raise FetchError("a URL with a password in it is not fetched")
+    return url

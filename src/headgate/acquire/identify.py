@@ -1,0 +1,224 @@
+"""Entries as items: what is new, what is a new version, and what is the same as elsewhere.
+
+**Which entry it is.** Its guid, or else its link in normal form, or else a hash of its content. A
+text that is too long to be an id is replaced by its hash.
+
+**What is new.** `Seen` is what is remembered of a feed: for each entry it has had, a hash of the
+content and its `updated` time. It goes in and comes out as a value, so that whoever stores it
+stores it with the items, and a replay finds the same ones new.
+
+    not seen                                     an item
+    seen, same content                           nothing
+    seen, other content, `updated` is later      a new version: an item with the id 'id#hash'
+    seen, other content, `updated` is not        nothing: a counter, an advertisement, a typo
+
+A source publishes an id once, with one content (model/items.py), so a new version needs an id of
+its own; it is made of the content, so that the same version has the same id wherever it is found.
+Many feeds change an entry's text at each fetch, and only `updated` says that the change matters to
+readers (RFC 4287 §4.2.15).
+
+**When it was.** `updated`, else `published`, else the time of the fetch. An entry from the future
+has the time of the fetch too: a single one would move the watermark of a stream so far that
+everything behind it is late. The attributes stay as they are stated.
+
+**The same in two feeds.** `keys_of` gives an item's keys, and two items are the same if they share
+one: a guid that is a URI (a guid '17' is unique in its feed only), a link that leads further than
+to a host's front page, or the same words, if they are at least eight. Which of them is dropped is
+the pipeline's decision.
+
+Cost: a hash of each entry's texts; memory for three times as many entries as the document has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from headgate.acquire.limits import DEFAULT, Limits
+from headgate.acquire.parsed import Entry, ParsedFeed
+from headgate.model.items import Item
+from headgate.model.links import normal_link
+from headgate.model.values import Value
+from headgate.model.words import words
+
+ID_LENGTH_MAX = 500
+WORDS_MIN = 8
+REMEMBERED = 3
+
+# An entry's texts and links, in a fixed order; times and the guid are no content.
+_CONTENT = ("title", "description", "content", "link", "author", "category", "enclosure")
+_WORDS = ("title", "description", "content")
+
+
+class Sight(NamedTuple):
+    """How an entry looked when it was last published as an item."""
+
+    digest: str
+    updated_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is remembered of one feed, the latest seen last. Keys are hashes of entries' ids."""
+
+    sights: Mapping[str, Sight] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, list[str | float | None]]:
+        return {key: [sight.digest, sight.updated_s] for key, sight in self.sights.items()}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, list[str | float | None]]) -> Seen:
+        return cls({key: _sight(*values) for key, values in stored.items()})
+
+
+def _sight(digest: str | float | None, updated_s: str | float | None) -> Sight:
+    return Sight(str(digest), None if updated_s is None else float(updated_s))
+
+
+NOTHING_SEEN = Seen()
+
+
+def items_of(
+    parsed: ParsedFeed,
+    source: str,
+    seen: Seen,
+    fetched_at: datetime,
+    *,
+    limits: Limits = DEFAULT,
+) -> tuple[list[Item], Seen]:
+    """The document's new entries as items, in its own order, and what is seen from now on."""
+    items: list[Item] = []
+    sights = dict(seen.sights)
+    in_document: dict[str, Sight] = {}
+    for entry in parsed.entries:
+        entry_id, digest = id_of(entry), digest_of(entry.attributes)
+        key = _hash(entry_id)
+        if key in in_document:
+            continue  # twice in one document: the first one counts
+        before = sights.pop(key, None)
+        updated_s = _seconds(entry.attributes.get("updated"))
+        if before is None:
+            items.append(_item(entry, entry_id, source, fetched_at))
+        elif _is_new_version(before, digest, updated_s):
+            items.append(_item(entry, f"{entry_id}#{digest[:12]}", source, fetched_at))
+        else:
+            digest, updated_s = before
+        in_document[key] = Sight(digest, updated_s)
+    return items, Seen(_bounded(sights, in_document, limits))
+
+
+def _bounded(
+    earlier: dict[str, Sight], in_document: dict[str, Sight], limits: Limits
+) -> dict[str, Sight]:
+    """All of the document, and of what came before the latest, as far as there is room."""
+    size = max(limits.seen_min, REMEMBERED * len(in_document))
+    kept = list(earlier.items())[max(0, len(earlier) + len(in_document) - size) :]
+    return {**dict(kept), **in_document}
+
+
+def _is_new_version(before: Sight, digest: str, updated_s: float | None) -> bool:
+    if digest == before.digest or updated_s is None:
+        return False
+    return before.updated_s is None or updated_s > before.updated_s
+
+
+def _item(entry: Entry, item_id: str, source: str, fetched_at: datetime) -> Item:
+    return Item(item_id, source, time_of(entry.attributes, fetched_at), dict(entry.attributes))
+
+
+def id_of(entry: Entry) -> str:
+    """The entry's id: its guid, its link, or a hash of its content.
+
+    >>> id_of(Entry({"title": "a", "guid": "tag:muse.mu,2026:1"}))
+    'tag:muse.mu,2026:1'
+    """
+    guid, link = entry.attributes.get("guid"), entry.attributes.get("link")
+    if guid:
+        found = str(guid)
+    elif link:
+        scheme, host, path = normal_link(str(link))
+        found = f"{scheme}://{host}{path}"
+    else:
+        found = f"content:{digest_of(entry.attributes)}"
+    return found if len(found) <= ID_LENGTH_MAX else f"long:{_hash(found)}"
+
+
+def digest_of(attributes: Mapping[str, Value]) -> str:
+    """A hash of what an entry says: its texts and links, but neither its times nor its guid."""
+    return _hash("\0".join(str(attributes.get(name, "")) for name in _CONTENT))
+
+
+def time_of(attributes: Mapping[str, Value], fetched_at: datetime) -> datetime:
+    """When the entry was updated or published, if that is believable; else when it was fetched."""
+    for name in ("updated", "published"):
+        stated = attributes.get(name)
+        if isinstance(stated, datetime) and stated <= fetched_at:
+            return stated
+    return fetched_at.astimezone(UTC)
+
+
+class KeyKind(StrEnum):
+    GUID = "guid"
+    LINK = "link"
+    CONTENT = "content"
+
+
+class Key(NamedTuple):
+    """Something that two items have in common if they are the same in two feeds."""
+
+    kind: KeyKind
+    digest: str
+
+
+def keys_of(item: Item) -> tuple[Key, ...]:
+    """By what the item would be known again in another feed; it may have no such key."""
+    keys: list[Key] = []
+    guid, link = str(item.attributes.get("guid", "")), str(item.attributes.get("link", ""))
+    if ":" in guid:
+        keys.append(Key(KeyKind.GUID, _hash(guid)))
+    if link:
+        _, host, path = normal_link(link)  # http and https lead to the same page
+        if path != "/":
+            keys.append(Key(KeyKind.LINK, _hash(host + path)))
+    text = " ".join(str(item.attributes.get(name, "")) for name in _WORDS)
+    found = words(text)
+    if len(found) >= WORDS_MIN:
+        keys.append(Key(KeyKind.CONTENT, _hash(" ".join(found))))
+    return tuple(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """An item that is the same as an earlier one of another feed, and by what that is known."""
+
+    item: Item
+    same_as: Item
+    by: KeyKind
+
+
+def duplicates(items: Iterable[Item]) -> list[Duplicate]:
+    """The items that are the same as an earlier one of another source; each is listed once."""
+    first: dict[Key, Item] = {}
+    found: list[Duplicate] = []
+    for item in items:
+        keys = keys_of(item)
+        known = ((key.kind, first[key]) for key in keys if key in first)
+        same = next(((kind, each) for kind, each in known if each.source != item.source), None)
+        if same is not None:
+            found.append(Duplicate(item, same[1], same[0]))
+        for key in keys:
+            first.setdefault(key, item)
+    return found
+
+
+def _seconds(value: Value | None) -> float | None:
+    return value.timestamp() if isinstance(value, datetime) else None
+
+
+def _hash(text: str) -> str:
+    """128 bits: two of a billion texts share a hash with a probability below 10⁻²⁰."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

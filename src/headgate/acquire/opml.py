@@ -1,0 +1,205 @@
+"""Lists of feeds as OPML 1.0 and 2.0, in and out.
+
+    <opml version="2.0"><body>
+      <outline text="Music">                                    a folder
+        <outline text="Muse" xmlUrl="https://muse.mu/rss"/>     a feed in the folder Music
+      </outline>
+    </body></opml>
+
+What other programs export is often broken: a bare '&' in a title, an outline without a URL, the
+same feed twice. A list of 500 feeds must not fail for one of them, so every line that cannot be
+used is listed with its number and the reason, and the others are imported. Only if there is not
+one outline in it is a text no OPML, and even that is told in the list.
+
+Entities are cut off before any parser sees them (prolog.py), nothing is loaded, and libxml2's own
+limits on depth and size hold.
+Elements are let go as soon as they are read, so memory does not grow with the list's markup.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from lxml import etree
+
+from headgate.acquire.decode_text import decode_text
+from headgate.acquire.limits import DEFAULT, Limits
+from headgate.acquire.opml_names import FeedNames
+from headgate.acquire.parsed import Problems
+from headgate.acquire.plain_text import clean_text, web_link
+from headgate.acquire.prolog import without_prolog
+from headgate.acquire.recover_xml import repair_references
+from headgate.model.errors import FeedError, printable
+
+TITLE_LENGTH_MAX = 500
+PARSER_ERRORS_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A feed of a list: its title, its URL, and the folders it lies in, the outermost first."""
+
+    title: str
+    url: str
+    folders: tuple[str, ...] = ()
+    name: str = field(default="", compare=False)
+    """What it may be registered as."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Opml:
+    """What a list holds, and which lines of it could not be used."""
+
+    feeds: tuple[Subscribed, ...]
+    bad_lines: tuple[BadLine, ...] = ()
+
+
+def read_opml(body: bytes, *, taken: Collection[str] = (), limits: Limits = DEFAULT) -> Opml:
+    """Every feed of the list, each with a name that is neither taken nor given twice."""
+    if len(body) > limits.body_bytes_max:
+        return Opml((), (BadLine(1, f"it has more than {limits.body_bytes_max:,} bytes"),))
+    problems = Problems(limits.problems_max)
+    text = decode_text(body, "", problems)
+    try:
+        outlines = without_prolog(text, problems)
+    except FeedError as error:
+        return Opml((), (BadLine(1, str(error)),))
+    lines_before = text.count("\n", 0, len(text) - len(outlines))
+    reader = _Reader(FeedNames(taken), limits, lines_before=lines_before)
+    _read_outlines(repair_references(outlines).encode("utf-8"), reader)
+    for problem in problems.found():
+        reader.refuse(1 - lines_before, str(problem))
+    return reader.result()
+
+
+def _read_outlines(document: bytes, reader: _Reader) -> None:
+    events = etree.iterparse(
+        io.BytesIO(document),
+        events=("start", "end"),
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        for event, element in events:
+            if event == "start":
+                reader.start(element)
+            else:
+                reader.end(element)
+    except etree.XMLSyntaxError as error:
+        reader.refuse(error.lineno or 1, f"it is no XML from here on: {error.msg}")
+    for each in list(events.error_log)[:PARSER_ERRORS_MAX]:
+        reader.refuse(each.line, f"it is no well-formed XML: {each.message}")
+
+
+class _Reader:
+    def __init__(self, names: FeedNames, limits: Limits, *, lines_before: int) -> None:
+        self._names = names
+        self._lines_before = lines_before
+        self._limits = limits
+        self._folders: list[str | None] = []
+        self._feeds: list[Subscribed] = []
+        self._urls: set[str] = set()
+        self._bad: list[BadLine] = []
+        self._outlines = 0
+
+    def start(self, element: etree._Element) -> None:
+        if not _is_outline(element):
+            return
+        self._outlines += 1
+        line = element.sourceline or 1
+        found = {str(name).lower(): clean_text(str(value)) for name, value in element.items()}
+        title = (found.get("text") or found.get("title") or "")[:TITLE_LENGTH_MAX]
+        url = found.get("xmlurl", "")
+        if url or found.get("type", "").lower() in ("rss", "atom"):
+            self._feed(line, title, url)
+            self._folders.append(None)
+        else:
+            self._folders.append(title or None)
+
+    def _feed(self, line: int, title: str, url: str) -> None:
+        full = web_link(url) if len(url) <= self._limits.url_length_max else None
+        if not url:
+            self.refuse(line, f"'{title[:60]}' has no URL")
+        elif full is None:
+            self.refuse(line, f"'{url[:60]}' is no link of the web")
+        elif full in self._urls:
+            self.refuse(line, f"'{url[:60]}' is in the list already")
+        elif len(self._feeds) >= self._limits.outlines_max:
+            self.refuse(line, f"a list has at most {self._limits.outlines_max:,} feeds")
+        else:
+            name = self._names.make(title, full)
+            self._urls.add(full)
+            folders = tuple(each for each in self._folders if each)
+            self._feeds.append(Subscribed(title or _host(full), full, folders, name))
+
+    def end(self, element: etree._Element) -> None:
+        if _is_outline(element) and self._folders:
+            self._folders.pop()
+        element.clear()
+        while element.getprevious() is not None:
+            parent = element.getparent()
+            if parent is None:
+                break
+            del parent[0]
+
+    def refuse(self, line: int, reason: str) -> None:
+        if len(self._bad) < self._limits.outlines_max:
+            self._bad.append(BadLine(line + self._lines_before, printable(reason)[:300]))
+
+    def result(self) -> Opml:
+        if not self._outlines:
+            self.refuse(1 - self._lines_before, "it is no OPML: there is no outline in it")
+        return Opml(tuple(self._feeds), tuple(sorted(self._bad, key=lambda each: each.line)))
+
+
+def _is_outline(element: etree._Element) -> bool:
+    tag = element.tag
+    return isinstance(tag, str) and tag.rpartition("}")[2].lower() == "outline"
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or url
+
+
+def write_opml(feeds: Iterable[Subscribed], *, title: str = "Headgate") -> bytes:
+    """The list as OPML 2.0; feeds of one folder stand together, in the order of the first."""
+    root = etree.Element("opml", version="2.0")
+    head = etree.SubElement(root, "head")
+    etree.SubElement(head, "title").text = clean_text(title)
+    folders: dict[tuple[str, ...], etree._Element] = {(): etree.SubElement(root, "body")}
+    for each in feeds:
+        parent = _folder(folders, each.folders)
+        title_text = clean_text(each.title)
+        etree.SubElement(
+            parent, "outline", type="rss", text=title_text, title=title_text, xmlUrl=each.url
+        )
+    return etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
+
+
+def _folder(
+    folders: dict[tuple[str, ...], etree._Element], path: tuple[str, ...]
+) -> etree._Element:
+    """The outline of a folder, made with those around it where it is not there yet."""
+    for depth in range(1, len(path) + 1):
+        part = path[:depth]
+        if part not in folders:
+            name = clean_text(part[-1])
+            folders[part] = etree.SubElement(folders[part[:-1]], "outline", text=name)
+    return folders[path]

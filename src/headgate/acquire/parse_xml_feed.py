@@ -1,0 +1,273 @@
+"""RSS 0.9x, 1.0, 2.0 and Atom: bytes become entries, whatever is wrong with the bytes.
+
+    text ──► without prolog ──► scan ──► choose entries ──► feedparser ──► attributes
+                 │               │ not well-formed
+                 │               └──► recover ──► scan again
+                 └ no document type and so no entity ever reaches a parser
+
+feedparser knows the formats and their modules; what it must not do is decided here. It is given
+well-formed UTF-8 without a prolog, so it neither guesses encodings nor falls back to its slow
+parser; it neither sanitises nor resolves links, as that is done better elsewhere (plain_text.py).
+All entries are read together; where that fails, or gives another number of entries than the scan
+has found, each is read by itself, and one that cannot be read is left out alone.
+
+Of too many entries the newest are kept by their own dates, or, where not all have one, the first,
+as feeds begin with what is new.
+
+feedparser repairs texts that were encoded as UTF-8 twice. It means that a text which *is* 'Ã©' is
+read as 'é'.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+import feedparser
+
+from headgate.acquire.entry_values import (
+    Budget,
+    EntryValues,
+    extension_attributes,
+    first_text,
+    read_time,
+    time_of,
+)
+from headgate.acquire.limits import Limits
+from headgate.acquire.parsed import Entry, ParsedFeed, Problems
+from headgate.acquire.plain_text import plain_text, web_link
+from headgate.acquire.prolog import without_prolog
+from headgate.acquire.recover_xml import recover_xml
+from headgate.acquire.scan_feed import EntrySpan, NotWellFormed, Scan, folded_name, scan_feed
+from headgate.model.errors import FeedError
+from headgate.model.schema import Schema
+
+_DECLARATION = b"<?xml version='1.0' encoding='utf-8'?>\n"
+_HEADERS = {"content-type": "application/xml; charset=utf-8"}
+_HTML = ("text/html", "application/xhtml+xml", "html", "xhtml")
+# RSS writes 'a@b.org (Name)', others write 'Name <a@b.org>'. feedparser knows short domains only.
+_ADDRESS_AND_NAME = re.compile(r"[^\s@()<>]+@[^\s@()<>]+ *\(([^()]+)\)|([^@<>()]+) <[^<>]*@[^<>]*>")
+_TTL_MAX_MINUTES = 7 * 24 * 60
+
+Found = Mapping[str, object]
+"""A dictionary of feedparser's, read as a plain one: its own `get` has surprises."""
+
+
+def parse_xml_feed(
+    text: str, *, base: str, schema: Schema, limits: Limits, problems: Problems
+) -> ParsedFeed:
+    """The feed that an XML text is, or `FeedError`."""
+    scan = _scanned(without_prolog(text, problems), schema, limits, problems)
+    chosen = choose(scan, limits, problems)
+    head = _channel(scan, limits)
+    title = plain_text(first_text(head, "title")[: limits.attribute_length_max])
+    language = first_text(head, "language")[:40] or None
+    budget = Budget(limits)
+    extensions = extension_attributes(schema)
+    entries: list[Entry] = []
+    for number, span, found in _read(scan, chosen, limits, problems):
+        values = EntryValues(number, base=base, limits=limits, budget=budget, problems=problems)
+        fill(values, found, language=language)
+        for name, said in span.extensions.items():
+            values.extension(extensions[name], said)
+        entries.append(values.finished())
+    return ParsedFeed(
+        title,
+        tuple(entries),
+        problems.found(),
+        format=first_text(head, "version"),
+        language=language,
+        ttl_s=_ttl_s(head),
+        skip_hours=scan.skip_hours,
+    )
+
+
+def _scanned(text: str, schema: Schema, limits: Limits, problems: Problems) -> Scan:
+    names = {folded_name(name): name for name in extension_attributes(schema)}
+    document = text.encode("utf-8", "replace")
+    if not document.startswith(b"<"):
+        raise FeedError("it is neither XML nor JSON" if document else "it is empty")
+    try:
+        return scan_feed(document, extensions=names, limits=limits)
+    except NotWellFormed as error:
+        problems.add(f"it is no well-formed XML: {error}")
+    recovered = recover_xml(text, tags_max=4 * limits.elements_max)
+    try:
+        return scan_feed(recovered, extensions=names, limits=limits)
+    except NotWellFormed as error:
+        raise FeedError(f"it is no XML, and cannot be repaired: {error}") from None
+
+
+def choose(scan: Scan, limits: Limits, problems: Problems) -> list[tuple[int, EntrySpan]]:
+    """The entries that are read, with their numbers: not too large, not too many."""
+    numbered: list[tuple[int, EntrySpan]] = []
+    for number, each in enumerate(scan.entries, 1):
+        if each.end - each.start > limits.entry_bytes_max:
+            problems.add(f"it has more than {limits.entry_bytes_max:,} bytes", entry=number)
+        elif not each.readable:
+            problems.add("its author is nobody", entry=number)
+        else:
+            numbered.append((number, each))
+    if len(numbered) > limits.entries_max:
+        problems.add(f"of {len(numbered):,} entries the newest {limits.entries_max:,} are read")
+        numbered = _newest(numbered, limits.entries_max)
+    left = limits.elements_max
+    chosen: list[tuple[int, EntrySpan]] = []
+    for number, each in numbered:
+        # Each reference, as to a '<' in escaped markup, is a small part of an element's work.
+        work = each.elements + scan.document.count(b"&", each.start, each.end) // 5
+        if work > left:
+            problems.add("the document has too many elements to read this one", entry=number)
+            continue
+        left -= work
+        chosen.append((number, each))
+    return chosen
+
+
+def _newest(numbered: list[tuple[int, EntrySpan]], limit: int) -> list[tuple[int, EntrySpan]]:
+    times: list[datetime] = []
+    for _, each in numbered:
+        time = read_time(each.date)
+        if time is None:
+            return numbered[:limit]
+        times.append(time)
+    newest = sorted(range(len(times)), key=times.__getitem__, reverse=True)[:limit]
+    return [numbered[at] for at in sorted(newest)]
+
+
+def _read(
+    scan: Scan, chosen: list[tuple[int, EntrySpan]], limits: Limits, problems: Problems
+) -> list[tuple[int, EntrySpan, Found]]:
+    together = _feedparser_entries(scan, [span for _, span in chosen], limits)
+    if together is not None and len(together) == len(chosen):
+        return [(*each, found) for each, found in zip(chosen, together, strict=True)]
+    read: list[tuple[int, EntrySpan, Found]] = []
+    for number, span in chosen:
+        alone = _feedparser_entries(scan, [span], limits)
+        if alone:
+            read.append((number, span, alone[0]))
+        else:
+            problems.add("it cannot be read", entry=number)
+    return read
+
+
+def _feedparser_entries(scan: Scan, spans: list[EntrySpan], limits: Limits) -> list[Found] | None:
+    document = scan.only(spans)
+    try:
+        # What is well-formed in its place may not be so elsewhere: a prefix can be bound there.
+        scan_feed(document, extensions={}, limits=limits)
+    except (NotWellFormed, FeedError):
+        return None
+    result = _feedparse(document)
+    return None if result is None else [dict(each) for each in result["entries"]]
+
+
+def _channel(scan: Scan, limits: Limits) -> dict[str, object]:
+    """What the feed says about itself, and the version of its format."""
+    document = scan.channel()
+    if len(document) > limits.entry_bytes_max or not scan.channel_readable:
+        return {}
+    result = _feedparse(document)
+    if result is None:
+        return {}
+    return {**result["feed"], "version": result.get("version", "")}
+
+
+def _feedparse(document: bytes) -> feedparser.FeedParserDict | None:
+    try:
+        result = feedparser.parse(
+            io.BytesIO(_DECLARATION + document),
+            response_headers=_HEADERS,
+            resolve_relative_uris=False,
+            sanitize_html=False,
+        )
+    except Exception:
+        # Any of them: it is a parser of twenty years, on bytes that are made to break it.
+        return None
+    return result
+
+
+def fill(values: EntryValues, found: Found, *, language: str | None) -> None:
+    """An entry of feedparser's as attributes in the words of the feed schema."""
+    _text_of(values, "title", found.get("title_detail"), with_links=False)
+    # Without its own details, feedparser's summary is only a copy of the content.
+    _text_of(values, "description", found.get("summary_detail"))
+    content = next((each for each in _list(found, "content") if _is_text(each)), None)
+    _text_of(values, "content", content)
+    values.text("guid", found.get("id"))
+    values.link("link", _link(found))
+    values.link("comments", found.get("comments"))
+    values.link("enclosure", _href(found, "enclosure"))
+    values.text("author", _author(found))
+    values.text("category", next(filter(None, map(_term, _list(found, "tags"))), None))
+    values.text("language", first_text(found, "language") or _language(found) or language)
+    for name in ("published", "updated"):
+        values.timestamp(name, time_of(found.get(f"{name}_parsed")), said=found.get(name))
+
+
+def _text_of(values: EntryValues, name: str, detail: object, *, with_links: bool = True) -> None:
+    if not isinstance(detail, dict):
+        return
+    if str(dict.get(detail, "type", "")).lower() in _HTML:
+        values.markup(name, dict.get(detail, "value"), with_links=with_links)
+    else:
+        values.text(name, dict.get(detail, "value"))
+
+
+def _is_text(content: Found) -> bool:
+    kind = str(content.get("type", "")).lower()
+    return kind in _HTML or kind in ("text/plain", "text", "plain", "")
+
+
+def _list(found: Found, name: str) -> list[dict[str, object]]:
+    values = found.get(name)
+    return (
+        [dict(each) for each in values if isinstance(each, dict)]
+        if isinstance(values, list)
+        else []
+    )
+
+
+def _href(found: Found, relation: str) -> object:
+    links = (each for each in _list(found, "links") if each.get("rel") == relation)
+    return next((each["href"] for each in links if each.get("href")), None)
+
+
+def _link(found: Found) -> object:
+    """The entry's page. feedparser takes an id for a link where there is none: it may be one."""
+    link = found.get("link") or _href(found, "alternate")
+    is_id = link == found.get("id") and isinstance(link, str)
+    return link if not is_id or web_link(str(link)) else None
+
+
+def _term(tag: Found) -> str:
+    return first_text(tag, "term", "label")
+
+
+def _author(found: Found) -> str:
+    """The names, without mail addresses where there is a name."""
+    stated = first_text(found, "author")
+    address = _ADDRESS_AND_NAME.fullmatch(stated.strip()[:1_000])
+    if address:
+        return address[1] or address[2] or stated
+    names = [first_text(each, "name", "email") for each in _list(found, "authors")]
+    return ", ".join(filter(None, names)) or stated
+
+
+def _language(found: Found) -> str:
+    """The language of the entry's first text that has one."""
+    for name in ("title_detail", "summary_detail"):
+        detail = found.get(name)
+        if isinstance(detail, dict) and isinstance(dict.get(detail, "language"), str):
+            return str(dict.get(detail, "language"))
+    return ""
+
+
+def _ttl_s(head: Found) -> float | None:
+    """RSS 2.0's `ttl`, which is in minutes."""
+    text = first_text(head, "ttl")
+    if not text.isdecimal() or len(text) > 9:
+        return None
+    return 60.0 * min(int(text), _TTL_MAX_MINUTES)

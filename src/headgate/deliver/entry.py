@@ -1,0 +1,215 @@
+"""An entry: what the renderers need of an item, cleaned and sanitised once for all of them.
+
+    attribute                  in the entry
+    title                      title; without one, the beginning of the text, or source and time
+    link, comments, enclosure  links; dropped if they are no http, https, ftp or mailto
+    content, else description  the body, as sanitised HTML and as text
+    author, category, …        as they are, on one line
+    published, updated         times; without them, the item's own
+    all other attributes       a list below the body: price 150, destination Paris
+    annotations (roses.txt §3.2)  related entries, and a list of links below the body
+
+The id is a name-based UUID of source and item id: the same in every feed, format and run.
+"""
+
+from __future__ import annotations
+
+import html
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from headgate.deliver.clean_text import html_to_text, one_line, safe_html, safe_link, xml_characters
+from headgate.deliver.item_json import in_order
+from headgate.model.items import Item
+from headgate.model.schema import FEED_SCHEMA
+from headgate.model.values import Value, Xml
+from headgate.model.xml_text import xml_text
+
+NAMESPACE = uuid.UUID("6f0ad3f6-7c4b-5d0e-9d0f-0a4a4c6e2b11")
+RELATED_MAX = 50
+_SHOWN_ELSEWHERE = frozenset(FEED_SCHEMA.names)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeText:
+    """What a stylesheet made of an item, where that is no item again."""
+
+    text: str
+    is_html: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """An item that a join has found."""
+
+    title: str
+    source: str
+    link: str | None
+    enclosure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Every text in it is clean; what ends in `html` is sanitised HTML. `body` is text."""
+
+    id: str
+    title: str
+    source: str
+    updated: datetime
+    published: datetime | None
+    link: str | None
+    comments: str | None
+    enclosure: str | None
+    author: str
+    category: str
+    language: str
+    summary: str
+    body: str
+    body_html: str
+    related: tuple[Related, ...]
+    free: str | None
+    """What a stylesheet made in place of an item: all that is shown where no title is needed."""
+
+    @property
+    def is_free(self) -> bool:
+        return self.free is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What one feed document is made of: the newest entry first."""
+
+    id: str
+    title: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def updated(self) -> datetime:
+        """That of the latest entry, so that the same entries give the same bytes."""
+        return max(
+            (each.updated for each in self.entries), default=datetime(1970, 1, 1, tzinfo=UTC)
+        )
+
+
+def stable_id(*names: str) -> str:
+    """A URN that depends on the names only."""
+    key = "\0".join(f"{len(name)}:{name}" for name in names)
+    digest = uuid.uuid5(NAMESPACE, key.encode("utf-8", "backslashreplace").decode())
+    return digest.urn
+
+
+def entry_of(item: Item, free: FreeText | None = None) -> Entry:
+    """The entry of an item; of what a stylesheet made of it, if it made free text."""
+    link = _link(item, "link")
+    related = tuple(_related(item))
+    summary = html_to_text(_text(item, "description"))
+    body_html = _body_html(item, link, related) if free is None else _free_html(free, link)
+    body = html_to_text(body_html)
+    if free is not None and not free.is_html:
+        body = xml_characters(free.text).strip()
+    published = _time(item, "published")
+    return Entry(
+        id=stable_id("item", item.source, item.id),
+        title=_title(item, summary or body),
+        source=one_line(item.source),
+        updated=_time(item, "updated") or published or utc(item.time),
+        published=published,
+        link=link,
+        comments=_link(item, "comments"),
+        enclosure=_link(item, "enclosure"),
+        author=one_line(_text(item, "author")),
+        category=one_line(_text(item, "category")),
+        language=one_line(_text(item, "language"), 35),
+        summary=summary,
+        body=body,
+        body_html=body_html,
+        related=related,
+        free=None if free is None else xml_characters(free.text),
+    )
+
+
+def utc(time: datetime) -> datetime:
+    """The moment in UTC; at the ends of time, where a shift leaves the calendar, as it is."""
+    if time.tzinfo is None:
+        return time.replace(tzinfo=UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        return time.replace(tzinfo=UTC)
+
+
+def shown_value(value: Value) -> str:
+    """A value as readers see it."""
+    match value:
+        case datetime():
+            return utc(value).isoformat(sep=" ", timespec="seconds")
+        case bytes():
+            return f"{len(value):,} bytes"
+        case bool():
+            return "yes" if value else "no"
+        case Xml():
+            return one_line(xml_text(value))
+    return one_line(str(value))
+
+
+def _text(item: Item, name: str) -> str:
+    value = item.attributes.get(name)
+    if isinstance(value, Xml):
+        return str(value)
+    return value if isinstance(value, str) else ""
+
+
+def _link(item: Item, name: str) -> str | None:
+    return safe_link(_text(item, name))
+
+
+def _time(item: Item, name: str) -> datetime | None:
+    value = item.attributes.get(name)
+    return utc(value) if isinstance(value, datetime) else None
+
+
+def _title(item: Item, text: str) -> str:
+    title = one_line(_text(item, "title"))
+    fallback = f"{one_line(item.source)}, {shown_value(item.time)}"
+    return title or one_line(text, 80) or fallback
+
+
+def _body_html(item: Item, link: str | None, related: tuple[Related, ...]) -> str:
+    text = _text(item, "content") or _text(item, "description")
+    return "".join([safe_html(text, link), _other_attributes(item), related_html(related)])
+
+
+def _free_html(free: FreeText, link: str | None) -> str:
+    if free.is_html:
+        return safe_html(free.text, link)
+    return f"<pre>{html.escape(xml_characters(free.text).strip(), quote=False)}</pre>"
+
+
+def _other_attributes(item: Item) -> str:
+    names = sorted(name for name in item.attributes if name not in _SHOWN_ELSEWHERE)
+    rows = [
+        f"<dt>{html.escape(one_line(name))}</dt>"
+        f"<dd>{html.escape(shown_value(item.attributes[name]))}</dd>"
+        for name in names
+    ]
+    return f"<dl>{''.join(rows)}</dl>" if rows else ""
+
+
+def _related(item: Item) -> Iterator[Related]:
+    found = frozenset(each for annotation in item.annotations for each in annotation.items)
+    for each in in_order(found)[:RELATED_MAX]:
+        summary = html_to_text(_text(each, "description"))
+        link, enclosure = _link(each, "link"), _link(each, "enclosure")
+        yield Related(_title(each, summary), one_line(each.source), link, enclosure)
+
+
+def related_html(related: tuple[Related, ...]) -> str:
+    rows = []
+    for each in related:
+        title, source = html.escape(each.title), html.escape(each.source)
+        link = each.link or each.enclosure
+        shown = f'<a href="{html.escape(link)}">{title}</a>' if link else title
+        rows.append(f"<li>{shown} ({source})</li>")
+    return f"<ul>{''.join(rows)}</ul>" if rows else ""

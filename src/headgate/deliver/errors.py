@@ -1,0 +1,72 @@
+"""Every error of this room.
+
+HeadgateError
+└── DeliveryError
+    ├── OutboxError      the outbox cannot be opened, read or written
+    │   └── OutboxTaken  another process writes to it
+    ├── OutputError      a file, mail or call failed; says whether to try again, and when
+    └── TransformError   a stylesheet is wrong, refused or too costly; says which and where
+"""
+
+from __future__ import annotations
+
+from headgate.model.errors import HeadgateError, printable
+
+
+class DeliveryError(HeadgateError):
+    """What goes wrong between a match and its subscriber."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class OutboxError(DeliveryError):
+    """The outbox cannot be opened, read or written."""
+
+
+class OutboxTaken(OutboxError):
+    """Another process writes to this outbox."""
+
+
+class OutputError(DeliveryError):
+    """An output did not take what it was given.
+
+    lasting      trying the same again cannot help: the deliveries become dead letters at once
+    unreachable  nothing got through: nothing else is tried now that goes to the same receiver
+    busy         no more for now: the other messages of this subscription are not tried
+    gone         the receiver wants nothing any more: the subscription is halted
+    ambiguous    the receiver may have taken it: the connection ended before the answer
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        lasting: bool = False,
+        unreachable: bool = False,
+        busy: bool = False,
+        gone: bool = False,
+        ambiguous: bool = False,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.lasting = lasting or gone
+        self.unreachable = unreachable
+        self.ends_run = unreachable or busy or gone
+        self.gone = gone
+        self.ambiguous = ambiguous
+        self.retry_after_s = retry_after_s
+
+
+class TransformError(DeliveryError):
+    """A stylesheet that is wrong, refused, or beyond its limits.
+
+    >>> print(TransformError("xsl:include is refused", stylesheet="Title.xsl", line=3))
+    Title.xsl, line 3: xsl:include is refused
+    """
+
+    def __init__(self, message: str, *, stylesheet: str, line: int = 0) -> None:
+        place = f"{stylesheet}, line {line}" if line else stylesheet
+        super().__init__(f"{place}: {message}")
+        self.stylesheet = stylesheet
+        self.line = line

@@ -1,0 +1,186 @@
+"""Webhooks: a signed POST for each message (Standard Webhooks 1.0), and what its answer means.
+
+    webhook-id         the id of the message: the same at every attempt, so a receiver can tell
+    webhook-timestamp  the time of this attempt
+    webhook-signature  v1,HMAC-SHA256 of id, timestamp and body
+
+    2xx                       taken
+    410                       gone: the subscription is halted
+    429, 502, 503, 504        busy: this subscription's run stops, and Retry-After is heeded
+    other answers             this message failed; the next one is tried
+    no answer, no connection  unreachable: nothing more for this receiver in this run
+    an address that is not public   refused, and not tried again
+
+At least once: an answer that is lost leads to another call with the same id. Redirects are not
+followed, as they would lead a signed body to somebody who never was given it. Of the answer's body
+64 kB are read and thrown away. One slow receiver costs one call's time limit and a worker of its
+own lane (deliver.py).
+
+Every subscription has a secret of its own: an HMAC of its id under the key of this installation,
+so no secret is stored, and `secret_of` can always tell it to the subscriber.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpcore
+import httpx
+from standardwebhooks import Webhook
+
+from headgate.deliver.connect import CallDeadline, JudgedBackend, Resolve, resolve_by_system
+from headgate.deliver.errors import OutputError
+from headgate.model.addresses import PUBLIC_ONLY, Allowed
+from headgate.model.errors import printable
+
+ANSWER_BYTES_MAX = 64 * 1024
+RETRY_AFTER_MAX_S = 86_400.0
+URL_LENGTH_MAX = 2_000
+_BUSY = {429, 502, 503, 504}
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    key: bytes = field(default=b"", repr=False)
+    """The key of this installation, from the environment; without one nothing is signed or sent."""
+    allowed: Allowed = PUBLIC_ONLY
+    step_s: float = 10.0
+    total_s: float = 20.0
+    resolve: Resolve = resolve_by_system
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> WebhookSettings:
+        return cls(key=environment.get("HEADGATE_WEBHOOK_KEY", "").encode())
+
+
+def secret_of(key: bytes, subscription: int) -> str:
+    """What the subscriber verifies signatures with."""
+    digest = hmac.new(key, f"webhook secret of {subscription}".encode(), hashlib.sha256).digest()
+    return "whsec_" + base64.b64encode(digest).decode()
+
+
+def checked_url(target: str) -> httpx.URL:
+    """The URL to call, or an error that says what is wrong with it."""
+    try:
+        url = httpx.URL(target)
+        is_host = bool(url.raw_host) and b"%" not in url.raw_host
+        usable = url.scheme in ("http", "https") and is_host and not url.userinfo
+    except (httpx.InvalidURL, ValueError, UnicodeError):
+        usable = False
+    if not usable or len(target) > URL_LENGTH_MAX:
+        shown = printable(target)[:100]
+        raise OutputError(f"'{shown}' is no http or https URL that can be called", lasting=True)
+    return url
+
+
+class WebhookOutput:
+    """All threads may use it; connections are kept and used again."""
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        self._settings = settings
+        self._deadline = CallDeadline()
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=ssl.create_default_context(),
+            network_backend=JudgedBackend(settings.allowed, self._deadline, settings.resolve),
+            max_connections=64,
+            keepalive_expiry=30.0,
+        )
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def send(
+        self, target: str, *, subscription: int, message_id: str, body: str, now: datetime
+    ) -> None:
+        """Returns if the receiver has taken it; otherwise the error says what to do."""
+        url = checked_url(target)
+        if not self._settings.key:
+            raise OutputError("no webhook is sent without HEADGATE_WEBHOOK_KEY", busy=True)
+        secret = secret_of(self._settings.key, subscription)
+        headers = {
+            "host": url.netloc.decode("ascii"),
+            "content-type": "application/json",
+            "user-agent": "Headgate",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": Webhook(secret).sign(message_id, now.astimezone(UTC), body),
+        }
+        status, answer = self._post(url, headers, body.encode())
+        if not 200 <= status < 300:
+            raise _refused(status, answer, now)
+
+    def _post(
+        self, url: httpx.URL, headers: dict[str, str], body: bytes
+    ) -> tuple[int, Mapping[str, str]]:
+        step_s = self._settings.step_s
+        timeouts = {"connect": step_s, "read": step_s, "write": step_s, "pool": step_s}
+        target = httpcore.URL(
+            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        )
+        try:
+            with (
+                self._deadline.within(self._settings.total_s),
+                self._pool.stream(
+                    "POST",
+                    target,
+                    headers=[*headers.items(), ("content-length", str(len(body)))],
+                    content=body,
+                    extensions={"timeout": timeouts},
+                ) as response,
+            ):
+                self._drain(response)
+                found = {
+                    k.decode("latin-1").lower(): v.decode("latin-1") for k, v in response.headers
+                }
+                return response.status, found
+        except (
+            httpcore.NetworkError,
+            httpcore.TimeoutException,
+            httpcore.ProtocolError,
+            httpcore.UnsupportedProtocol,
+        ) as error:
+            what = str(error) or type(error).__name__
+            raise OutputError(
+                f"'{url.host}' cannot be reached: {what}", unreachable=True
+            ) from error
+
+    def _drain(self, response: httpcore.Response) -> None:
+        read = 0
+        for part in response.iter_stream():
+            read += len(part)
+            if read > ANSWER_BYTES_MAX:
+                return  # leaving the stream closes the connection
+
+
+def _refused(status: int, headers: Mapping[str, str], now: datetime) -> OutputError:
+    if status == 410:
+        return OutputError("the receiver is gone for good (410)", gone=True)
+    what = "redirects, which are not followed" if 300 <= status < 400 else "answered"
+    return OutputError(
+        f"the receiver {what} ({status})",
+        busy=status in _BUSY,
+        retry_after_s=retry_after_s(headers.get("retry-after", ""), now),
+    )
+
+
+def retry_after_s(text: str, now: datetime) -> float | None:
+    """
+    >>> retry_after_s("120", datetime(2026, 11, 16, tzinfo=UTC))
+    120.0
+    """
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:10]), RETRY_AFTER_MAX_S)
+    try:
+        at = parsedate_to_datetime(text)
+        wait_s = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return min(max(wait_s, 0.0), RETRY_AFTER_MAX_S)

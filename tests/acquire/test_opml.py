@@ -1,0 +1,130 @@
+"""Lists of feeds: round trips, and lists that are as broken as they come."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.acquire.limits import Limits
+from headgate.acquire.opml import Subscribed, read_opml, write_opml
+from headgate.acquire.opml_names import RESERVED, FeedNames
+from headgate.language import parse_script
+from headgate.language.grammar import KEYWORDS
+from headgate.language.statements import RegisterFeed
+
+titles = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
+urls = st.from_regex(r"https?://[a-z]{1,9}\.example/[a-z0-9]{0,9}", fullmatch=True)
+feeds = st.lists(
+    st.builds(Subscribed, titles, urls, st.lists(titles, max_size=3).map(tuple)),
+    max_size=8,
+    unique_by=lambda each: each.url,
+)
+
+
+def in_folders(given_feeds: list[Subscribed]) -> list[Subscribed]:
+    """The order in which folders put them: those of a folder together."""
+    return sorted(given_feeds, key=lambda each: each.url)
+
+
+@given(feeds)
+def test_what_is_written_is_read(given_feeds: list[Subscribed]) -> None:
+    found = read_opml(write_opml(given_feeds))
+    assert in_folders(list(found.feeds)) == in_folders(given_feeds)
+    assert found.bad_lines == () or not given_feeds
+
+
+@given(feeds)
+def test_each_name_is_valid_and_given_once(given_feeds: list[Subscribed]) -> None:
+    found = read_opml(write_opml(given_feeds), taken={"Feed", "A"})
+    names = [each.name for each in found.feeds]
+    assert len(set(names) | {"Feed", "A"}) == len(names) + 2
+    script = "".join(f"register feed '{each.url}' as {each.name};" for each in found.feeds)
+    statements = [each for each in parse_script(script) if isinstance(each, RegisterFeed)]
+    assert [str(each.name) for each in statements] == names
+
+
+def test_the_words_of_the_language_are_no_names() -> None:
+    assert KEYWORDS - {"shares-link"} <= RESERVED
+    for word in RESERVED:
+        name = FeedNames().make(word, "")
+        assert parse_script(f"register feed 'http://a.example/' as {name};")
+
+
+BROKEN = b"""
+<opml version="1.0"><head><title>x</title></head><body>
+<outline text="R&B" xmlUrl="http://a.example/1"/>
+<outline text="no url" type="rss"/>
+<outline text="Folder">
+  <outline title="old" xmlUrl="http://a.example/2" type="rss"/>
+  <outline text="file" xmlUrl="file:///etc/passwd"/>
+  <outline text="again" xmlUrl="http://a.example/1"/>
+</outline>
+<outline text="&eacute;t&#233;" xmlurl="HTTPS://A.example/3"/>
+<outline xmlUrl="http://b.example/4"/>
+"""
+
+
+def test_a_bad_line_is_listed_and_the_others_are_imported() -> None:
+    found = read_opml(BROKEN)
+    assert [(each.title, each.url, each.folders, each.name) for each in found.feeds] == [
+        ("R&B", "http://a.example/1", (), "RB"),
+        ("old", "http://a.example/2", ("Folder",), "Old"),
+        ("été", "HTTPS://A.example/3", (), "Été"),
+        ("b.example", "http://b.example/4", (), "BExample"),
+    ]
+    assert [str(each) for each in found.bad_lines] == [
+        "line 4: 'no url' has no URL",
+        "line 7: 'file:///etc/passwd' is no link of the web",
+        "line 8: 'http://a.example/1' is in the list already",
+        "line 12: it is no well-formed XML: Premature end of data in tag body line 1",
+    ]
+
+
+@pytest.mark.parametrize("body", [b"", b"hello", b"<rss/>", b"{}", b"\0\xff" * 50, b"\n<opml>"])
+def test_what_is_no_list_is_told(body: bytes) -> None:
+    found = read_opml(body)
+    assert found.feeds == ()
+    assert "line 1: it is no OPML: there is no outline in it" in map(str, found.bad_lines)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+def test_any_encoding_is_read(encoding: str) -> None:
+    text = "<?xml version='1.0'?>\n<opml><body><outline text='Été' xmlUrl='http://a.example/'/>"
+    found = read_opml((text + "</body></opml>").encode(encoding))
+    assert [each.title for each in found.feeds] == ["Été"]
+    assert found.bad_lines == ()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_list(body: bytes) -> None:
+    assert read_opml(body).feeds == ()
+
+
+def test_entities_are_neither_expanded_nor_loaded() -> None:
+    body = (
+        b"<!DOCTYPE opml [<!ENTITY a SYSTEM 'file:///etc/passwd'><!ENTITY b 'bbbb'>"
+        b"<!ENTITY c '&b;&b;'>]><opml><body><outline text='x' xmlUrl='http://a.example/'>&a;</outline>"
+        b"</body></opml>"
+    )
+    assert [each.title for each in read_opml(body).feeds] == ["x"]
+
+
+def test_a_large_list_is_read_in_seconds() -> None:
+    one = "<outline text='Blog' xmlUrl='http://a.example/{}'/>"
+    body = ("<opml><body>" + "".join(map(one.format, range(30_000))) + "</body></opml>").encode()
+    began = time.process_time()
+    found = read_opml(body)
+    assert time.process_time() - began < 10
+    assert len({each.name for each in found.feeds}) == 30_000
+    assert found.bad_lines == ()
+    limited = read_opml(body, limits=Limits(outlines_max=10))
+    assert len(limited.feeds) == len(limited.bad_lines) == 10
+
+
+def test_a_list_that_is_nested_too_deep_ends_there() -> None:
+    found = read_opml(b"<opml><body>" + b"<outline text='a'>" * 100_000)
+    assert found.feeds == ()
+    assert found.bad_lines

@@ -1,0 +1,149 @@
+"""Files: nothing outside of the folder, never half a file, and each item once."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.deliver.things import any_text, item
+
+from headgate.deliver import folder as folder_module
+from headgate.deliver.entry import Document, FreeText, entry_of
+from headgate.deliver.errors import OutputError
+from headgate.deliver.folder import checked_parts, read_file, replace_file
+from headgate.deliver.output_file import RENDERERS, renderer_of, write_document
+
+DOCUMENT = Document("urn:x", "Rock", (entry_of(item("a")), entry_of(item("b"))))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/etc/passwd",
+        "../a.rss",
+        "a/../../b.rss",
+        "a//b.rss",
+        "a/",
+        ".hidden",
+        "a/.b",
+        "a\0b",
+        "a\nb",
+        "a\\b",
+        "c:a.rss",
+        "CON",
+        "nul.rss",
+        "com1.atom",
+        "a.rss.",
+        "a ",
+        "x" * 201,
+        "é" * 101,
+        "/".join("abcdefghi"),
+        "\ud800.rss",
+        "a\u202eb.rss",
+    ],
+)
+def test_a_path_that_could_do_harm_is_refused(path: str, tmp_path: Path):
+    with pytest.raises(OutputError, match="is refused") as caught:
+        replace_file(tmp_path / "out", path, b"x")
+    assert caught.value.lasting
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.lists(any_text | st.sampled_from(["..", ".", "", "a", "nul"]), max_size=4))
+def test_no_path_leaves_the_folder(parts: list[str]):
+    try:
+        found = checked_parts("/".join(parts))
+    except OutputError:
+        return
+    assert not Path(*found).is_absolute()
+    assert os.path.normpath(os.path.join("out", *found)) == os.path.join("out", *found)
+
+
+def test_links_are_not_followed(tmp_path: Path):
+    out, outside = tmp_path / "out", tmp_path / "outside"
+    out.mkdir()
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"secret")
+    (out / "folder").symlink_to(outside)
+    (out / "file.txt").symlink_to(outside / "secret")
+    with pytest.raises(OutputError, match="cannot be written"):
+        replace_file(out, "folder/a.txt", b"x")
+    assert read_file(out, "file.txt", bytes_max=100) is None
+    assert replace_file(out, "file.txt", b"x")
+    assert (outside / "secret").read_bytes() == b"secret"
+    assert not (out / "file.txt").is_symlink()
+    assert sorted(each.name for each in outside.iterdir()) == ["secret"]
+
+
+def test_devices_and_pipes_do_not_block(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    assert read_file(tmp_path, "pipe", bytes_max=100) is None
+    assert replace_file(tmp_path, "pipe", b"x")
+    assert (tmp_path / "pipe").read_bytes() == b"x"
+
+
+def test_folders_are_made_and_unchanged_files_left(tmp_path: Path):
+    assert replace_file(tmp_path / "out", "a/b/c.txt", b"one")
+    before = os.stat(tmp_path / "out/a/b/c.txt")
+    assert not replace_file(tmp_path / "out", "a/b/c.txt", b"one")
+    after = os.stat(tmp_path / "out/a/b/c.txt")
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert replace_file(tmp_path / "out", "a/b/c.txt", b"two")
+    assert (tmp_path / "out/a/b/c.txt").read_bytes() == b"two"
+    assert [each.name for each in (tmp_path / "out/a/b").iterdir()] == ["c.txt"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
+def test_a_full_disk_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+):
+    replace_file(tmp_path, "a.txt", b"old")
+    real: Callable[..., object] = getattr(os, call)
+    calls = 0
+
+    def fail(*arguments: object, **named: object) -> object:
+        nonlocal calls
+        calls += 1
+        writes = call != "open" or any("headgate-" in str(each) for each in arguments)
+        if writes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder_module.os, call, fail)
+        with pytest.raises(OutputError, match="No space left") as caught:
+            replace_file(tmp_path, "a.txt", b"new")
+    assert calls
+    assert not caught.value.lasting
+    assert (tmp_path / "a.txt").read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+    assert replace_file(tmp_path, "a.txt", b"new")
+    assert (tmp_path / "a.txt").read_bytes() == b"new"
+
+
+def test_what_a_dead_process_left_is_removed(tmp_path: Path):
+    (tmp_path / ".headgate-a.txt").write_bytes(b"half a fi")
+    assert replace_file(tmp_path, "a.txt", b"new")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("extension", RENDERERS)
+def test_the_extension_chooses_the_format(tmp_path: Path, extension: str):
+    assert write_document(tmp_path, f"a{extension.upper()}", DOCUMENT)
+    assert b"Title of a" in (tmp_path / f"a{extension.upper()}").read_bytes()
+    assert not write_document(tmp_path, f"a{extension.upper()}", DOCUMENT)
+
+
+def test_an_unknown_extension_needs_a_stylesheet(tmp_path: Path):
+    with pytest.raises(OutputError, match=r"no known extension; name it \.atom, .* or \.txt"):
+        renderer_of("a.csv", has_stylesheet=False)
+    free = [FreeText("a;b", is_html=False), FreeText("<row>1</row>", is_html=True)]
+    rows = Document("urn:x", "Rock", tuple(entry_of(item(), each) for each in free))
+    assert write_document(tmp_path, "a.csv", rows, has_stylesheet=True)
+    assert (tmp_path / "a.csv").read_bytes() == b"a;b\n<row>1</row>\n"

@@ -1,0 +1,269 @@
+"""Webhooks: signed, bounded, to public addresses, by a real receiver in every mood."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from standardwebhooks import Webhook
+from tests.deliver.servers import Receiver, free_port, receiver, silent_server
+from tests.deliver.things import NOW, NOW_S, any_text, item, items
+
+from headgate.deliver.entry import FreeText
+from headgate.deliver.errors import OutputError
+from headgate.deliver.outbox import Delivery, Message, State, Stored
+from headgate.deliver.output_webhook import (
+    WebhookOutput,
+    WebhookSettings,
+    checked_url,
+    retry_after_s,
+    secret_of,
+)
+from headgate.deliver.render_webhook import render_webhook
+from headgate.model.addresses import LOOPBACK
+from headgate.model.items import Item
+
+KEY = b"the key of this installation"
+SETTINGS = WebhookSettings(key=KEY, allowed=LOOPBACK, step_s=5, total_s=5)
+
+
+@pytest.fixture
+def hook() -> Iterator[Receiver]:
+    with receiver() as found:
+        yield found
+
+
+@contextlib.contextmanager
+def sender(settings: WebhookSettings = SETTINGS) -> Iterator[WebhookOutput]:
+    output = WebhookOutput(settings)
+    try:
+        yield output
+    finally:
+        output.close()
+
+
+def send(url: str, settings: WebhookSettings = SETTINGS, body: str = "{}") -> None:
+    with sender(settings) as output:
+        output.send(url, subscription=7, message_id="msg_1", body=body, now=datetime.now(UTC))
+
+
+def test_a_call_is_signed_as_the_specification_says(hook: Receiver):
+    send(f"{hook.url}/a?b=c", body='{"é": 1}')
+    ((path, headers, body),) = hook.calls
+    assert path == "/a?b=c"
+    assert headers["webhook-id"] == "msg_1"
+    assert headers["content-type"] == "application/json"
+    assert Webhook(secret_of(KEY, 7)).verify(body, headers) == {"é": 1}
+    with pytest.raises(Exception, match="No matching signature"):
+        Webhook(secret_of(KEY, 8)).verify(body, headers)
+
+
+@pytest.mark.parametrize(
+    ("status", "ends_run", "lasting", "gone"),
+    [
+        (400, False, False, False),
+        (404, False, False, False),
+        (410, True, True, True),
+        (429, True, False, False),
+        (500, False, False, False),
+        (503, True, False, False),
+    ],
+)
+def test_what_answers_mean(hook: Receiver, status: int, ends_run: bool, lasting: bool, gone: bool):
+    hook.answer = lambda *_: (status, {})
+    with pytest.raises(OutputError, match=str(status)) as caught:
+        send(hook.url)
+    error = caught.value
+    assert (error.ends_run, error.lasting, error.gone) == (ends_run, lasting, gone)
+    assert not error.unreachable
+
+
+def test_redirects_are_not_followed(hook: Receiver):
+    hook.answer = lambda *_: (302, {"location": f"{hook.url}/elsewhere"})
+    with pytest.raises(OutputError, match="not followed"):
+        send(hook.url)
+    assert len(hook.calls) == 1
+
+
+def test_retry_after_is_heeded(hook: Receiver):
+    hook.answer = lambda *_: (503, {"retry-after": "120"})
+    with pytest.raises(OutputError) as caught:
+        send(hook.url)
+    assert caught.value.retry_after_s == 120
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("99999999999999999999", 86_400),
+        ("Mon, 16 Nov 2026 12:01:00 GMT", 60),
+        ("Mon, 16 Nov 2020 12:01:00 GMT", 0),
+        ("Mon, 16 Nov 9999 12:01:00 GMT", 86_400),
+        ("-5", None),
+        ("soon", None),
+        ("", None),
+        ("²", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(text: str, seconds: float | None):
+    assert retry_after_s(text, NOW) == seconds
+
+
+@given(any_text)
+def test_any_retry_after_is_within_a_day_or_nothing(text: str):
+    found = retry_after_s(text, NOW)
+    assert found is None or 0 <= found <= timedelta(days=1).total_seconds()
+
+
+def test_a_receiver_that_is_not_there_is_unreachable():
+    with pytest.raises(OutputError, match="cannot be reached") as caught:
+        send(f"http://127.0.0.1:{free_port()}/")
+    assert caught.value.unreachable
+
+
+def test_a_receiver_that_hangs_is_left():
+    with silent_server() as port:
+        hasty = WebhookSettings(key=KEY, allowed=LOOPBACK, step_s=0.2, total_s=5)
+        with pytest.raises(OutputError) as caught:
+            send(f"http://127.0.0.1:{port}/", hasty)
+    assert caught.value.unreachable
+
+
+@pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n"])
+def test_a_receiver_that_answers_byte_by_byte_is_left(start: bytes):
+    def drip(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection.sendall(start)
+            while True:
+                connection.sendall(b"H")
+                time.sleep(0.05)
+
+    with silent_server(drip) as port:
+        hasty = WebhookSettings(key=KEY, allowed=LOOPBACK, step_s=5, total_s=0.5)
+        began = time.monotonic()
+        with pytest.raises(OutputError) as caught:
+            send(f"http://127.0.0.1:{port}/", hasty)
+    assert caught.value.unreachable
+    assert time.monotonic() - began < 4
+
+
+def test_an_endless_answer_is_cut():
+    def flood(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n")
+            while True:
+                connection.sendall(b"x" * 65_536)
+
+    with silent_server(flood) as port:
+        began = time.monotonic()
+        send(f"http://127.0.0.1:{port}/")
+    assert time.monotonic() - began < 4
+
+
+def test_nonsense_is_no_answer():
+    def babble(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection.sendall(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+    with silent_server(babble) as port, pytest.raises(OutputError) as caught:
+        send(f"http://127.0.0.1:{port}/")
+    assert caught.value.unreachable
+
+
+@pytest.mark.parametrize(
+    ("host", "addresses"),
+    [
+        ("localhost", ["127.0.0.1"]),
+        ("a.org", ["10.0.0.1"]),
+        ("a.org", ["8.8.8.8", "192.168.0.1"]),
+        ("a.org", ["169.254.169.254"]),
+        ("a.org", ["::ffff:127.0.0.1"]),
+        ("a.org", ["fe80::1%eth0"]),
+        ("[::1]", ["::1"]),
+        ("2130706433", ["127.0.0.1"]),
+    ],
+)
+def test_private_addresses_are_refused(hook: Receiver, host: str, addresses: list[str]):
+    port = hook.url.rpartition(":")[2]
+    public = WebhookSettings(key=KEY, resolve=lambda *_: addresses)
+    with pytest.raises(OutputError, match="is not connected to") as caught:
+        send(f"http://{host}:{port}/", public)
+    assert caught.value.lasting
+    assert hook.calls == []
+
+
+def test_a_name_without_address_is_unreachable():
+    def fail(*_: object) -> list[str]:
+        raise OSError("no such host")
+
+    with pytest.raises(OutputError, match="no such host") as caught:
+        send("http://a.org/", WebhookSettings(key=KEY, resolve=fail))
+    assert caught.value.unreachable
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "x", "ftp://a.org", "file:///etc/passwd", "http://", "http://me:secret@a.org", "http://[x",
+     "http://a.org/" + "x" * 3000, "http://a.org\r\nx: y", "\ud800"],
+)  # fmt: skip
+def test_what_cannot_be_called_is_refused(url: str):
+    with pytest.raises(OutputError) as caught:
+        checked_url(url)
+    assert caught.value.lasting
+
+
+def test_nothing_is_sent_without_a_key(hook: Receiver):
+    with pytest.raises(OutputError, match="HEADGATE_WEBHOOK_KEY"):
+        send(hook.url, WebhookSettings(allowed=LOOPBACK))
+    assert hook.calls == []
+    assert WebhookSettings.from_environment({"HEADGATE_WEBHOOK_KEY": "k"}).key == b"k"
+
+
+def message(*some: Item) -> Message:
+    stored = [
+        Stored(number, Delivery(7, 1, "Rock", each), State.WAITING, None, 0, "", NOW_S)
+        for number, each in enumerate(some)
+    ]
+    return Message("abc", tuple(stored))
+
+
+@given(items)
+def test_any_item_is_a_body(item: Item):
+    body = render_webhook(message(item), [(item, None)])
+    found = json.loads(body.encode())
+    assert found["data"]["subscription"] == 7
+    assert len(found["data"]["items"]) == 1
+    assert render_webhook(message(item), [(item, None)]) == body
+
+
+def test_a_body_is_plain():
+    one = item(price=5, score=float("nan"), seen=NOW, seal=b"a", big=True)
+    found = json.loads(render_webhook(message(one), [(one, None)]))
+    assert found["type"] == "headgate.items"
+    assert found["timestamp"] == "2026-11-16T12:00:00Z"
+    assert found["data"]["items"][0]["attributes"] == {
+        "big": True,
+        "link": "https://muse.mu/n1",
+        "price": 5,
+        "score": None,
+        "seal": "YQ==",
+        "seen": "2026-11-16T12:00:00Z",
+        "title": "Title of n1",
+    }
+    free = json.loads(render_webhook(message(one), [(one, FreeText("x", is_html=False))]))
+    assert free["data"]["items"][0]["content"] == "x"
+    assert "attributes" not in free["data"]["items"][0]
+
+
+def test_https_is_not_given_up_for_http(hook: Receiver):
+    with pytest.raises(OutputError, match="cannot be reached") as caught:
+        send(hook.url.replace("http://", "https://"))
+    assert caught.value.unreachable
+    assert hook.calls == []
