@@ -111,6 +111,8 @@ def _large(count: int, added: int, *, say: Say) -> tuple[float, list[Row]]:
     say(f"{what}: compiling")
     filters = workload("A", "S", count + added).filters()
     compiled, compiled_s = _compiled(filters[:count])
+    more = filters[count:]
+    del filters  # a million objects that nothing needs would slow down the garbage collector
     with tempfile.TemporaryDirectory() as folder:
         path = write_program(Path(folder), compiled)
         opened_ms = min(seconds(lambda: open_program(path)) for _ in range(5)) * 1e3
@@ -118,7 +120,7 @@ def _large(count: int, added: int, *, say: Say) -> tuple[float, list[Row]]:
         resident_mb = _resident_mb(path)
         counted_us = _count_us(Matcher(program))
         say(f"{what}: adding {added:,} one by one")
-        rows = _change_rows(program, filters[count:], what)
+        rows = _change_rows(program, more, what)
     size_mb = sum(each.nbytes for each in _arrays(program)) / 1e6
     return counted_us, [
         _row("count", what, counted_us, 15),

@@ -45,8 +45,7 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(living, "TIER_ZERO", 2)
-        self.patch.setattr(living, "TIER_GROWTH", 2)
+        self.patch.setattr(living, "TIER_ROOMS", (2, 4))
         self.program = LivingProgram(SCHEMA)
         self.expected: dict[int, Filter] = {}
 

@@ -1,13 +1,13 @@
 """Living with change: a million are not compiled anew when one comes or goes (DESIGN.md §5.5).
 
     main     1,000,000 subscriptions, compiled or mapped from a file    the dead are marked in it
-    tier 2       3,328 that came since                                  … and in the tiers
-    tier 1         176 that came since
-    tier 0           9 that came since                                  compiled for the next batch
+    tier 2         960 that came since                                  … and in the tiers
+    tier 1          41 that came since
+    tier 0           3 that came since                                  compiled for the next batch
 
-What comes goes to the youngest tier. A tier that is full is poured into the next, which holds
-sixteen times as many and is compiled anew by the next batch: each subscription is compiled a few
-times before it reaches the main program, and a batch passes through few programs. *Compaction* puts
+What comes goes to the youngest tier. A tier that is full is poured into the next, which holds many
+times as many and is compiled anew for the next batch: each subscription is compiled some times
+before it reaches the main program, and a batch passes through few programs. *Compaction* puts
 all that live into a new main program, while batches go on with the old one.
 
 Laws. What a batch matches is what a program compiled of the living subscriptions would match,
@@ -40,7 +40,9 @@ from headgate.model.errors import NameTaken, UnknownName
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 
-TIER_ZERO, TIER_GROWTH = 16, 16
+TIER_ROOMS = (8, 64, 1_024)
+"""How many subscriptions a tier has room for; the one behind the last of these takes all others. A
+small one is compiled often, a large one makes batches pass through fewer programs."""
 NAME_MAX = 2**31 - 1
 GAIN_WANTED = 0.2
 """Compaction is worth its while from this share of the matching time on."""
@@ -162,15 +164,13 @@ class LivingProgram:
 
     def _make_room(self) -> None:
         """Every tier that is too full is poured into the next."""
-        room = TIER_ZERO
-        for at, tier in enumerate(self._tiers):
-            if len(tier.filters) <= room:
+        for at, room in enumerate(TIER_ROOMS):
+            if len(self._tiers[at].filters) <= room:
                 return
             if at + 1 == len(self._tiers):
                 self._tiers.append(_Tier())
-            self._tiers[at + 1].pour(tier.filters)
+            self._tiers[at + 1].pour(self._tiers[at].filters)
             self._tiers[at] = _Tier()
-            room *= TIER_GROWTH
 
 
 def _compile(filters: Mapping[int, Filter], schema: Schema) -> Program:

@@ -70,6 +70,8 @@ def freeze(part: object) -> None:
     match part:
         case np.ndarray():
             part.setflags(write=False)
+        case None | str() | int() | float():
+            return
         case tuple():
             for each in part:
                 freeze(each)
