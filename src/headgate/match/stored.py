@@ -76,8 +76,8 @@ def freeze(part: object) -> None:
             for each in part:
                 freeze(each)
         case _ if is_dataclass(part):
-            for each in fields(part):
-                freeze(getattr(part, each.name))
+            for name in part.__dataclass_fields__:
+                freeze(getattr(part, name))
 
 
 def put_together(kind: type[Part], arrays: Mapping[str, Array], stored: JSON) -> Part:
