@@ -9,7 +9,7 @@ READY := .venv/ready
 help:
 	@echo "make run     set up, then check and explain the example newsroom"
 	@echo "make test    set up, then run the tests"
-	@echo "make unit    set up, then run the unit tests only, with fewer examples, in less than a minute"
+	@echo "make unit    set up, then run the unit tests only, with fewer examples, in a minute and a half"
 	@echo "make check   set up, then lint, types, import rules, and the examples in the docs"
 	@echo "make format  set up, then format the code and fix what ruff can fix"
 	@echo "make clean   remove .venv and everything that was built"
