@@ -19,18 +19,23 @@ from headgate.match.batch import batch_of_items
 from headgate.match.snapshot import open_snapshot, write_snapshot
 from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
-from headgate.model.values import Value
+from headgate.model.values import Value, kind_of, kind_of_type
 from headgate.pipeline.source_plan import open_source_plan, plan_sources, write_source_plan
 from headgate.plan.compose import compose_all
 from headgate.plan.execute import execute
 
 
 def declared(some: list[Item], definitions: dict[str, Statement]) -> list[Item]:
-    """Items of a source have no other attributes than it declares."""
+    """Items of a source have no other attributes than it declares, and of no other type."""
 
     def own(item: Item) -> dict[str, Value]:
         (schema,) = schemas_of(item.source, definitions)
-        return {name: each for name, each in item.attributes.items() if name in schema.names}
+        kinds = {each.name: kind_of_type(each.type) for each in schema.attributes}
+        return {
+            name: value
+            for name, value in item.attributes.items()
+            if name in kinds and kind_of(value) is kinds[name]
+        }
 
     return [replace(item, attributes=own(item)) for item in some]
 
