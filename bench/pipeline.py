@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench import Result, Row, Say
-from bench.baselines.bounds import bounds_of
-from bench.workloads.conjunctions import ATTRIBUTES, SCHEMA, Workload, batch, workload
+from bench.baselines.range_join import QUERY, bounds_of, event_table, subscription_tables
+from bench.workloads.conjunctions import SCHEMA, Workload, batch, workload
 from headgate.pipeline.match_stage import match_stage
 from headgate.pipeline.session import start_session
 from headgate.pipeline.source_plan import source_plan, write_source_plan
@@ -149,41 +149,11 @@ def _filter_columns_s(frame: DataFrame, work: Workload) -> float:
 
 
 def _range_join_s(spark: SparkSession, work: Workload) -> float:
-    """Seconds per item: events unpivoted, joined with the atoms on ranges, grouped."""
-    bounds = np.array([bounds_of(atom) for atom in work.pool])
-    atoms = pa.table(
-        {
-            "atom": np.arange(len(work.pool)),
-            "attribute": [int(atom.attribute[1:]) for atom in work.pool],
-            "low": bounds[:, 0],
-            "high": bounds[:, 1],
-        }
-    )
-    subscription, column = np.nonzero(work.chosen >= 0)
-    uses = pa.table({"subscription": subscription, "atom": work.chosen[subscription, column]})
-    lengths = pa.table(
-        {"subscription": np.arange(len(work.chosen)), "length": (work.chosen >= 0).sum(axis=1)}
-    )
-    found = batch(JOINED_ITEMS, seed=1).columns
-    events = pa.table(
-        {
-            "item": np.tile(np.arange(JOINED_ITEMS), ATTRIBUTES),
-            "attribute": np.repeat(np.arange(ATTRIBUTES), JOINED_ITEMS),
-            "value": np.concatenate([found[f"a{n}"][0] for n in range(ATTRIBUTES)]),
-        }
-    )
-    for name, table in {"events": events, "atoms": atoms, "uses": uses, "lengths": lengths}.items():
+    """Seconds per item."""
+    tables = {"events": event_table(JOINED_ITEMS, seed=1), **subscription_tables(work)}
+    for name, table in tables.items():
         spark.createDataFrame(table).cache().createOrReplaceTempView(name)
         spark.table(name).count()
-    query = """
-        select count(*) from (
-            select e.item, u.subscription, count(*) as held
-            from events e
-            join atoms a on e.attribute = a.attribute and e.value between a.low and a.high
-            join uses u on u.atom = a.atom
-            group by e.item, u.subscription
-        ) h join lengths l on l.subscription = h.subscription and l.length = h.held
-    """
     began = time.perf_counter()
-    spark.sql(query).collect()
+    spark.sql(QUERY).collect()
     return (time.perf_counter() - began) / JOINED_ITEMS

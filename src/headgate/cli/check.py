@@ -23,7 +23,7 @@ from headgate.language.statements import (
     Statement,
     Subscribe,
 )
-from headgate.plan.compose import compose_all
+from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.normalize import normalize_all
 
 
@@ -44,7 +44,7 @@ def check(file: Script, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = Fa
         known: dict[str, Statement] = {**opened.definitions()}
         name = opened.name
     defined = {str(each.name): each.statement for each in outcomes if _defines(each)}
-    feeds = [each for each in defined if isinstance(defined[each], CreateFeed | MaterializeFeed)]
+    feeds = feed_names(defined)
     normalize_all(compose_all(feeds, known | defined))  # raises where a feed has no plan
     if json:
         print_json({"file": str(file), "statements": len(outcomes), "ok": True})

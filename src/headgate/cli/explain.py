@@ -16,7 +16,8 @@ from headgate.cli.explain_program import print_program
 from headgate.cli.options import CATALOG_DEFAULT, IN_MEMORY, AsJson, CatalogUrl
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
-from headgate.language.statements import CreateFeed, MaterializeFeed, Statement
+from headgate.language.statements import Statement
+from headgate.plan.compose import feed_names
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
 
@@ -61,17 +62,12 @@ def explain(
             definitions = opened.definitions()
     if item is not None:
         found = read_item(item)
-        for feed in _wanted(feeds, definitions):
+        for feed in feeds or feed_names(definitions):
             print_why(feed, found, source, definitions, as_json=json)
     elif program:
         print_program(program, definitions, as_json=json)
     else:
         print_explanation(definitions, feeds or [], as_json=json)
-
-
-def _wanted(feeds: list[str] | None, definitions: Mapping[str, Statement]) -> list[str]:
-    kinds = (CreateFeed, MaterializeFeed)
-    return feeds or [name for name, each in definitions.items() if isinstance(each, kinds)]
 
 
 def print_explanation(

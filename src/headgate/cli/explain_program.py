@@ -6,21 +6,18 @@ import typer
 
 from headgate.cli.output import print_json, print_text
 from headgate.language.schemas import schemas_of
-from headgate.language.statements import CreateFeed, MaterializeFeed
 from headgate.language.unparse_filter import unparse_filter
 from headgate.match.program import atoms_of, compile_program
 from headgate.match.program_text import counts_text, program_text
 from headgate.model.errors import alternatives
-from headgate.plan.compose import compose_all
+from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import Definitions
 
 
 def print_program(source: str, definitions: Definitions, *, as_json: bool) -> None:
-    kinds = (CreateFeed, MaterializeFeed)
-    feeds = [name for name, each in definitions.items() if isinstance(each, kinds)]
-    asked = leaves_by_source(normalize_all(compose_all(feeds, definitions)))
+    asked = leaves_by_source(normalize_all(compose_all(feed_names(definitions), definitions)))
     if source not in asked:
         known = f"; they read {alternatives(sorted(asked))}" if asked else ""
         raise typer.BadParameter(f"no feed reads '{source}'{known}")

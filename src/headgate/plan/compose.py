@@ -42,6 +42,12 @@ def compose_all(names: Iterable[str], definitions: Definitions) -> dict[str, Pla
     return {name: rebuild(roots[name], replace) for name in roots}
 
 
+def feed_names(definitions: Definitions) -> list[str]:
+    """The feeds and materialised feeds among what is defined."""
+    kinds = (CreateFeed, MaterializeFeed)
+    return [name for name, each in definitions.items() if isinstance(each, kinds)]
+
+
 def feeds_below(names: Iterable[str], definitions: Definitions) -> list[str]:
     """The feeds that are used in the plans of these names, themselves included."""
     return list(_translate_below([_root(name, definitions) for name in names], definitions))

@@ -27,9 +27,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from textwrap import indent
 
-from headgate.language.statements import CreateFeed, MaterializeFeed
 from headgate.plan.algebra import Plan, Source, inputs_of
-from headgate.plan.compose import compose_all, feeds_below
+from headgate.plan.compose import compose_all, feed_names, feeds_below
 from headgate.plan.normalize import normalize_all
 from headgate.plan.plan_json import plans_json
 from headgate.plan.plan_text import INDENT, Labels, counts_text, plan_text, plans_text
@@ -65,9 +64,7 @@ def explain(name: str, definitions: Definitions) -> Explanation:
 
 def explain_all(definitions: Definitions) -> Explanation:
     """The plans of all feeds together; what they share is bound once for all of them."""
-    kinds = (CreateFeed, MaterializeFeed)
-    names = [name for name, statement in definitions.items() if isinstance(statement, kinds)]
-    return _explain(names, definitions)
+    return _explain(feed_names(definitions), definitions)
 
 
 def _explain(names: Iterable[str], definitions: Definitions) -> Explanation:
