@@ -9,9 +9,7 @@ connection goes, those after a redirect included. The address that is connected 
 was checked: there is no second look-up that could answer otherwise (DNS rebinding). TLS still
 proves the host's *name*, and `Host` still says it, as both are made from the URL.
 
-The clock: httpcore's limits are for one read each, so a server that sends one byte a second would
-hold a worker for months. A fetch runs in one thread from its beginning to its end, and so its
-deadline is kept for the thread: every connect, read and write is given what is left until then.
+The clock is that of the whole fetch (connect/deadline.py).
 Name servers can be slow on purpose too, and `getaddrinfo` cannot be interrupted: it runs in a
 thread of its own that is left behind when time is up, and ends by the resolver's own limits.
 
@@ -21,54 +19,17 @@ a proxy (one more service to run). Proxies of the environment are not used for t
 
 from __future__ import annotations
 
-import socket
-import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 
 import httpcore
 
+from headgate.connect.deadline import Deadline, DeadlineStream, Resolver
 from headgate.model.addresses import Allowed
 from headgate.model.errors import FetchError
 
-Resolver = Callable[[str, int], Sequence[str]]
-"""The addresses of a host, as texts."""
-
 ADDRESSES_TRIED = 4
-
-
-def resolve_by_system(host: str, port: int) -> list[str]:
-    """The addresses of a host as the operating system knows them, without repetitions."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
-
-
-class Deadline:
-    """When the fetch of this thread must have ended. Thread-safe: each thread has its own."""
-
-    def __init__(self) -> None:
-        self._of_thread = threading.local()
-
-    @contextmanager
-    def within(self, total_s: float) -> Iterator[None]:
-        self._of_thread.at = time.monotonic() + total_s
-        try:
-            yield
-        finally:
-            del self._of_thread.at
-
-    def left_s(self) -> float:
-        at: float = self._of_thread.at
-        return at - time.monotonic()
-
-    def clamp(self, timeout_s: float | None, expired: type[Exception]) -> float:
-        """The limit for one step, so that it ends with the fetch."""
-        left_s = self.left_s()
-        if left_s <= 0:
-            raise expired("the time for this fetch is up")
-        return left_s if timeout_s is None else min(timeout_s, left_s)
 
 
 class CheckedBackend(httpcore.NetworkBackend):
@@ -102,7 +63,7 @@ class CheckedBackend(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
             else:
-                return _DeadlineStream(stream, self._deadline)
+                return DeadlineStream(stream, self._deadline)
         raise failure
 
     def connect_unix_socket(
@@ -123,37 +84,6 @@ class CheckedBackend(httpcore.NetworkBackend):
             if refusal:
                 raise FetchError(f"'{host}' is not connected to: {refusal}")
         return addresses
-
-
-class _DeadlineStream(httpcore.NetworkStream):
-    """A connection whose every step ends with the fetch that it is used by."""
-
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
-        self._stream = stream
-        self._deadline = deadline
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        limit_s = self._deadline.clamp(timeout, httpcore.ReadTimeout)
-        return self._stream.read(max_bytes, limit_s)
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._stream.write(buffer, self._deadline.clamp(timeout, httpcore.WriteTimeout))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.NetworkStream:
-        limit_s = self._deadline.clamp(timeout, httpcore.ConnectTimeout)
-        secured = self._stream.start_tls(ssl_context, server_hostname, limit_s)
-        return _DeadlineStream(secured, self._deadline)
-
-    def get_extra_info(self, info: str) -> object:
-        return self._stream.get_extra_info(info)
 
 
 def resolve_within(resolve: Resolver, host: str, port: int, *, timeout_s: float) -> Sequence[str]:

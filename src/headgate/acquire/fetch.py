@@ -37,7 +37,7 @@ import httpcore
 import httpx
 
 from headgate import __version__
-from headgate.acquire.connect import CheckedBackend, Deadline, Resolver, resolve_by_system
+from headgate.acquire.connect import CheckedBackend
 from headgate.acquire.decompress import decompress
 from headgate.acquire.hosts import HostGate
 from headgate.acquire.limits import DEFAULT, Limits
@@ -49,6 +49,7 @@ from headgate.acquire.response import (
     read_headers,
     status_error,
 )
+from headgate.connect.deadline import Deadline, Resolver, resolve_by_system
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import FetchError
 
@@ -107,7 +108,7 @@ class Fetcher:
     ) -> None:
         self._limits = limits
         self._agent = f"Headgate/{__version__} (+{project_url})"
-        self._deadline = Deadline()
+        self._deadline = Deadline("fetch")
         self._gate = HostGate(at_once=limits.connections_per_host, delay_s=limits.host_delay_s)
         self._pool = httpcore.ConnectionPool(
             ssl_context=httpx.create_ssl_context(trust_env=False),

@@ -35,7 +35,8 @@ import httpcore
 import httpx
 from standardwebhooks import Webhook
 
-from headgate.deliver.connect import CallDeadline, JudgedBackend, Resolve, resolve_by_system
+from headgate.connect.deadline import Deadline, Resolver, resolve_by_system
+from headgate.deliver.connect import JudgedBackend
 from headgate.deliver.errors import OutputError
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import printable
@@ -53,7 +54,7 @@ class WebhookSettings:
     allowed: Allowed = PUBLIC_ONLY
     step_s: float = 10.0
     total_s: float = 20.0
-    resolve: Resolve = resolve_by_system
+    resolve: Resolver = resolve_by_system
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> WebhookSettings:
@@ -85,7 +86,7 @@ class WebhookOutput:
 
     def __init__(self, settings: WebhookSettings) -> None:
         self._settings = settings
-        self._deadline = CallDeadline()
+        self._deadline = Deadline("call")
         self._pool = httpcore.ConnectionPool(
             ssl_context=ssl.create_default_context(),
             network_backend=JudgedBackend(settings.allowed, self._deadline, settings.resolve),
