@@ -29,7 +29,7 @@ from headgate.pipeline.session import start_session
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
 
-KEPT = ["source", "id"]
+KEPT = ["@source", "@id"]
 MATCHED = "source string, id string, feeds array<int>, inner array<int>"
 FILTER_COLUMNS = 50
 JOINED_ITEMS = 16
@@ -98,7 +98,7 @@ def _write_items(folder: Path, count: int) -> None:
         size = count // files
         columns = {name: column[0] for name, column in batch(size, seed=at).columns.items()}
         ids = pa.array(np.arange(at * size, (at + 1) * size)).cast(pa.string())
-        table = pa.table({"source": pa.array(["S"] * size), "id": ids, **columns})
+        table = pa.table({"@source": pa.array(["S"] * size), "@id": ids, **columns})
         pq.write_table(table, folder / f"{at}.parquet")
 
 

@@ -59,9 +59,9 @@ def some() -> list[Item]:
 
 def table_of(some: list[Item]) -> pa.Table:
     columns = {
-        "source": pa.array([item.source for item in some]),
-        "id": pa.array([item.id for item in some]),
-        "time": pa.array([item.time for item in some], pa.timestamp("us", tz="UTC")),
+        "@source": pa.array([item.source for item in some]),
+        "@id": pa.array([item.id for item in some]),
+        "@time": pa.array([item.time for item in some], pa.timestamp("us", tz="UTC")),
     }
     for each in SCHEMA.attributes:
         values = [item.attributes.get(each.name) for item in some]
@@ -70,9 +70,9 @@ def table_of(some: list[Item]) -> pa.Table:
 
 
 def answers(found: pa.Table) -> Answers:
-    rows = found.select(["source", "id", "feeds", "inner"]).to_pylist()
+    rows = found.select(["@source", "@id", "feeds", "inner"]).to_pylist()
     return {
-        (row["source"], row["id"]): (sorted(row["feeds"]), sorted(row["inner"])) for row in rows
+        (row["@source"], row["@id"]): (sorted(row["feeds"]), sorted(row["inner"])) for row in rows
     }
 
 
@@ -112,8 +112,8 @@ def test_on_spark(
 def test_only_some_columns_go_on(
     plans: dict[str, str], some: list[Item], expected: Answers
 ) -> None:
-    found = list(match_stage(plans, keep=["id", "source"])(table_of(some).to_batches()))
-    assert found[0].schema.names == ["id", "source", "feeds", "inner"]
+    found = list(match_stage(plans, keep=["@id", "@source"])(table_of(some).to_batches()))
+    assert found[0].schema.names == ["@id", "@source", "feeds", "inner"]
     assert answers(pa.Table.from_batches(found)) == expected
 
 

@@ -1,6 +1,6 @@
 """The match stage: Arrow batches of items in, the same items with their feeds out.
 
-    source   id   time   price   …          source   id   time   price   …   feeds    inner
+    @source  @id  @time  price   …          @source  @id  @time  price   …   feeds    inner
     Tickets  17   …      150     …    ──►   Tickets  17   …      150     …   [3, 8]   []
 
 It is a function for `mapInArrow`, and the very same for batches in one process. Workers map the
@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.matcher import Matches
+from headgate.pipeline.columns import SOURCE
 from headgate.pipeline.source_plan import SourcePlan, open_source_plan
 
 BATCH = 4_096
-SOURCE, ID, TIME = "source", "id", "time"
 FEEDS = pa.field("feeds", pa.list_(pa.int32()))
 INNER = pa.field("inner", pa.list_(pa.int32()))
 PLANS_OPEN_MAX = 1_024
