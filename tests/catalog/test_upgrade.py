@@ -9,7 +9,9 @@ from pathlib import Path
 from subprocess import PIPE
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
@@ -103,6 +105,46 @@ def test_many_processes_may_make_one_catalog(catalog_url: str):
             output, _ = process.communicate(timeout=60)
             assert process.returncode == 0
             assert output.endswith("alembic")
+
+
+def _catalog_of_revision(url: str, revision: str) -> Database:
+    """A database as an older Headgate has left it."""
+    database = Database(url, lock_timeout_s=30)
+    if database.is_sqlite:
+        database.use_wal()
+    config = Config()
+    config.set_main_option(
+        "script_location", str(Path(upgrade_module.__file__).parent / "migrations")
+    )
+    with database.writing() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    return database
+
+
+def test_a_catalog_of_the_first_revision_is_brought_up_to_date(catalog_url: str):
+    moment = "'2026-11-01 00:00:00+00:00'" if "postgres" in catalog_url else "'2026-11-01 00:00:00'"
+    database = _catalog_of_revision(catalog_url, "0001")
+    with database.writing() as connection:
+        for name, definition, version in (
+            ("B", "register feed http://b.example/ as B;", 1),
+            ("A", "register feed http://a.example/ as A;", 2),
+            ("Both", "create feed Both from (A | B);", 2),
+        ):
+            kind = "feed" if name == "Both" else "rss"
+            connection.exec_driver_sql(
+                "INSERT INTO definitions (name, kind, definition, depth, branches, created_at, "
+                f"version) VALUES ('{name}', '{kind}', '{definition}', 0, 1, {moment}, {version})"
+            )
+        connection.exec_driver_sql("INSERT INTO uses VALUES ('Both', 'A'), ('Both', 'B')")
+        connection.exec_driver_sql("UPDATE state SET version = 2")
+    upgrade(database)
+    with database.reading() as connection:
+        numbered = connection.exec_driver_sql("SELECT name, number FROM definitions ORDER BY 2")
+        assert [tuple(row) for row in numbered] == [("B", 1), ("A", 2), ("Both", 3)]
+        assert connection.exec_driver_sql("SELECT count(*) FROM uses").scalar() == 2
+        assert connection.exec_driver_sql("SELECT next_number FROM state").scalar() == 4
+    database.close()
 
 
 @pytest.mark.usefixtures("database")

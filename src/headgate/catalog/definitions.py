@@ -29,6 +29,7 @@ class Entry:
     text: str
     depth: int
     branches: int
+    number: int
 
 
 class Definitions(Mapping[str, Statement]):
@@ -49,6 +50,13 @@ class Definitions(Mapping[str, Statement]):
         if name not in self._entries:
             self.fetch([name])
         return self._entries[name]
+
+    def number_of(self, name: str) -> int:
+        """By this number plans and the store know it, for as long as it is registered."""
+        entry = self.entry(name)
+        if entry is None:
+            raise KeyError(name)
+        return entry.number
 
     def fetch(self, names: Iterable[str]) -> None:
         """Makes these known, also that a name is not registered, in few questions."""
@@ -97,11 +105,16 @@ def load_all(connection: Connection, *, version: int) -> Definitions:
 def _load(connection: Connection, names: list[str] | None) -> dict[str, Entry]:
     columns = tables.definitions.c
     query = select(
-        columns.name, columns.kind, columns.definition, columns.depth, columns.branches
+        columns.name,
+        columns.kind,
+        columns.definition,
+        columns.depth,
+        columns.branches,
+        columns.number,
     ).order_by(columns.name)
     if names is not None:
         query = query.where(columns.name.in_(names))
     return {
-        name: Entry(DefinitionKind(kind), text, depth, branches)
-        for name, kind, text, depth, branches in connection.execute(query)
+        name: Entry(DefinitionKind(kind), text, depth, branches, number)
+        for name, kind, text, depth, branches, number in connection.execute(query)
     }

@@ -22,6 +22,7 @@ class Definition:
     """A registered name; `definition` is the statement's text."""
 
     name: str
+    number: int
     kind: DefinitionKind
     definition: str
     depth: int

@@ -36,10 +36,12 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
             raise _name_taken(name, present.kind)
         return Outcome(checked, f"{kind.noun} {name} is unchanged", name)
     depth, branches = _size(transaction, checked)
+    number = transaction.take_number()
     transaction.insert(
         tables.definitions,
         {
             "name": name,
+            "number": number,
             "kind": kind.value,
             "definition": text,
             "depth": depth,
@@ -50,7 +52,7 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
     )
     for used in sorted({str(each) for each in names_used(checked)}):
         transaction.insert(tables.uses, {"user_name": name, "used_name": used})
-    definitions.add(name, Entry(kind, text, depth, branches), checked)
+    definitions.add(name, Entry(kind, text, depth, branches, number), checked)
     verb = "created" if kind is DefinitionKind.FEED else "registered"
     return Outcome(checked, f"{verb} {kind.noun} {name}", name, changed=True)
 

@@ -2,7 +2,8 @@
 
 A subscription lives until its validity period ends: one day after it was made or last renewed,
 unless the subscriber says otherwise. From that moment on it is dead, whether or not it has been
-removed yet. Renewing counts from now, so it can also shorten a life.
+removed yet. Renewing counts from now, so it can also shorten a life. It leaves the subscription's
+version as it is: what was delivered before is not delivered again.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def renew(transaction: Transaction, statement: Renew) -> Outcome:
     transaction.connection.execute(
         update(tables.subscriptions)
         .where(_columns.id == subscription_id)
-        .values(expires_at=expires_at, version=transaction.version)
+        .values(expires_at=expires_at)
     )
     return Outcome(
         statement,

@@ -4,12 +4,14 @@
         ▲  ▲                        operators
         │  └─────── advertisements  they belong to their source and go with it
         └────────── subscriptions   one row each; of the ticket there is only a hash
+    statistics                      what was measured of a source: its rate, how often an atom is true
     snapshots                       compiled plans, named by the hash of their content
-    state                           one row: the version, the next subscription's id
+    state                           one row: the version, the next subscription's id, the next number
 
 The state row is what writers lock, so they come one after the other. Subscription ids come from it
 too: a ticket holds its id, so the id must be known before the row is written, and an id must never
-be used again.
+be used again. Each definition has a number for the same reason: plans and the store know feeds by
+number, and a feed that is dropped and made anew is another feed.
 
 A change here needs a migration beside it and a new REVISION; a test compares the two.
 """
@@ -24,6 +26,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -33,7 +36,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The revision these tables have. It is compared at opening, without loading the migrations."""
 
 REVISION_TABLE = "headgate_revision"
@@ -66,12 +69,14 @@ definitions = Table(
     "definitions",
     metadata,
     Column("name", NameText, primary_key=True),
+    Column("number", Integer, nullable=False, server_default="0"),
     Column("kind", Text, nullable=False),
     Column("definition", Text, nullable=False),
     Column("depth", Integer, nullable=False),
     Column("branches", Integer, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("version", BigInteger, nullable=False),
+    Index("ix_definitions_number", "number", unique=True),
 )
 
 uses = Table(
@@ -121,6 +126,20 @@ subscriptions = Table(
     Index("ix_subscriptions_feed", "feed", "id"),
 )
 
+statistics = Table(
+    "statistics",
+    metadata,
+    Column(
+        "source", NameText, ForeignKey("definitions.name", ondelete="CASCADE"), primary_key=True
+    ),
+    # As it is written in a filter; empty for the source itself.
+    Column("atom", NameText, primary_key=True),
+    Column("matched", BigInteger, nullable=False),
+    Column("items", BigInteger, nullable=False),
+    Column("span_s", Float(53), nullable=False),
+    Column("measured_at", UtcTime, nullable=False),
+)
+
 snapshots = Table(
     "snapshots",
     metadata,
@@ -136,4 +155,5 @@ state = Table(
     Column("id", Integer, CheckConstraint("id = 1", name="one_row"), primary_key=True),
     Column("version", BigInteger, nullable=False),
     Column("next_subscription_id", BigInteger, nullable=False),
+    Column("next_number", BigInteger, nullable=False, server_default="1"),
 )

@@ -27,9 +27,10 @@ class Transaction:
 
     def __init__(self, connection: Connection, *, clock: Clock, dry_run: bool = False) -> None:
         state = tables.state.c
-        lock = select(state.version, state.next_subscription_id).with_for_update()
-        version, next_id = connection.execute(lock).one()
+        lock = select(state.version, state.next_subscription_id, state.next_number)
+        version, next_id, next_number = connection.execute(lock.with_for_update()).one()
         self._next_subscription_id: int = next_id
+        self._next_number: int = next_number
         self.connection = connection
         # The clock is read after the wait for the lock, so later versions have later times.
         self.now = clock().astimezone(UTC)
@@ -41,6 +42,10 @@ class Transaction:
     def take_subscription_id(self) -> int:
         self._next_subscription_id += 1
         return self._next_subscription_id - 1
+
+    def take_number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
 
     def insert(self, table: Table, row: Row) -> None:
         self._rows[table].append(row)
@@ -60,6 +65,8 @@ class Transaction:
         if changed:
             self.connection.execute(
                 update(tables.state).values(
-                    version=self.version, next_subscription_id=self._next_subscription_id
+                    version=self.version,
+                    next_subscription_id=self._next_subscription_id,
+                    next_number=self._next_number,
                 )
             )
