@@ -24,13 +24,13 @@ from pyspark.sql import functions as F
 from bench import Result, Row, Say
 from bench.baselines.range_join import QUERY, bounds_of, event_table, subscription_tables
 from bench.workloads.conjunctions import SCHEMA, Workload, batch, workload
-from headgate.pipeline.match_stage import match_stage
+from headgate.pipeline.match_stage import Asked, match_stage
 from headgate.pipeline.session import start_session
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
 
 KEPT = ["@source", "@id"]
-MATCHED = "source string, id string, feeds array<int>, inner array<int>"
+MATCHED = "`@source` string, `@id` string, feeds array<int>, inner array<int>"
 FILTER_COLUMNS = 50
 JOINED_ITEMS = 16
 
@@ -41,7 +41,7 @@ def run(*, quick: bool, say: Say) -> Result:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         say("writing items and the plan")
-        plans = {"S": _write_plan(folder, work)}
+        plans = {"S": [_write_plan(folder, work)]}
         _write_items(folder / "items", items)
         say("one process, two threads")
         alone_s = _one_process_s(folder / "items", plans)
@@ -102,13 +102,13 @@ def _write_items(folder: Path, count: int) -> None:
         pq.write_table(table, folder / f"{at}.parquet")
 
 
-def _one_process_s(folder: Path, plans: dict[str, str]) -> float:
+def _one_process_s(folder: Path, plans: dict[str, list[str]]) -> float:
     """The same stage over the same files, read by the same two threads."""
     files = sorted(folder.glob("*.parquet"))
 
     def match_file(file: Path) -> int:
         batches = pq.ParquetFile(file).iter_batches(50_000)
-        return sum(found.num_rows for found in match_stage(plans, keep=KEPT)(batches))
+        return sum(found.num_rows for found in match_stage(Asked(plans, keep=KEPT))(batches))
 
     match_file(files[0])
     began = time.perf_counter()
@@ -117,12 +117,12 @@ def _one_process_s(folder: Path, plans: dict[str, str]) -> float:
     return time.perf_counter() - began
 
 
-def _spark_s(frame: DataFrame, plans: dict[str, str]) -> tuple[float, int]:
+def _spark_s(frame: DataFrame, plans: dict[str, list[str]]) -> tuple[float, int]:
     """The best of three, after one that starts the workers; and how many matches there are."""
 
     def once() -> tuple[float, int]:
         began = time.perf_counter()
-        matched = frame.mapInArrow(match_stage(plans, keep=KEPT), MATCHED)
+        matched = frame.mapInArrow(match_stage(Asked(plans, keep=KEPT)), MATCHED)
         (row,) = matched.select(F.sum(F.size("feeds"))).collect()
         return time.perf_counter() - began, row[0]
 

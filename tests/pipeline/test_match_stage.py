@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.match.drawn import drawn
@@ -15,7 +16,7 @@ from headgate.model.errors import SnapshotError
 from headgate.model.evaluate import matches
 from headgate.model.filters import Filter
 from headgate.model.items import Item
-from headgate.pipeline.match_stage import match_stage, matched_schema
+from headgate.pipeline.match_stage import Asked, match_stage, matched_schema
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
 
@@ -32,7 +33,7 @@ def asked() -> dict[str, list[Filter]]:
 @pytest.fixture(scope="module")
 def plans(
     asked: dict[str, list[Filter]], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, str]:
+) -> dict[str, list[str]]:
     """Every third filter is asked for by two feeds, and every fifth by one that looks further."""
     folder = tmp_path_factory.mktemp("plans")
     paths = {}
@@ -40,7 +41,7 @@ def plans(
         leaves = {filter_: Askers(*_askers(at)) for at, filter_ in enumerate(own)}
         number_of = {str(n): n for n in range(1_000)}
         plan = source_plan(source, SCHEMA, leaves, number_of=number_of)
-        paths[source] = str(write_source_plan(folder, plan))
+        paths[source] = [str(write_source_plan(folder, plan))]
     return paths
 
 
@@ -90,10 +91,10 @@ def expected(asked: dict[str, list[Filter]], some: list[Item]) -> Answers:
 
 @pytest.mark.parametrize("rows", [1, 7, 64, 4_096])
 def test_in_one_process(
-    plans: dict[str, str], some: list[Item], expected: Answers, rows: int
+    plans: dict[str, list[str]], some: list[Item], expected: Answers, rows: int
 ) -> None:
     table = table_of(some)
-    found = list(match_stage(plans)(table.to_batches(max_chunksize=rows)))
+    found = list(match_stage(Asked(plans))(table.to_batches(max_chunksize=rows)))
     assert answers(pa.Table.from_batches(found)) == expected
     assert all(batch.schema == matched_schema(table.schema) for batch in found)
 
@@ -101,28 +102,60 @@ def test_in_one_process(
 @pytest.mark.integration
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_on_spark(
-    plans: dict[str, str], some: list[Item], expected: Answers, partitions: int
+    plans: dict[str, list[str]], some: list[Item], expected: Answers, partitions: int
 ) -> None:
     frame = spark().createDataFrame(table_of(some)).repartition(partitions)
-    schema = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes)
-    found = frame.mapInArrow(match_stage(plans), f"{schema}, feeds array<int>, inner array<int>")
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in frame.dtypes)
+    found = frame.mapInArrow(match_stage(Asked(plans)), f"{schema}, feeds array<int>, inner array<int>")
     assert answers(found.toArrow()) == expected
 
 
 def test_only_some_columns_go_on(
-    plans: dict[str, str], some: list[Item], expected: Answers
+    plans: dict[str, list[str]], some: list[Item], expected: Answers
 ) -> None:
-    found = list(match_stage(plans, keep=["@id", "@source"])(table_of(some).to_batches()))
+    found = list(match_stage(Asked(plans, keep=["@id", "@source"]))(table_of(some).to_batches()))
     assert found[0].schema.names == ["@id", "@source", "feeds", "inner"]
     assert answers(pa.Table.from_batches(found)) == expected
 
 
-def test_nothing_in_nothing_out(plans: dict[str, str]) -> None:
-    assert list(match_stage(plans)([])) == []
-    assert list(match_stage(plans)(table_of([]).to_batches(max_chunksize=5))) == []
+def test_several_plans_of_a_source_are_as_one(
+    asked: dict[str, list[Filter]], some: list[Item], expected: Answers, tmp_path: Path
+) -> None:
+    """Whatever feed is in which plan, and though some feeds are dropped."""
+    layers: dict[str, list[str]] = {}
+    number_of = {str(n): n for n in range(1_000)}
+    for source, own in asked.items():
+        for part in range(3):
+            leaves = {
+                each: Askers(*_askers(at)) for at, each in enumerate(own) if at % 3 == part
+            }
+            plan = source_plan(source, SCHEMA, leaves, number_of=number_of)
+            layers.setdefault(source, []).append(str(write_source_plan(tmp_path, plan)))
+    table = table_of(some)
+    found = list(match_stage(Asked(layers))(table.to_batches(max_chunksize=64)))
+    assert answers(pa.Table.from_batches(found)) == expected
+
+    dropped = np.array([0, 1, 2, 5, 501], np.int32)
+    everything = Asked(layers, dropped, every=True)
+    found = list(match_stage(everything)(table.to_batches(max_chunksize=64)))
+    kept = answers(pa.Table.from_batches(found))
+    gone = set(dropped.tolist())
+    assert len(kept) == len(some)
+    assert kept == {
+        (item.source, item.id): tuple(
+            [each for each in numbers if each not in gone]
+            for numbers in expected.get((item.source, item.id), ([], []))
+        )
+        for item in some
+    }
+
+
+def test_nothing_in_nothing_out(plans: dict[str, list[str]]) -> None:
+    assert list(match_stage(Asked(plans))([])) == []
+    assert list(match_stage(Asked(plans))(table_of([]).to_batches(max_chunksize=5))) == []
 
 
 def test_a_plan_that_is_gone_is_an_error_that_names_it(some: list[Item], tmp_path: Path) -> None:
     gone = str(tmp_path / "gone.headgate")
     with pytest.raises(SnapshotError, match="gone"):
-        list(match_stage({"s1": gone})(table_of(some).to_batches()))
+        list(match_stage(Asked({"s1": [gone]}))(table_of(some).to_batches()))

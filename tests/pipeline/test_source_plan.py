@@ -20,9 +20,15 @@ from headgate.match.snapshot import open_snapshot, write_snapshot
 from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
 from headgate.model.values import Value, kind_of, kind_of_type
-from headgate.pipeline.source_plan import open_source_plan, plan_sources, write_source_plan
+from headgate.pipeline.source_plan import (
+    SourcePlan,
+    open_source_plan,
+    plan_sources,
+    write_source_plan,
+)
 from headgate.plan.compose import compose_all
 from headgate.plan.execute import execute
+from headgate.plan.normalize import normalize_all
 
 
 def declared(some: list[Item], definitions: dict[str, Statement]) -> list[Item]:
@@ -40,13 +46,18 @@ def declared(some: list[Item], definitions: dict[str, Statement]) -> list[Item]:
     return [replace(item, attributes=own(item)) for item in some]
 
 
+def planned(definitions: dict[str, Statement], number_of: dict[str, int]) -> dict[str, SourcePlan]:
+    plans = normalize_all(compose_all(number_of, definitions))
+    return plan_sources(plans, definitions, number_of)
+
+
 @given(definitions(), streams())
 def test_feeds_and_inner_feeds_enclose_the_truth(
     definitions: dict[str, Statement], items: dict[str, list[Item]]
 ) -> None:
     feeds = [name for name, each in definitions.items() if isinstance(each, CreateFeed)]
     number_of = {name: 10 * n for n, name in enumerate(feeds)}
-    plans = plan_sources(definitions, number_of, feeds=feeds)
+    plans = planned(definitions, number_of)
     items = {source: declared(some, definitions) for source, some in items.items()}
     composed = compose_all(feeds, definitions)
     for source, plan in plans.items():
@@ -69,7 +80,7 @@ def test_feeds_and_inner_feeds_enclose_the_truth(
 def test_a_plan_in_a_file_is_the_same() -> None:
     known = defined(SECTION_3)
     feeds = ["RockConcertStream", "MusePhotoStream"]
-    plans = plan_sources(known, {name: n for n, name in enumerate(feeds)}, feeds=feeds)
+    plans = planned(known, {name: n for n, name in enumerate(feeds)})
     plan = plans["EventAnnounces"]
     with tempfile.TemporaryDirectory() as folder:
         path = write_source_plan(Path(folder), plan)
@@ -93,7 +104,7 @@ def test_a_plan_in_a_file_is_the_same() -> None:
 )
 def test_a_file_with_wrong_numbers_is_refused(name: str, wrong: list[int], tmp_path: Path) -> None:
     known = defined("register stream T from json 'x' (a int); create feed A from T where a > 5;")
-    plan = plan_sources(known, {"A": 7}, feeds=["A"])["T"]
+    plan = planned(known, {"A": 7})["T"]
     snapshot = open_snapshot(write_source_plan(tmp_path, plan))
     arrays = {**snapshot.arrays, name: np.array(wrong, np.int32)}
     with pytest.raises(SnapshotError, match="holds no sound source plan"):

@@ -7,13 +7,15 @@ It is a function for `mapInArrow`, and the very same for batches in one process.
 source plans from files and keep them open from batch to batch; which files is decided by whoever
 calls, once for a micro-batch, so that all workers use the same, and so does a replay.
 
-Items that no feed asks for are dropped, and so are those of sources that have no plan.
+A source has several plans where feeds were added lately (snapshot.py): each is asked, and an item
+has the feeds of all. Items that no feed asks for are kept only if `every` says so.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -22,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.match.arrow import batch_of_arrow
+from headgate.match.kernels import Ints
 from headgate.match.matcher import Matches
 from headgate.pipeline.columns import SOURCE
 from headgate.pipeline.source_plan import SourcePlan, open_source_plan
@@ -29,55 +32,87 @@ from headgate.pipeline.source_plan import SourcePlan, open_source_plan
 BATCH = 4_096
 FEEDS = pa.field("feeds", pa.list_(pa.int32()))
 INNER = pa.field("inner", pa.list_(pa.int32()))
-PLANS_OPEN_MAX = 1_024
+PLANS_OPEN_MAX = 4_096
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def match_stage(plans: Mapping[str, str], *, keep: Sequence[str] | None = None) -> Stage:
-    """The stage for these plans: for each source the path of its plan.
+def _no_feeds() -> Ints:
+    return np.zeros(0, np.int32)
 
-    `keep` names the columns that go on besides the feeds; without it, all of them.
-    """
-    paths, kept = dict(plans), None if keep is None else list(keep)
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What is asked of items: for each source the paths of its plans, and what goes on."""
+
+    plans: Mapping[str, Sequence[str]]
+    dropped: Ints = field(default_factory=_no_feeds)
+    """Feeds of these plans that are not registered any more."""
+    keep: Sequence[str] | None = None
+    """The columns that go on besides the feeds; without it, all of them."""
+    every: bool = False
+    """Whether items that no feed asks for go on too."""
+
+
+def match_stage(asked: Asked) -> Stage:
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _settle_once()
+        settle_once()
         for batch in batches:
-            yield from match_batch(batch, paths, keep=kept)
+            yield from match_batch(batch, asked)
 
     return stage
 
 
-def match_batch(
-    batch: pa.RecordBatch, plans: Mapping[str, str], *, keep: Sequence[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The items of a batch that some feed asks for, by source."""
+def match_batch(batch: pa.RecordBatch, asked: Asked) -> Iterator[pa.RecordBatch]:
+    """The items of a batch with their feeds, by source."""
     for source, items in _by_source(batch):
-        if source in plans:
-            plan = _opened(plans[source])
+        plans = [_opened(path) for path in asked.plans.get(source, ())]
+        if plans or asked.every:
             for start in range(0, items.num_rows, BATCH):
-                matched = _matched(items.slice(start, BATCH), plan, keep)
+                matched = _matched(items.slice(start, BATCH), plans, asked)
                 if matched.num_rows:
                     yield matched
 
 
 def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
     coded = pc.dictionary_encode(batch.column(SOURCE))
-    if len(coded.dictionary) == 1 and not coded.null_count:
+    if len(coded.dictionary) == 1:
         yield coded.dictionary[0].as_py(), batch
         return
-    for number, source in enumerate(coded.dictionary):
-        yield source.as_py(), batch.filter(pc.equal(coded.indices, number))
+    order = pc.array_sort_indices(coded.indices)
+    sorted_batch, codes = batch.take(order), np.asarray(coded.indices.take(order))
+    ends = np.searchsorted(codes, np.arange(len(coded.dictionary)), side="right")
+    start = 0
+    for source, end in zip(coded.dictionary.to_pylist(), ends.tolist(), strict=True):
+        yield source, sorted_batch.slice(start, end - start)
+        start = end
 
 
-def _matched(items: pa.RecordBatch, plan: SourcePlan, keep: Sequence[str] | None) -> pa.RecordBatch:
-    feeds, inner = plan.match(batch_of_arrow(items, plan.schema))
-    wanted = (np.diff(feeds.starts) > 0) | (np.diff(inner.starts) > 0)
-    kept = items if keep is None else items.select(keep)
+def _matched(items: pa.RecordBatch, plans: Sequence[SourcePlan], asked: Asked) -> pa.RecordBatch:
+    found = [plan.match(batch_of_arrow(items, plan.schema)) for plan in plans]
+    feeds = _united([each for each, _ in found], items.num_rows, asked.dropped)
+    inner = _united([each for _, each in found], items.num_rows, asked.dropped)
+    kept = items if asked.keep is None else items.select(asked.keep)
     columns = [*kept.columns, _lists(feeds), _lists(inner)]
-    found = pa.RecordBatch.from_arrays(columns, schema=matched_schema(kept.schema))
-    return found if wanted.all() else found.filter(pa.array(wanted))
+    matched = pa.RecordBatch.from_arrays(columns, schema=matched_schema(kept.schema))
+    wanted = (np.diff(feeds.starts) > 0) | (np.diff(inner.starts) > 0)
+    return matched if asked.every or wanted.all() else matched.filter(pa.array(wanted))
+
+
+def _united(found: Sequence[Matches], size: int, dropped: Ints) -> Matches:
+    """For each item what all of these have, without what is dropped."""
+    if not found:
+        return Matches(np.zeros(size + 1, np.int64), _no_feeds())
+    if len(found) == 1 and not dropped.size:
+        return found[0]
+    feeds = np.concatenate([each.subscriptions for each in found])
+    items = np.concatenate([np.repeat(np.arange(size), np.diff(each.starts)) for each in found])
+    order = np.argsort(items, kind="stable")
+    feeds, items = feeds[order], items[order]
+    living = np.isin(feeds, dropped, invert=True)
+    starts = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(items[living], minlength=size), out=starts[1:])
+    return Matches(starts, feeds[living])
 
 
 def matched_schema(items: pa.Schema) -> pa.Schema:
@@ -98,7 +133,7 @@ def _opened(path: str) -> SourcePlan:
 
 
 @lru_cache(maxsize=1)
-def _settle_once() -> None:
+def settle_once() -> None:
     """Spark's workers collect garbage after every task: 36 ms, and 2 ms once what stays is told."""
     gc.collect()
     gc.freeze()

@@ -11,7 +11,7 @@ checked); the same plan has the same file, and a file never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +29,8 @@ from headgate.match.stored import freeze
 from headgate.match.stored_file import open_stored, write_stored
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
-from headgate.plan.compose import compose_all
+from headgate.plan.algebra import Plan
 from headgate.plan.leaves import Askers, leaves_by_source
-from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import Definitions
 
 KIND, VERSION = "source plan", 1
@@ -71,10 +70,12 @@ class SourcePlan:
 
 
 def plan_sources(
-    definitions: Definitions, number_of: Mapping[str, int], *, feeds: Iterable[str]
+    plans: Mapping[str, Plan], definitions: Definitions, number_of: Mapping[str, int]
 ) -> dict[str, SourcePlan]:
-    """The plan of each source that these feeds read. Feeds are known by their numbers."""
-    plans = normalize_all(compose_all(feeds, definitions))
+    """The plan of each source that these feeds read: their normalised plans by name.
+
+    Feeds are known by their numbers.
+    """
     return {
         source: source_plan(
             source, next(iter(schemas_of(source, definitions))), leaves, number_of=number_of
