@@ -11,14 +11,14 @@ makes the version greater by one. Readers never wait for a writer and see one ve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection, delete, insert, select
 
-from headgate.catalog import listing, tables
+from headgate.catalog import listing, subscribers, tables
 from headgate.catalog.apply import apply
 from headgate.catalog.database import Database
 from headgate.catalog.definitions import Definitions, load_all
@@ -177,6 +177,20 @@ class Catalog:
         if not found or found[0].id != subscription_id:
             raise UnknownName(f"there is no living subscription {subscription_id}")
         return found[0]
+
+    def subscribers(
+        self, feeds: Iterable[str], *, now: datetime | None = None
+    ) -> dict[str, list[tuple[int, int]]]:
+        """For each of these feeds that has living subscriptions, their ids and versions."""
+        with self._database.reading() as connection:
+            return subscribers.subscribers(connection, feeds, now or self._clock())
+
+    def subscriptions_of_ids(
+        self, ids: Collection[int], *, now: datetime | None = None
+    ) -> dict[int, listing.Subscription]:
+        """The living ones among these, by id."""
+        with self._database.reading() as connection:
+            return subscribers.subscriptions_of_ids(connection, ids, now or self._clock())
 
     def list_advertisements(
         self, source: str | None = None, *, after_id: int = 0, limit: int = 100

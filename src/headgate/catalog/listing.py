@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, select
 
 from headgate.catalog import tables
 from headgate.catalog.kinds import DefinitionKind
@@ -81,10 +81,19 @@ def subscriptions_page(
     connection: Connection, *, feed: str | None, after_id: int, limit: int, now: datetime
 ) -> list[Subscription]:
     columns = tables.subscriptions.c
-    query = select(*(each for each in columns if each is not columns.ticket_hash))
-    query = query.where(columns.id > after_id, *_living(feed, now)).order_by(columns.id)
+    query = select_subscriptions(columns.id > after_id, *_living(feed, now)).order_by(columns.id)
     rows = connection.execute(_page(query, limit)).mappings()
-    return [Subscription(**{**row, "output_kind": OutputKind(row["output_kind"])}) for row in rows]
+    return [subscription_of(row) for row in rows]
+
+
+def select_subscriptions(*conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
+    """All of a subscription but what proves its ticket."""
+    columns = tables.subscriptions.c
+    return select(*(each for each in columns if each is not columns.ticket_hash)).where(*conditions)
+
+
+def subscription_of(row: RowMapping) -> Subscription:
+    return Subscription(**{**row, "output_kind": OutputKind(row["output_kind"])})
 
 
 def count_subscriptions(connection: Connection, *, feed: str | None, now: datetime) -> int:

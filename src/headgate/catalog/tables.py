@@ -6,7 +6,7 @@
         └────────── subscriptions   one row each; of the ticket there is only a hash
     statistics                      what was measured of a source: its rate, how often an atom is true
     snapshots                       compiled plans, named by the hash of their content
-    state                           one row: the version, the next subscription's id, the next number
+    state                           one row: the version, the next subscription's id and number
 
 The state row is what writers lock, so they come one after the other. Subscription ids come from it
 too: a ticket holds its id, so the id must be known before the row is written, and an id must never

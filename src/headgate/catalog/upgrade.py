@@ -27,7 +27,8 @@ def upgrade(database: Database) -> None:
     if database.in_memory:
         with database.writing() as connection:
             metadata.create_all(connection)
-            connection.execute(insert(state).values(id=1, version=0, next_subscription_id=1, next_number=1))
+            first = {"id": 1, "version": 0, "next_subscription_id": 1, "next_number": 1}
+            connection.execute(insert(state).values(first))
         return
     with database.reading() as connection:
         if _is_current(connection, database):

@@ -1,12 +1,12 @@
 """The folder that a run keeps everything in that must survive it.
 
-    plans/        source plans and snapshots, named by their content
-    lists/        which sources each group has at the moment
-    batches/      which snapshot each micro-batch uses, and when it began
-    checkpoints/  Spark's own record of each query
-    sources/      what the sources keep: fetched bodies, what was seen, what was rejected
-    store/        items with their matches as Parquet, by day
-    outbox.db     what is to be delivered, and what was
+plans/        source plans and snapshots, named by their content
+lists/        which sources each group has at the moment
+batches/      which snapshot each micro-batch uses, and when it began
+checkpoints/  Spark's own record of each query
+sources/      what the sources keep: fetched bodies, what was seen, what was rejected
+store/        items with their matches as Parquet, by day
+outbox.db     what is to be delivered, and what was
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
                snapshot, arrived           again, if it was cut off: with the same record
 
 A batch has one snapshot, whatever is registered while it runs, and a replay has the same. It also
-has one moment at which its items *arrived*. No two moments of a group are equal, and none is earlier
-than what is already known to be complete:
+has one moment at which its items *arrived*. No two moments are equal, and none is earlier than what
+is already known to be complete:
 
     complete   a moment up to which every batch of every group is finished
 

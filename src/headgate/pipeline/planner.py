@@ -20,6 +20,7 @@ from pathlib import Path
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
+from headgate.catalog.kinds import DefinitionKind
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import (
     MaterializeFeed,
@@ -34,7 +35,7 @@ from headgate.pipeline.folder import Folder, write_whole
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
 from headgate.pipeline.source_plan import plan_sources, write_source_plan
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose_all, feed_names
+from headgate.plan.compose import compose_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
 
@@ -88,7 +89,7 @@ class Planner:
             while len(layers) > 1 and replace(snapshot, layers=tuple(layers)).has_to_merge():
                 later, earlier = layers.pop(), layers.pop()
                 layers.append(Layer(earlier.feeds + later.feeds, {}))
-            numbers = {name: definitions.number_of(name) for name in feed_names(definitions)}
+            numbers = _numbers_of_feeds(definitions)
             for at, layer in enumerate(layers):
                 if not layer.plans:
                     wanted = set(layer.feeds)
@@ -98,7 +99,7 @@ class Planner:
         return self.planned
 
     def _plan(self, definitions: Definitions) -> None:
-        numbers = {name: definitions.number_of(name) for name in feed_names(definitions)}
+        numbers = _numbers_of_feeds(definitions)
         snapshot = self.planned.snapshot
         known = snapshot.feeds | self._refused.keys()
         fresh = [name for name, number in numbers.items() if number not in known]
@@ -136,7 +137,7 @@ class Planner:
             path.name.split(".")[0], path.name, catalog_version=snapshot.catalog_version
         )
         names = {number: name for name, number in numbers.items()}
-        sources = {name: each for name in definitions if isinstance(each := definitions[name], Source)}
+        sources = _sources(definitions)
         schemas = {name: next(iter(schemas_of(name, definitions))) for name in sources}
         above = {names[number]: plan for number, plan in self._above.items()}
         refused = {names[each]: why for each, why in self._refused.items() if each in names}
@@ -183,3 +184,24 @@ class Planner:
         if not current.exists():
             return Snapshot(0)
         return read_snapshot(self._folder / current.read_text().strip())
+
+
+def _numbers_of_feeds(definitions: Definitions) -> dict[str, int]:
+    """By the kind that the catalog knows: no statement is parsed for it."""
+    kinds = DefinitionKind.FEED, DefinitionKind.MATERIALIZED
+    return {
+        name: entry.number
+        for name in definitions
+        if (entry := definitions.entry(name)) is not None and entry.kind in kinds
+    }
+
+
+def _sources(definitions: Definitions) -> dict[str, Source]:
+    others = DefinitionKind.FEED, DefinitionKind.OPERATOR
+    return {
+        name: statement
+        for name in definitions
+        if (entry := definitions.entry(name)) is not None
+        and entry.kind not in others
+        and isinstance(statement := definitions[name], Source)
+    }

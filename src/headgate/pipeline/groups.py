@@ -1,0 +1,101 @@
+"""Groups of sources: those that one streaming query reads, as they come alike and have one schema.
+
+    MuseNews, EventAnnounces, …    feeds-1f0c…       one query for 10,000 feeds
+    Tickets                        files-93ab…
+    Stocks, Reviews                files-77de…, files-02c4…
+
+A query is never made for one subscription or one feed. Materialised feeds are in no group: their
+items come from within (materialise.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from headgate.language.statements import (
+    Format,
+    MaterializeFeed,
+    RegisterDocuments,
+    RegisterFeed,
+    RegisterTable,
+)
+from headgate.model.schema import Schema
+from headgate.pipeline.columns import group_of
+from headgate.pipeline.planner import Source
+from headgate.pipeline.sources.source_list import ListedSource
+
+FILES = (Format.JSON, Format.CSV, Format.PARQUET, Format.XML)
+
+
+class GroupKind(StrEnum):
+    FEEDS = "feeds"
+    FILES = "files"
+    KAFKA = "kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    kind: GroupKind
+    schema: Schema
+    sources: tuple[ListedSource, ...]
+
+    @property
+    def name(self) -> str:
+        return group_name(self.kind, self.schema)
+
+
+@dataclass(slots=True)
+class Grouped:
+    groups: dict[str, Group] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Sources that cannot be read, each with the reason."""
+
+
+def group_name(kind: GroupKind, schema: Schema) -> str:
+    return f"{kind}-{group_of(schema)}"
+
+
+def grouped(
+    sources: Mapping[str, Source],
+    schemas: Mapping[str, Schema],
+    *,
+    weights: Mapping[str, float] | None = None,
+) -> Grouped:
+    """The groups of all sources; `weights` says how much each feed is wanted."""
+    found = Grouped()
+    for name, statement in sources.items():
+        if isinstance(statement, MaterializeFeed):
+            continue
+        kind = _kind(statement)
+        if kind is None:
+            format_ = getattr(statement, "format", "")
+            found.refused[name] = f"sources of format '{format_}' cannot be read yet"
+            continue
+        listed = _listed(name, statement, (weights or {}).get(name, 1.0))
+        key = group_name(kind, schemas[name])
+        known = found.groups.get(key) or Group(kind, schemas[name], ())
+        found.groups[key] = Group(kind, known.schema, (*known.sources, listed))
+    return found
+
+
+def _kind(statement: Source) -> GroupKind | None:
+    if isinstance(statement, RegisterFeed):
+        return GroupKind.FEEDS
+    assert not isinstance(statement, MaterializeFeed)
+    if statement.format is Format.KAFKA:
+        return GroupKind.KAFKA
+    return GroupKind.FILES if statement.format in FILES else None
+
+
+def _listed(name: str, statement: Source, weight: float) -> ListedSource:
+    if isinstance(statement, RegisterFeed):
+        return ListedSource(name, statement.url, kind="feed", weight=weight)
+    assert not isinstance(statement, MaterializeFeed)
+    kind = "stream"
+    if isinstance(statement, RegisterTable):
+        kind = "table"
+    elif isinstance(statement, RegisterDocuments):
+        kind = "documents"
+    return ListedSource(name, statement.path, kind=kind, format=statement.format.value)

@@ -1,0 +1,131 @@
+"""One streaming query for each group of sources: started, stopped, and started again if it fails.
+
+The sources of a group are in a list file that the query watches, so that a source that is registered
+or dropped changes the file, not the query. A query that fails is started again after a pause that
+doubles with each failure, up to a minute; it goes on with the batch that failed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.model.errors import printable
+from headgate.pipeline.folder import Folder
+from headgate.pipeline.groups import Group, GroupKind
+from headgate.pipeline.sources.feeds_source import FeedsSource
+from headgate.pipeline.sources.source_list import write_source_list
+
+RESTART_FIRST_S = 1.0
+RESTART_MAX_S = 60.0
+HEALTHY_S = 60.0
+ERROR_LENGTH_MAX = 300
+FORMATS = {
+    GroupKind.FEEDS: "feeds",
+    GroupKind.FILES: "headgate_files",
+    GroupKind.KAFKA: "headgate_kafka",
+}
+
+RunBatch = Callable[[str, DataFrame, int], None]
+
+
+@dataclass(slots=True)
+class _Query:
+    query: StreamingQuery | None = None
+    started_at: float = 0.0
+    failures: int = 0
+    next_at: float = 0.0
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Queries:
+    """`look` is for one thread; `errors` and `stop` are for any."""
+
+    session: SparkSession
+    folder: Folder
+    base: Path
+    options: Mapping[str, str]
+    run_batch: RunBatch
+    streams: Mapping[str, DataFrame] = field(default_factory=dict)
+    """Streaming DataFrames that are read besides, by the name of their group."""
+    _queries: dict[str, _Query] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self.session.dataSource.register(FeedsSource)
+
+    def look(self, groups: Mapping[str, Group]) -> None:
+        """Start what should run and does not."""
+        for name, group in groups.items():
+            write_source_list(self.folder.lists / f"{name}.json", group.schema, group.sources)
+        with self._lock:
+            if self._stopped:
+                return
+            for name in [*groups, *self.streams]:
+                self._keep(name, groups.get(name))
+
+    def errors(self) -> dict[str, str]:
+        """What last went wrong, of the groups whose query does not run well."""
+        with self._lock:
+            return {name: each.error for name, each in self._queries.items() if each.error}
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            for each in self._queries.values():
+                if each.query is not None:
+                    each.query.stop()
+
+    def _keep(self, name: str, group: Group | None) -> None:
+        known, now = self._queries.setdefault(name, _Query()), time.monotonic()
+        if known.query is not None and known.query.isActive:
+            if now - known.started_at > HEALTHY_S:
+                known.failures, known.error = 0, ""
+            return
+        if known.query is not None:
+            self._note_failure(known, known.query.exception(), now)
+        if now >= known.next_at:
+            known.started_at = now
+            try:
+                known.query = self._start(name, self._frame(name, group))
+            except PySparkException as error:
+                self._note_failure(known, error, now)
+
+    def _note_failure(self, known: _Query, error: Exception | None, now: float) -> None:
+        pause_s = min(RESTART_FIRST_S * 2.0 ** min(known.failures, 10), RESTART_MAX_S)
+        known.query, known.failures, known.next_at = None, known.failures + 1, now + pause_s
+        known.error = first_reason(error)
+
+    def _frame(self, name: str, group: Group | None) -> DataFrame:
+        if group is None:
+            return self.streams[name]
+        reader = self.session.readStream.format(FORMATS[group.kind]).options(**self.options)
+        reader = reader.option("list", str((self.folder.lists / f"{name}.json").absolute()))
+        reader = reader.option("folder", str((self.folder.sources / name).absolute()))
+        return reader.option("base", str(self.base.absolute())).load()
+
+    def _start(self, name: str, frame: DataFrame) -> StreamingQuery:
+        def run(batch: DataFrame, number: int) -> None:
+            self.run_batch(name, batch, number)
+
+        writer = frame.writeStream.queryName(name).foreachBatch(run)
+        checkpoint = (self.folder.checkpoints / name).absolute()
+        return writer.option("checkpointLocation", str(checkpoint)).start()
+
+
+def first_reason(error: Exception | None) -> str:
+    """What a person wants to know of Spark's pages: the last cause that Python names."""
+    if error is None:
+        return "the query has ended"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return printable((causes or lines or ["unknown"])[-1])[:ERROR_LENGTH_MAX]

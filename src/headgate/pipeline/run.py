@@ -1,0 +1,197 @@
+"""A run: everything that is registered, read, matched and delivered, until it is stopped.
+
+    thread     does, again and again
+    control    what has changed in the catalog? new snapshots, lists of sources, queries
+    queries    Spark's: a micro-batch of a group (queries.py, run_batch.py)
+    deliver    what is due in the outbox (deliver/)
+    warm       a small task for each worker (warm.py)
+    tidy       ends subscriptions whose time is over, and forgets what is old
+
+One process runs a folder: it holds the outbox's lock. Killed at any moment, the next one goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.catalog.catalog import Catalog
+from headgate.deliver.deliver import Deliverer
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.settings import Settings as DeliverSettings
+from headgate.deliver.subscriptions import OutputKind, Subscription
+from headgate.deliver.transform import Transformer
+from headgate.pipeline.deliveries import Dispatcher
+from headgate.pipeline.folder import Folder
+from headgate.pipeline.groups import Grouped, grouped
+from headgate.pipeline.journal import Journal
+from headgate.pipeline.materialise import Materialiser
+from headgate.pipeline.meters import Meters
+from headgate.pipeline.planner import Planned, Planner
+from headgate.pipeline.queries import Queries
+from headgate.pipeline.run_batch import BatchRunner
+from headgate.pipeline.store import remove_before
+from headgate.pipeline.warm import EVERY_S, warm
+
+CONTROL_S = 0.25
+DELIVER_S = 0.25
+TIDY_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What the operator decides about a run."""
+
+    folder: Path
+    deliver: DeliverSettings
+    base: Path = field(default_factory=Path)
+    """Files of sources are looked for below this folder."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """For the sources: allow, budget, interval_min_s, … (pipeline/sources/)."""
+    store_days: int = 30
+
+
+class Run:
+    """`start`, then `stop`; everything else may be called by any thread in between."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        session: SparkSession,
+        settings: RunSettings,
+        *,
+        note: Callable[[str], None] = lambda _: None,
+        streams: Mapping[str, DataFrame] | None = None,
+    ) -> None:
+        self.catalog, self.session, self.settings = catalog, session, settings
+        self.meters = Meters()
+        self.folder = Folder(settings.folder.absolute()).make()
+        self.errors: dict[str, str] = {}
+        """What last went wrong in a thread of the run, by its name."""
+        self._note = note
+        self._stop, self._put = threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._opened = ExitStack()
+        self.outbox = self._opened.enter_context(Outbox.open(self.folder.outbox))
+        transformer = self._opened.enter_context(Transformer(settings.deliver.transform))
+        self.deliverer = self._opened.enter_context(
+            Deliverer(self.outbox, settings.deliver, self._find)
+        )
+        self.journal = Journal(self.folder.batches)
+        self._planner = Planner(catalog, self.folder, note=note)
+        self.grouped = Grouped()
+        self.runner = BatchRunner(
+            folder=self.folder,
+            journal=self.journal,
+            dispatcher=Dispatcher(catalog, self.outbox),
+            materialiser=Materialiser(transformer, settings.deliver.stylesheet_folder),
+            meters=self.meters,
+            planned=lambda: self.planned,
+            put=self._put.set,
+            ended=lambda _record, _parts: None,
+        )
+        self.queries = Queries(
+            session, self.folder, settings.base, settings.options, self.runner.run, streams or {}
+        )
+
+    @property
+    def planned(self) -> Planned:
+        return self._planner.planned
+
+    def start(self) -> None:
+        """Returns when everything is planned and the queries have begun."""
+        self._planner.update()
+        self._note("starting Spark's workers")
+        self._warm()
+        self._look()
+        self._repeat("control", self._control, partial(self._stop.wait, CONTROL_S))
+        self._repeat("warm", self._warm, partial(self._stop.wait, EVERY_S))
+        self._repeat("tidy", self._tidy, partial(self._stop.wait, TIDY_S))
+        self._repeat("deliver", self._deliver, partial(self._put.wait, DELIVER_S))
+
+    def stop(self) -> None:
+        """What is being done is ended or left for the next run; nothing is lost."""
+        self._stop.set()
+        self._put.set()
+        self.deliverer.stop()
+        self.queries.stop()
+        for thread in self._threads:
+            thread.join()
+        self._opened.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _repeat(self, name: str, work: Callable[[], None], wait: Callable[[], object]) -> None:
+        """A thread that does this again and again; what goes wrong once is told, and tried again."""
+
+        def loop() -> None:
+            while not self._stop.is_set():
+                try:
+                    work()
+                    self.errors.pop(name, None)
+                except Exception as error:  # whatever it is, the run goes on
+                    if not self._stop.is_set():
+                        self.errors[name] = f"{type(error).__name__}: {error}"
+                wait()
+
+        thread = threading.Thread(target=loop, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _control(self) -> None:
+        before = self.planned
+        self._planner.update()
+        if self.planned is not before:
+            self._look()
+            self._planner.merge()
+        else:
+            self.queries.look(self.grouped.groups)
+
+    def _look(self) -> None:
+        planned = self.planned
+        self.grouped = grouped(planned.sources, planned.schemas)
+        self.queries.look(self.grouped.groups)
+
+    def _deliver(self) -> None:
+        self._put.clear()
+        report = self.deliverer.run_due(datetime.now(UTC))
+        if report.sent or report.failed or report.dead:
+            self.meters.add(sent=report.sent, failed=report.failed + report.dead)
+        if report.unfinished:
+            self._put.set()
+
+    def _warm(self) -> None:
+        planned = self.planned
+        warm(self.session, str(planned.path), dict(planned.schemas))
+
+    def _tidy(self) -> None:
+        now = datetime.now(UTC)
+        self.catalog.expire(now)
+        self.deliverer.prune(now=now)
+        remove_before(self.folder.store, (now - timedelta(days=self.settings.store_days)).date())
+
+    def _find(self, ids: Iterable[int]) -> dict[int, Subscription]:
+        return {
+            id_: Subscription(
+                id=id_,
+                version=each.version,
+                feed=each.feed,
+                kind=OutputKind(each.output_kind.value),
+                target=each.target,
+                stylesheet=each.stylesheet,
+                period_s=each.period_s,
+            )
+            for id_, each in self.catalog.subscriptions_of_ids(list(ids)).items()
+        }

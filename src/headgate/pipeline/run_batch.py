@@ -1,0 +1,137 @@
+"""One micro-batch, from rows to outbox: what `foreachBatch` calls.
+
+    begin ──► match and store, on workers ──► outbox ──► materialised feeds ──► finish
+    journal.py     batch_stage.py             deliveries.py    match and store, here
+
+Every step can be done again with the same result: the record says which snapshot, files replace
+the same files, and the outbox takes nothing twice. So a batch that was cut off anywhere is run
+again from the beginning, and one that had ended is left alone, whatever Spark has noted of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+
+from headgate.language.statements import MaterializeFeed
+from headgate.model.items import Item
+from headgate.pipeline.batch_stage import (
+    SUMMARY_DDL,
+    BatchTask,
+    Stored,
+    batch_stage,
+    match_and_store,
+    stored_parts,
+)
+from headgate.pipeline.columns import batch_of_items
+from headgate.pipeline.deliveries import Dispatcher, Found, found_in
+from headgate.pipeline.folder import Folder
+from headgate.pipeline.journal import BatchRecord, Journal
+from headgate.pipeline.materialise import Materialiser
+from headgate.pipeline.meters import Meters
+from headgate.pipeline.planner import Planned
+from headgate.pipeline.store import MATERIALISED, remove_batch
+
+Heard = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchRunner:
+    """For all groups of a run; each group's batches come one after the other."""
+
+    folder: Folder
+    journal: Journal
+    dispatcher: Dispatcher
+    materialiser: Materialiser
+    meters: Meters
+    planned: Callable[[], Planned]
+    put: Heard
+    """Called when something was put into the outbox."""
+    ended: Callable[[BatchRecord, Sequence[Stored]], None]
+    """Called with what a batch has stored, before it is finished."""
+
+    def run(self, group: str, frame: DataFrame, number: int) -> None:
+        began, now = time.monotonic(), datetime.now(UTC)
+        planned = self.planned()
+        record = self.journal.begin(group, number, planned.path.name, now)
+        if record.finished:
+            self.journal.finish(record)
+            return
+        task = self._task(record)
+        if record.replayed:
+            remove_batch(self.folder.store, group, record.arrived, number)
+        table = frame.mapInArrow(batch_stage(task), SUMMARY_DDL).toArrow()
+        parts = self.dispatch(stored_parts(table), task, planned, now)
+        self.ended(record, parts)
+        self.journal.finish(record)
+        self.meters.add_batch(
+            (pair for part in parts for pair in part.sources.items()),
+            seconds=time.monotonic() - began,
+        )
+
+    def dispatch(
+        self, parts: Sequence[Stored], task: BatchTask, planned: Planned, now: datetime
+    ) -> list[Stored]:
+        """Deliver what was found in these parts; they, and what materialised feeds have added."""
+        everything: list[Stored] = []
+        waiting = list(parts)
+        while waiting:
+            made: list[Item] = []
+            for part in waiting:
+                made += self._dispatch_part(part, planned, now)
+            everything += waiting
+            waiting = self._materialised(made, task, planned, len(everything))
+        return everything
+
+    def _dispatch_part(self, part: Stored, planned: Planned, now: datetime) -> list[Item]:
+        names = [planned.names[each] for each in part.feeds.tolist() if each in planned.names]
+        materialised = {name: each for name in names if (each := _materialised(planned, name))}
+        # To a materialised feed one is subscribed as to a source: delivered is what it made.
+        feeds = [name for name in names if name not in materialised]
+        subscribers = self.dispatcher.subscribers([*feeds, *part.sources], now)
+        found = found_in(part, subscribers, planned.names, planned.schemas)
+        if put := self.dispatcher.put(found, subscribers, now):
+            self.meters.add(put=put)
+            self.put()
+        self.meters.add(matched=part.matched, matches=part.matches)
+        if not materialised:
+            return []
+        wanted = found_in(part, materialised, planned.names, planned.schemas)
+        own = (each for each in wanted if each.item.source != each.feed)
+        return self.materialiser.items(own, materialised)
+
+    def materialise(self, found: Iterable[Found], planned: Planned) -> list[Item]:
+        """What these items become in materialised feeds, if any of the feeds is one."""
+        pairs = ((each, _materialised(planned, each.feed)) for each in found)
+        wanted = [(each, statement) for each, statement in pairs if statement is not None]
+        statements = {each.feed: statement for each, statement in wanted}
+        return self.materialiser.items((each for each, _ in wanted), statements)
+
+    def _materialised(
+        self, made: Sequence[Item], task: BatchTask, planned: Planned, done: int
+    ) -> list[Stored]:
+        if not made:
+            return []
+        schema = planned.schemas[made[0].source]
+        batches = [batch_of_items(made, schema)]
+        own = replace(task, group=f"{MATERIALISED}{task.group}")
+        stored = match_and_store(batches, own, str(done))
+        return [] if stored is None else [stored]
+
+    def _task(self, record: BatchRecord) -> BatchTask:
+        return BatchTask(
+            store=str(self.folder.store),
+            group=record.group,
+            number=record.number,
+            arrived=record.arrived,
+            snapshot=str(self.folder.plans / record.snapshot),
+        )
+
+
+def _materialised(planned: Planned, name: str) -> MaterializeFeed | None:
+    statement = planned.sources.get(name)
+    return statement if isinstance(statement, MaterializeFeed) else None
