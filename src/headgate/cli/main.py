@@ -10,11 +10,13 @@ from headgate import __version__
 from headgate.cli.apply import apply
 from headgate.cli.bench import bench
 from headgate.cli.check import check
+from headgate.cli.demo import demo
 from headgate.cli.drop import drop
 from headgate.cli.exit_codes import exit_code
 from headgate.cli.explain import explain
 from headgate.cli.output import report_error
 from headgate.cli.renew import renew
+from headgate.cli.run import run
 from headgate.cli.show import show
 from headgate.cli.subscribe import subscribe
 from headgate.cli.unsubscribe import unsubscribe
@@ -30,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (check, apply, show, explain, subscribe, renew, unsubscribe, drop, bench):
+for command in (run, demo, check, apply, show, explain, subscribe, renew, unsubscribe, drop, bench):
     app.command(help=command.__doc__)(command)
 
 

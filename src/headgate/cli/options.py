@@ -11,6 +11,8 @@ CATALOG_DEFAULT = "headgate.db"
 IN_MEMORY = "sqlite://"
 """A catalog for a script on its own, gone with the command."""
 
+FOLDER_DEFAULT = Path("headgate-data")
+
 CatalogUrl = Annotated[
     str,
     typer.Option(
@@ -24,4 +26,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 Script = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A script of statements, or - for standard input."),
+]
+RunFolder = Annotated[
+    Path,
+    typer.Option(
+        "--folder",
+        "--checkpoint",
+        envvar="HEADGATE_FOLDER",
+        metavar="FOLDER",
+        help="Where a run keeps everything that must survive it.",
+    ),
 ]

@@ -13,6 +13,7 @@ transformed; what comes out are items of the source Y (materialise.py).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,6 +32,7 @@ from headgate.pipeline.columns import SOURCE, items_of_batch
 
 Subscribers = Mapping[str, Sequence[tuple[int, int]]]
 PUT_MAX = 20_000
+LATEST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ class Dispatcher:
     def __init__(self, catalog: Catalog, outbox: Outbox) -> None:
         self._catalog = catalog
         self._outbox = outbox
+        self.latest: deque[Found] = deque(maxlen=LATEST)
+        """What was found last, for people to look at."""
 
     def subscribers(self, names: Iterable[str], now: datetime) -> Subscribers:
         return self._catalog.subscribers(sorted(set(names)), now=now)
@@ -101,6 +105,7 @@ class Dispatcher:
         """How many deliveries are new."""
         new, waiting = 0, []
         for each in found:
+            self.latest.append(each)
             for subscription, version in subscribers.get(each.feed, ()):
                 waiting.append(Delivery(subscription, version, each.feed, each.item))
             if len(waiting) >= PUT_MAX:

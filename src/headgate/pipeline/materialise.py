@@ -3,8 +3,9 @@
     items of X ──► stylesheet, in its limited child (deliver/transform.py) ──► items of Y ──► match
 
 An item of Y has the time of the item it was made of, and an id made of its source and id, so that a
-replay makes the same. Where the stylesheet makes no item but free text, that is the content of an item with the old title and
-link. An item that a stylesheet fails on is counted, told, and left out: it stops no other.
+replay makes the same. Where the stylesheet makes no item but free text, that is the content of an
+item with the old title and link. An item that a stylesheet fails on is counted, told, and left out:
+it stops no other.
 """
 
 from __future__ import annotations

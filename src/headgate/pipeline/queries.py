@@ -1,7 +1,7 @@
 """One streaming query for each group of sources: started, stopped, and started again if it fails.
 
-The sources of a group are in a list file that the query watches, so that a source that is registered
-or dropped changes the file, not the query. A query that fails is started again after a pause that
+The sources of a group are in a list file that the query watches: a source that is registered or
+dropped changes the file, not the query. A query that fails is started again after a pause that
 doubles with each failure, up to a minute; it goes on with the batch that failed.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -97,7 +98,7 @@ class Queries:
             known.started_at = now
             try:
                 known.query = self._start(name, self._frame(name, group))
-            except PySparkException as error:
+            except (PySparkException, Py4JError) as error:
                 self._note_failure(known, error, now)
 
     def _note_failure(self, known: _Query, error: Exception | None, now: float) -> None:

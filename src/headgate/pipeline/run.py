@@ -134,7 +134,7 @@ class Run:
         self.stop()
 
     def _repeat(self, name: str, work: Callable[[], None], wait: Callable[[], object]) -> None:
-        """A thread that does this again and again; what goes wrong once is told, and tried again."""
+        """A thread that does this again and again; what goes wrong is told, and tried again."""
 
         def loop() -> None:
             while not self._stop.is_set():

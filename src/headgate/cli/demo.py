@@ -1,0 +1,88 @@
+"""`headgate demo`: a newsroom on this machine, and everything that the example script asks of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headgate.catalog.catalog import Catalog
+from headgate.cli.durations import duration_option
+from headgate.cli.output import print_line, stdout
+from headgate.cli.read import read_text
+from headgate.cli.run import Master, Metrics, RunOptions, Until, apply_once, run_until_stopped
+
+DEMO_SCRIPT = Path("examples/newsroom.feeds")
+MARK = "made-by-headgate-demo"
+WITHOUT_TERMINAL_S = 60.0
+
+Script = Annotated[Path, typer.Argument(metavar="[SCRIPT]", help="The script to apply.")]
+DemoFolder = Annotated[
+    Path, typer.Option("--folder", metavar="FOLDER", help="Made anew each time.")
+]
+
+
+def demo(
+    script: Script = DEMO_SCRIPT,
+    folder: DemoFolder = Path("headgate-demo"),
+    master: Master = "local[*,4]",
+    metrics: Metrics = "off",
+    seconds: Until = "",
+) -> None:
+    """Show a living system: a newsroom on this machine publishes, and the example script runs.
+
+    Without a terminal it runs for a minute, prints a summary and ends.
+    """
+    from headgate.newsroom import DEFAULT_PORT, Newsroom, script_for  # noqa: PLC0415
+
+    until = duration_option(seconds, "--for")
+    length_s = None if until is None else float(until.seconds)
+    if length_s is None and not stdout.is_terminal:
+        length_s = WITHOUT_TERMINAL_S
+    text = read_text(script)
+    _make_anew(folder)
+    with (
+        Newsroom(port=DEFAULT_PORT, or_any_port=True) as newsroom,
+        Catalog.open(str(folder / "catalog.db")) as catalog,
+    ):
+        print_line(f"the newsroom publishes at {newsroom.base_url}")
+        newsroom.write_files(folder)
+        apply_once(catalog, script_for(text, newsroom.base_url), script)
+        options = RunOptions(
+            folder=folder / "data",
+            output=folder / "feeds",
+            stylesheets=script.parent,
+            data=folder,
+            master=master,
+            metrics=metrics,
+            seconds=length_s,
+            sources={
+                "allow": "loopback",
+                "budget": "6000",
+                "interval_min_s": "2",
+                "interval_max_s": "4",
+                "host_delay_s": "0.05",
+            },
+        )
+        run_until_stopped(catalog, options)
+    _tell_what_is_there(folder)
+
+
+def _make_anew(folder: Path) -> None:
+    """Only what an earlier demo has made is removed."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARK).exists():
+            raise typer.BadParameter(
+                f"'{folder}' holds something else; name another folder", param_hint="--folder"
+            )
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+
+
+def _tell_what_is_there(folder: Path) -> None:
+    for path in sorted((folder / "feeds").glob("*")):
+        if not path.name.startswith("."):
+            print_line(f"wrote {path} ({path.stat().st_size:,} bytes)")

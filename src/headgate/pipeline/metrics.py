@@ -1,0 +1,100 @@
+"""A run's figures for Prometheus: an HTTP server that answers `/metrics`.
+
+They are taken from the run's status when they are asked for, so that nothing is counted twice and a
+run without a scraper pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from threading import Thread
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from headgate.model.errors import PipelineError
+from headgate.pipeline.status import Status
+
+_COUNTERS = {
+    "batches": "Micro-batches that have ended.",
+    "items": "Items that came in.",
+    "matched": "Items that at least one feed has.",
+    "matches": "Pairs of an item and a feed that has it.",
+    "joined": "Items that a window join has found something for.",
+    "put": "Deliveries put into the outbox.",
+    "sent": "Deliveries that have arrived.",
+    "failed": "Attempts to deliver that failed.",
+}
+
+
+class MetricsServer:
+    """Serves until it is closed."""
+
+    def __init__(self, status: Callable[[], Status], host: str, port: int) -> None:
+        registry = CollectorRegistry()
+        registry.register(_StatusCollector(status))
+        self._server: WSGIServer
+        self._thread: Thread
+        try:
+            self._server, self._thread = start_http_server(port, addr=host, registry=registry)
+        except OSError as error:
+            raise PipelineError(
+                f"metrics cannot be served at {host}:{port}: {error.strerror}; "
+                "choose another address, or 'off'"
+            ) from None
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_port)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> MetricsServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _StatusCollector(Collector):
+    def __init__(self, status: Callable[[], Status]) -> None:
+        self._status = status
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Nothing: the registry would ask for a status before there is one."""
+        return []
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        status = self._status()
+        tally = status.tally
+        for name, help_ in _COUNTERS.items():
+            yield CounterMetricFamily(f"headgate_{name}", help_, value=getattr(tally, name))
+        by_source = CounterMetricFamily(
+            "headgate_source_items", "Items that came in, by source.", labels=["source"]
+        )
+        for source, items in tally.by_source.items():
+            by_source.add_metric([source], items)
+        yield by_source
+        seconds = GaugeMetricFamily(
+            "headgate_batch_seconds", "Time of a micro-batch, recent ones.", labels=["quantile"]
+        )
+        seconds.add_metric(["0.5"], tally.latency_p50_ms / 1e3)
+        seconds.add_metric(["0.99"], tally.latency_p99_ms / 1e3)
+        yield seconds
+        outbox = GaugeMetricFamily("headgate_outbox", "Deliveries by state.", labels=["state"])
+        for state, count in status.outbox.items():
+            outbox.add_metric([state.value], count)
+        yield outbox
+        for name, help_, value in (
+            ("headgate_sources", "Sources that are registered.", status.sources),
+            ("headgate_feeds", "Feeds that are planned.", status.feeds),
+            ("headgate_broken_feeds", "Feeds whose last fetch failed.", len(status.broken)),
+            ("headgate_refused", "Feeds and sources that cannot run.", len(status.refused)),
+            ("headgate_errors", "Queries and threads in trouble.", len(status.errors)),
+        ):
+            yield GaugeMetricFamily(name, help_, value=value)
