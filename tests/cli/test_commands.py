@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.headgate_command import Run
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "newsroom.feeds"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "papers.feeds"
 
 
 def script(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cli.headgate_command import Run
 
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "newsroom.feeds")
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "papers.feeds")
 TICKET = {"price": 200, "time": "2026-11-15T10:00:00Z", "destination": "Paris", "seat": "4A"}
 
 

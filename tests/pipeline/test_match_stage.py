@@ -106,7 +106,9 @@ def test_on_spark(
 ) -> None:
     frame = spark().createDataFrame(table_of(some)).repartition(partitions)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in frame.dtypes)
-    found = frame.mapInArrow(match_stage(Asked(plans)), f"{schema}, feeds array<int>, inner array<int>")
+    found = frame.mapInArrow(
+        match_stage(Asked(plans)), f"{schema}, feeds array<int>, inner array<int>"
+    )
     assert answers(found.toArrow()) == expected
 
 
@@ -126,9 +128,7 @@ def test_several_plans_of_a_source_are_as_one(
     number_of = {str(n): n for n in range(1_000)}
     for source, own in asked.items():
         for part in range(3):
-            leaves = {
-                each: Askers(*_askers(at)) for at, each in enumerate(own) if at % 3 == part
-            }
+            leaves = {each: Askers(*_askers(at)) for at, each in enumerate(own) if at % 3 == part}
             plan = source_plan(source, SCHEMA, leaves, number_of=number_of)
             layers.setdefault(source, []).append(str(write_source_plan(tmp_path, plan)))
     table = table_of(some)

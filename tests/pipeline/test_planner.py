@@ -1,0 +1,170 @@
+"""Snapshots follow the catalog: whatever is created and dropped, what is matched is right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.catalog.catalog import Catalog
+from headgate.language import parse_script
+from headgate.model.errors import PipelineError
+from headgate.model.items import Item
+from headgate.pipeline import snapshot as snapshot_module
+from headgate.pipeline.columns import batch_of_items
+from headgate.pipeline.folder import Folder
+from headgate.pipeline.match_stage import Asked, match_batch
+from headgate.pipeline.planner import Planned, Planner
+from headgate.pipeline.snapshot import open_snapshot, read_snapshot
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+SOURCES = (
+    "register stream S from json 's' (a int, b text); register stream T from json 't' (a int);"
+)
+VALUES = range(0, 12)
+
+
+def matched(planned: Planned, source: str) -> dict[int, set[str]]:
+    """For each value of `a` the feeds that have such an item."""
+    items = [Item(str(n), source, NOON, {"a": n}) for n in VALUES]
+    opened = open_snapshot(str(planned.path))
+    asked = Asked(opened.plans, opened.dropped, every=True)
+    found = pa.Table.from_batches(
+        match_batch(batch_of_items(items, planned.schemas[source]), asked)
+    )
+    return {
+        int(row["@id"]): {planned.names[each] for each in row["feeds"]} for row in found.to_pylist()
+    }
+
+
+Steps = st.lists(
+    st.tuples(
+        st.sampled_from(["create", "create", "create", "drop", "restart", "merge", "update"]),
+        st.integers(0, 5),
+        st.integers(min(VALUES), max(VALUES)),
+        st.sampled_from(["S", "T", "(S | T)"]),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(Steps)
+@settings(deadline=None)
+def test_histories(steps: list[tuple[str, int, int, str]]) -> None:
+    with TemporaryDirectory() as home:
+        folder = Folder(Path(home)).make()
+        catalog = Catalog.open("sqlite://")
+        catalog.apply(parse_script(SOURCES))
+        planner = Planner(catalog, folder)
+        feeds: dict[str, tuple[int, str]] = {}
+        for step, number, bound, source in steps:
+            name = f"F{number}"
+            if step == "create" and name not in feeds:
+                text = f"create feed {name} from {source} where a > {bound};"
+                catalog.apply(parse_script(text))
+                feeds[name] = bound, source
+            elif step == "drop" and name in feeds:
+                catalog.apply(parse_script(f"drop feed {name};"))
+                del feeds[name]
+            elif step == "restart":
+                planner = Planner(catalog, folder)
+            elif step == "merge":
+                planner.update()
+                planner.merge()
+                assert not planner.planned.snapshot.has_to_merge()
+            planned = planner.update()
+            for own in ("S", "T"):
+                expected = {
+                    n: {
+                        each for each, (least, where) in feeds.items() if own in where and n > least
+                    }
+                    for n in VALUES
+                }
+                assert matched(planned, own) == expected
+        catalog.close()
+
+
+@pytest.fixture
+def catalog():
+    with Catalog.open("sqlite://") as opened:
+        opened.apply(parse_script(SOURCES))
+        yield opened
+
+
+def test_without_a_change_nothing_is_planned(catalog: Catalog, tmp_path: Path) -> None:
+    planner = Planner(catalog, Folder(tmp_path).make())
+    first = planner.update()
+    assert planner.update() is first
+    catalog.apply(parse_script("create feed A from S where a > 1;"))
+    second = planner.update()
+    assert second is not first
+    assert [layer.feeds for layer in second.snapshot.layers] == [(3,)]
+    assert catalog.list_snapshots()[0].path == second.path.name
+
+
+def test_one_more_feed_beside_many_is_a_layer_of_its_own(catalog: Catalog, tmp_path: Path) -> None:
+    notes: list[str] = []
+    planner = Planner(catalog, Folder(tmp_path).make(), note=notes.append)
+    many = "".join(f"create feed F{n} from S where a > {n};" for n in range(100))
+    catalog.apply(parse_script(many))
+    planner.update()
+    catalog.apply(parse_script("create feed One from S where a > 7;"))
+    layers = planner.update().snapshot.layers
+    assert [len(layer.feeds) for layer in layers] == [100, 1]
+    assert notes == ["planning 100 feeds", "planning 1 feeds"]
+    planner.merge()
+    assert len(planner.planned.snapshot.layers) == 2
+
+
+def test_plans_of_joins_are_there_also_after_a_restart(catalog: Catalog, tmp_path: Path) -> None:
+    text = "create feed J from S as $s join last 1 hour on T with $s[a = window.a];"
+    catalog.apply(parse_script(text))
+    folder = Folder(tmp_path).make()
+    first = Planner(catalog, folder).update()
+    again = Planner(catalog, folder).update()
+    assert list(first.above) == ["J"]
+    assert first.above == again.above
+    catalog.apply(parse_script("drop feed J;"))
+    assert Planner(catalog, folder).update().above == {}
+
+
+def test_a_feed_beyond_the_limits_stops_no_other(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.apply(
+        parse_script(
+            "create feed Good from S where a > 5; create feed Bad from (S | T) where a > 3;"
+            "create feed Other from T where a > 5;"
+        )
+    )
+    monkeypatch.setattr("headgate.plan.limits.BRANCHES_MAX", 1)
+    planned = Planner(catalog, Folder(tmp_path).make()).update()
+    assert list(planned.refused) == ["Bad"]
+    assert matched(planned, "S")[6] == {"Good"}
+    assert matched(planned, "T")[6] == {"Other"}
+
+
+@pytest.mark.parametrize("change", ["truncate", "flip", "format"])
+def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change: str) -> None:
+    planned = Planner(catalog, Folder(tmp_path).make()).update()
+    content = planned.path.read_bytes()
+    changed = {
+        "truncate": content[:-3],
+        "flip": content.replace(b'"dropped":[]', b'"dropped":[3]'),
+        "format": content.replace(b'"format":1', b'"format":2'),
+    }[change]
+    planned.path.write_bytes(changed)
+    with pytest.raises(PipelineError, match="cannot be used"):
+        read_snapshot(planned.path)
+
+
+def test_layers_are_geometric() -> None:
+    layer = snapshot_module.Layer
+    snapshot = snapshot_module.Snapshot(1, (layer(tuple(range(80)), {}), layer((1, 2), {})))
+    assert not snapshot.has_to_merge()
