@@ -45,13 +45,16 @@ class BatchRecord:
 
 
 class Journal:
-    """Thread-safe; one process writes, the one that holds the outbox."""
+    """Thread-safe; one process writes, the one that holds the outbox.
 
-    def __init__(self, folder: Path) -> None:
+    `decided` is a moment that an earlier process took for complete and has acted upon.
+    """
+
+    def __init__(self, folder: Path, *, decided: datetime | None = None) -> None:
         self._folder = folder
         self._lock = threading.Lock()
         self._running: dict[tuple[str, int], datetime] = {}
-        self._latest = datetime.min.replace(tzinfo=UTC)
+        self._latest = decided or datetime.min.replace(tzinfo=UTC)
         for record in self._stored():
             self._latest = max(self._latest, record.arrived)
             if not record.finished:

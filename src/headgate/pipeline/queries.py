@@ -22,11 +22,13 @@ from headgate.model.errors import printable
 from headgate.pipeline.folder import Folder
 from headgate.pipeline.groups import Group, GroupKind
 from headgate.pipeline.sources.feeds_source import FeedsSource
+from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.source_list import write_source_list
 
 RESTART_FIRST_S = 1.0
 RESTART_MAX_S = 60.0
 HEALTHY_S = 60.0
+STOP_S = 10.0
 ERROR_LENGTH_MAX = 300
 FORMATS = {
     GroupKind.FEEDS: "feeds",
@@ -39,6 +41,8 @@ RunBatch = Callable[[str, DataFrame, int], None]
 
 @dataclass(slots=True)
 class _Query:
+    busy: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a batch runs."""
     query: StreamingQuery | None = None
     started_at: float = 0.0
     failures: int = 0
@@ -62,7 +66,8 @@ class Queries:
     _stopped: bool = False
 
     def __post_init__(self) -> None:
-        self.session.dataSource.register(FeedsSource)
+        for source in (FeedsSource, FilesSource):
+            self.session.dataSource.register(source)
 
     def look(self, groups: Mapping[str, Group]) -> None:
         """Start what should run and does not."""
@@ -80,9 +85,13 @@ class Queries:
             return {name: each.error for name, each in self._queries.items() if each.error}
 
     def stop(self) -> None:
+        """Batches that run are waited for: they could be cut off, but then workers complain."""
         with self._lock:
             self._stopped = True
+            until = time.monotonic() + STOP_S
             for each in self._queries.values():
+                # Never released: a batch that would begin now waits until its query is stopped.
+                each.busy.acquire(timeout=max(until - time.monotonic(), 0.0))
                 if each.query is not None:
                     each.query.stop()
 
@@ -115,8 +124,11 @@ class Queries:
         return reader.option("base", str(self.base.absolute())).load()
 
     def _start(self, name: str, frame: DataFrame) -> StreamingQuery:
+        busy = self._queries[name].busy
+
         def run(batch: DataFrame, number: int) -> None:
-            self.run_batch(name, batch, number)
+            with busy:
+                self.run_batch(name, batch, number)
 
         writer = frame.writeStream.queryName(name).foreachBatch(run)
         checkpoint = (self.folder.checkpoints / name).absolute()

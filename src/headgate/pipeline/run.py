@@ -3,6 +3,7 @@
     thread     does, again and again
     control    what has changed in the catalog? new snapshots, lists of sources, queries
     queries    Spark's: a micro-batch of a group (queries.py, run_batch.py)
+    join       what the window joins can decide (join_runner.py)
     deliver    what is due in the outbox (deliver/)
     warm       a small task for each worker (warm.py)
     tidy       ends subscriptions whose time is over, and forgets what is old
@@ -29,9 +30,12 @@ from headgate.deliver.outbox import Outbox
 from headgate.deliver.settings import Settings as DeliverSettings
 from headgate.deliver.subscriptions import OutputKind, Subscription
 from headgate.deliver.transform import Transformer
+from headgate.join.stage import LATENESS_DEFAULT_S
 from headgate.pipeline.deliveries import Dispatcher
 from headgate.pipeline.folder import Folder
 from headgate.pipeline.groups import Grouped, grouped
+from headgate.pipeline.join_progress import read_progress
+from headgate.pipeline.join_runner import JoinRunner
 from headgate.pipeline.journal import Journal
 from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
@@ -43,6 +47,7 @@ from headgate.pipeline.warm import EVERY_S, warm
 
 CONTROL_S = 0.25
 DELIVER_S = 0.25
+JOIN_S = 0.5
 TIDY_S = 3600.0
 
 
@@ -57,6 +62,8 @@ class RunSettings:
     options: Mapping[str, str] = field(default_factory=dict)
     """For the sources: allow, budget, interval_min_s, … (pipeline/sources/)."""
     store_days: int = 30
+    lateness_s: float = LATENESS_DEFAULT_S
+    """How long window joins wait for items that come late (join/stage.py)."""
 
 
 class Run:
@@ -85,7 +92,8 @@ class Run:
         self.deliverer = self._opened.enter_context(
             Deliverer(self.outbox, settings.deliver, self._find)
         )
-        self.journal = Journal(self.folder.batches)
+        decided = read_progress(self.folder.joins).decided
+        self.journal = Journal(self.folder.batches, decided=decided)
         self._planner = Planner(catalog, self.folder, note=note)
         self.grouped = Grouped()
         self.runner = BatchRunner(
@@ -96,7 +104,10 @@ class Run:
             meters=self.meters,
             planned=lambda: self.planned,
             put=self._put.set,
-            ended=lambda _record, _parts: None,
+            ended=lambda record, parts: self.joins.ended(record.arrived, parts),
+        )
+        self.joins = JoinRunner(
+            self.runner, lambda: self.planned, lateness_s=settings.lateness_s, note=note
         )
         self.queries = Queries(
             session, self.folder, settings.base, settings.options, self.runner.run, streams or {}
@@ -115,12 +126,14 @@ class Run:
         self._repeat("control", self._control, partial(self._stop.wait, CONTROL_S))
         self._repeat("warm", self._warm, partial(self._stop.wait, EVERY_S))
         self._repeat("tidy", self._tidy, partial(self._stop.wait, TIDY_S))
+        self._repeat("join", self.joins.step, self._wait_for_items)
         self._repeat("deliver", self._deliver, partial(self._put.wait, DELIVER_S))
 
     def stop(self) -> None:
         """What is being done is ended or left for the next run; nothing is lost."""
         self._stop.set()
         self._put.set()
+        self.joins.wake.set()
         self.deliverer.stop()
         self.queries.stop()
         for thread in self._threads:
@@ -171,6 +184,9 @@ class Run:
             self.meters.add(sent=report.sent, failed=report.failed + report.dead)
         if report.unfinished:
             self._put.set()
+
+    def _wait_for_items(self) -> None:
+        self.joins.wake.wait(self.joins.wait_s(JOIN_S))
 
     def _warm(self) -> None:
         planned = self.planned

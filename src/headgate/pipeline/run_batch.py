@@ -11,7 +11,7 @@ again from the beginning, and one that had ended is left alone, whatever Spark h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -61,7 +61,7 @@ class BatchRunner:
         if record.finished:
             self.journal.finish(record)
             return
-        task = self._task(record)
+        task = self.task(record)
         if record.replayed:
             remove_batch(self.folder.store, group, record.arrived, number)
         table = frame.mapInArrow(batch_stage(task), SUMMARY_DDL).toArrow()
@@ -104,12 +104,19 @@ class BatchRunner:
         own = (each for each in wanted if each.item.source != each.feed)
         return self.materialiser.items(own, materialised)
 
-    def materialise(self, found: Iterable[Found], planned: Planned) -> list[Item]:
-        """What these items become in materialised feeds, if any of the feeds is one."""
-        pairs = ((each, _materialised(planned, each.feed)) for each in found)
-        wanted = [(each, statement) for each, statement in pairs if statement is not None]
-        statements = {each.feed: statement for each, statement in wanted}
-        return self.materialiser.items((each for each, _ in wanted), statements)
+    def dispatch_found(
+        self, found: Sequence[Found], task: BatchTask, planned: Planned, now: datetime
+    ) -> list[Stored]:
+        """Deliver what was found otherwise; what materialised feeds have made of it."""
+        names = {each.feed for each in found}
+        materialised = {name: each for name in names if (each := _materialised(planned, name))}
+        subscribers = self.dispatcher.subscribers(names - materialised.keys(), now)
+        if put := self.dispatcher.put(found, subscribers, now):
+            self.meters.add(put=put)
+            self.put()
+        own = (each for each in found if each.feed in materialised)
+        made = self.materialiser.items(own, materialised)
+        return self.dispatch(self._materialised(made, task, planned, 0), task, planned, now)
 
     def _materialised(
         self, made: Sequence[Item], task: BatchTask, planned: Planned, done: int
@@ -122,7 +129,7 @@ class BatchRunner:
         stored = match_and_store(batches, own, str(done))
         return [] if stored is None else [stored]
 
-    def _task(self, record: BatchRecord) -> BatchTask:
+    def task(self, record: BatchRecord) -> BatchTask:
         return BatchTask(
             store=str(self.folder.store),
             group=record.group,

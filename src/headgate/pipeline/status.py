@@ -40,7 +40,7 @@ def status_of(run: Run) -> Status:
         catalog_version=planned.snapshot.catalog_version,
         outbox=run.outbox.count(),
         broken=tuple(each for group in run.grouped.groups for each in _broken_of(run, group)),
-        refused={**run.grouped.refused, **planned.refused},
+        refused={**run.grouped.refused, **planned.refused, **run.joins.unsupported},
         errors={**run.queries.errors(), **run.errors},
         latest=tuple(run.runner.dispatcher.latest),
     )

@@ -1,0 +1,174 @@
+"""`kill -9` of driver, worker or both, again and again, while items come in: what is lost?
+
+JSON files with numbered tickets are put into a folder one after the other. `headgate run` reads
+them, matches, stores, and delivers half of them into a file. A killed run is started again. At the
+end every item must be once in the store, and every delivery once in the outbox and in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from bench import Row, Say
+from bench.running.processes import below, end, is_worker
+from headgate.deliver.outbox import Outbox, State
+from headgate.store.files import stored_files
+
+SCRIPT = """
+register stream Tickets from json 'tickets/*.json' (id text, price int);
+create feed Cheap from Tickets where price < 50;
+subscribe to Cheap output file 'cheap.json' for 30 days;
+"""
+FILES = 100
+PATIENCE_S = 120.0
+
+
+def kills_row(*, quick: bool, say: Say) -> Row:
+    items, kills = (5_000, 2) if quick else (50_000, 50)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        began = time.perf_counter()
+        done = _run_and_kill(folder, items, kills, say)
+        took_s = time.perf_counter() - began
+        lost, twice = _judge(folder, items)
+    return Row(
+        "kill -9 of driver, worker or both",
+        f"{done} kills in a run of {items:,} items ({took_s:,.0f} s)",
+        f"{lost} lost, {twice} twice",
+        "0 lost, 0 twice",
+        lost == twice == 0 and done == kills,
+    )
+
+
+def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
+    chance = random.Random(1)
+    (folder / "tickets").mkdir()
+    (folder / "script.feeds").write_text(SCRIPT)
+    written, done = 0, 0
+    process = _start(folder)
+    try:
+        while done < kills:
+            say(f"kill {done + 1} of {kills}")
+            share = min(FILES, (done + 1) * FILES // (kills + 1))
+            # A file at a time while it runs, so that batches are under way when it is killed.
+            _wait_until_it_works(folder, process)
+            while written < share:
+                _write_file(folder, written, items)
+                written += 1
+                time.sleep(chance.uniform(0.0, 0.3))
+            time.sleep(chance.uniform(0.0, 2.0))
+            who = ("driver", "worker", "both")[done % 3]
+            process = _kill(folder, process, who)
+            done += 1
+        while written < FILES:
+            _write_file(folder, written, items)
+            written += 1
+        _wait_for_all(folder, items, say)
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE_S)
+    finally:
+        for pid in below(process.pid)[::-1]:
+            end(pid, signal.SIGKILL)
+        process.wait()
+    return done
+
+
+def _start(folder: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "headgate", "run", "script.feeds"]
+    command += ["--catalog", "catalog.db", "--metrics", "off", "--master", "local[2,8]"]
+    log = (folder / "log").open("ab")
+    return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+
+
+def _kill(folder: Path, process: subprocess.Popen[bytes], who: str) -> subprocess.Popen[bytes]:
+    family = below(process.pid)
+    if who in ("worker", "both"):
+        for pid in filter(is_worker, family):
+            end(pid, signal.SIGKILL)
+    if who in ("driver", "both"):
+        for pid in family[:2]:  # the Python driver and its JVM
+            end(pid, signal.SIGKILL)
+        process.wait()
+        for pid in family:
+            end(pid, signal.SIGKILL)
+        return _start(folder)
+    return process
+
+
+def _write_file(folder: Path, number: int, items: int) -> None:
+    size = items // FILES
+    lines = [
+        json.dumps({"id": str(n), "price": n % 100}) + "\n"
+        for n in range(number * size, (number + 1) * size)
+    ]
+    fresh = folder / "tickets" / f".{number}"
+    fresh.write_text("".join(lines))
+    fresh.rename(folder / "tickets" / f"{number:05}.json")
+
+
+def _wait_until_it_works(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until a batch is begun: a run that is killed before shows nothing."""
+    until = time.monotonic() + PATIENCE_S
+    began = time.time()
+    while time.monotonic() < until and process.poll() is None:
+        records = (folder / "headgate-data" / "batches").glob("*/*.json")
+        if any(_changed_s(path) > began - 5 for path in records):
+            return
+        if (folder / "headgate-data" / "sources").exists() and time.time() - began > 20:
+            return
+        time.sleep(0.1)
+
+
+def _changed_s(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _wait_for_all(folder: Path, items: int, say: Say) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        found = sum(_ids(folder).values())
+        say(f"{found:,} of {items:,} items are stored")
+        if found >= items and _sent(folder) >= items // 2:
+            return
+        time.sleep(1.0)
+
+
+def _ids(folder: Path) -> Counter[str]:
+    ids: Counter[str] = Counter()
+    for file in stored_files(folder / "headgate-data" / "store"):
+        ids.update(pq.read_table(file.path, columns=["@id"], partitioning=None)["@id"].to_pylist())
+    return ids
+
+
+def _sent(folder: Path) -> int:
+    path = folder / "headgate-data" / "outbox.db"
+    if not path.exists():
+        return 0
+    with Outbox.open(path, read_only=True) as outbox:
+        return outbox.count()[State.SENT]
+
+
+def _judge(folder: Path, items: int) -> tuple[int, int]:
+    """How many items or deliveries are missing, and how many there are once too often."""
+    stored = _ids(folder)
+    lost = sum(str(n) not in stored for n in range(items))
+    twice = sum(count - 1 for count in stored.values())
+    sent, expected = _sent(folder), items // 2
+    document = json.loads((folder / "feeds" / "cheap.json").read_bytes())
+    shown = [each["id"] for each in document["items"]]
+    lost += max(expected - sent, 0)
+    twice += max(sent - expected, 0) + len(shown) - len(set(shown))
+    return lost, twice

@@ -1,0 +1,74 @@
+"""How old an item is when it lies in the store with its matches: small batches, and a pause."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from bench import Row, Say
+from bench.running.ticks import STATEMENTS, ticks
+from headgate.catalog.catalog import Catalog
+from headgate.deliver.settings import Settings
+from headgate.language import parse_script
+from headgate.pipeline.meters import quantile
+from headgate.pipeline.run import Run, RunSettings
+from headgate.store.files import stored_files
+
+RATE = 20.0
+GROUP = "ticks"
+P50_MS, P99_MS = 120.0, 500.0
+
+
+def latency_rows(session: SparkSession, *, quick: bool, say: Say) -> list[Row]:
+    busy_s, idle_s = (10.0, 15.0) if quick else (60.0, 120.0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with Catalog.open(str(folder / "catalog.db")) as catalog:
+            catalog.apply(parse_script(STATEMENTS))
+            say("latency of small batches")
+            busy = _ages_ms(session, catalog, folder / "busy", rate=RATE, length_s=busy_s)
+            say(f"latency after {idle_s:.0f} s without an item")
+            idle = _ages_ms(
+                session, catalog, folder / "idle", rate=1 / idle_s, length_s=2.3 * idle_s
+            )
+    p50, p99 = quantile(busy, 0.5), quantile(busy, 0.99)
+    return [
+        Row(
+            "source to store",
+            f"{RATE:.0f} items/s, {len(busy):,} items",
+            f"p50 {p50:.0f} ms, p99 {p99:.0f} ms",
+            f"p50 ≤ {P50_MS:.0f} ms, p99 ≤ {P99_MS:.0f} ms",
+            p50 <= P50_MS and p99 <= P99_MS,
+        ),
+        Row(
+            "source to store, after a pause",
+            f"one item each {idle_s:.0f} s, {len(idle)} items",
+            f"{', '.join(f'{each:.0f}' for each in idle)} ms",
+            f"≤ {P99_MS:.0f} ms",
+            bool(idle) and max(idle) <= P99_MS,
+        ),
+    ]
+
+
+def _ages_ms(
+    session: SparkSession, catalog: Catalog, folder: Path, *, rate: float, length_s: float
+) -> list[float]:
+    """In order of age. The first batch is left out: it waits for everything to be there."""
+    began_s = time.time() + 8.0 if rate >= 1 else time.time()
+    frame = ticks(session, rate=rate, began_s=began_s)
+    folder.mkdir()
+    settings = RunSettings(folder / "data", Settings(folder, folder), base=folder)
+    with Run(catalog, session, settings, streams={GROUP: frame}) as run:
+        run.start()
+        time.sleep(max(began_s - time.time(), 0.0) + length_s)
+    ages: list[float] = []
+    files = [each for each in stored_files(folder / "data" / "store") if each.group == GROUP]
+    for file in files[1 if rate >= 1 else 0 :]:
+        stored_s = file.path.stat().st_mtime
+        for made in pq.read_table(file.path, partitioning=None).column("@time").to_pylist():
+            ages.append(1e3 * (stored_s - made.timestamp()))
+    return sorted(ages)

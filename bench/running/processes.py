@@ -1,0 +1,50 @@
+"""Processes of a run, found in /proc: the driver, its JVM, and the Python workers below that."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def below(pid: int) -> list[int]:
+    """All that descend from a process, itself first."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name is in parentheses and may hold anything: what counts stands behind it.
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    found, waiting = [], [pid]
+    while waiting:
+        each = waiting.pop()
+        found.append(each)
+        waiting += children.get(each, [])
+    return found
+
+
+def is_worker(pid: int) -> bool:
+    try:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"pyspark.daemon" in line
+
+
+def resident_mb(pids: list[int]) -> float:
+    """Proportional set size: pages that several processes map count once in all."""
+    total_kb = 0
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total_kb += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total_kb / 1024
+
+
+def end(pid: int, signal: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal)

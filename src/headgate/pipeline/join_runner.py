@@ -1,0 +1,206 @@
+"""The window joins of a run: a stage of its own behind the store (docs/design/…-window-joins.md).
+
+    finished batches ──► their stored items ──► JoinStage ──► outputs ──► store, outbox, materialised
+                         up to what is complete      ▲
+    restart, new joins ──► stored items of the windows (rebuild)
+
+The store is the only state on disk. What is decided follows from items and their recorded moments
+of arrival alone (join/stage.py), so a run that died goes on from its last progress and decides the
+same: what it had put into the outbox already is there already.
+
+A lot of outputs is a batch of the group `joined`, with a record in the journal like all others:
+materialised feeds over joins make items of it, which arrive at the record's moment. The order at the
+end of a lot is: outputs are stored and put, progress is written, the record is finished. A crash
+before the progress replays the lot under the same record; after it, the record is finished at the
+next start.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from headgate.join.arrivals import Arrival, Output
+from headgate.join.rebuild import rebuild
+from headgate.join.stage import JoinStage
+from headgate.model.schema import Schema
+from headgate.pipeline.batch_stage import Stored
+from headgate.pipeline.deliveries import Found
+from headgate.pipeline.join_progress import NEVER, JoinProgress, read_progress, write_progress
+from headgate.pipeline.joined import write_joined
+from headgate.pipeline.planner import Planned
+from headgate.pipeline.run_batch import BatchRunner
+from headgate.plan.algebra import Plan
+from headgate.store.columns import SOURCE, items_of_batch
+from headgate.store.files import JOINED, stored_files
+
+GROUP = JOINED.rstrip(".")
+PROGRESS_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A finished batch whose items have not been taken in."""
+
+    arrived: datetime
+    path: Path
+    sources: frozenset[str]
+
+
+class JoinRunner:
+    """`ended` may be called by any thread, all else by one."""
+
+    def __init__(
+        self,
+        runner: BatchRunner,
+        planned: Callable[[], Planned],
+        *,
+        lateness_s: float,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._runner, self._planned, self._note = runner, planned, note
+        self._lateness_s = lateness_s
+        self._path = runner.folder.joins
+        self._progress = read_progress(self._path)
+        self._written_at = time.monotonic()
+        self._lock = threading.Lock()
+        self._ended: list[_Ended] = []
+        self._plans: Mapping[str, Plan] = {}
+        self.stage: JoinStage | None = None
+        self.wake = threading.Event()
+        for group, number in runner.journal.pending():
+            if group == GROUP and number < self._progress.number:
+                record = runner.journal.begin(group, number, "", NEVER)
+                runner.journal.finish(record)
+
+    @property
+    def unsupported(self) -> Mapping[str, str]:
+        return {} if self.stage is None else self.stage.unsupported
+
+    def ended(self, arrived: datetime, parts: Iterable[Stored]) -> None:
+        """A batch has stored these."""
+        with self._lock:
+            self._ended += [_Ended(arrived, part.path, frozenset(part.sources)) for part in parts]
+        self.wake.set()
+
+    def step(self) -> None:
+        """Take in what has come, and decide what can be decided."""
+        self.wake.clear()
+        planned = self._planned()
+        if planned.above != self._plans:
+            self._rebuild(planned)
+        complete = self._runner.journal.complete(datetime.now(UTC))
+        ended = self._taken(complete)
+        if self.stage is None or complete <= self._progress.decided:
+            return
+        self.stage.push([each for file in ended for each in self._arrivals(file, planned)])
+        outputs = self.stage.advance(complete)
+        fresh = JoinProgress(complete, self._progress.number + bool(outputs))
+        if outputs:
+            self._put(outputs, planned, fresh)
+        elif time.monotonic() - self._written_at > PROGRESS_EVERY_S:
+            self._write(fresh)
+        self._progress = fresh
+
+    def wait_s(self, most_s: float) -> float:
+        """How long nothing will have to be decided, unless something comes."""
+        due = None if self.stage is None else self.stage.next_decision()
+        if due is None:
+            return most_s
+        return min(max((due - datetime.now(UTC)).total_seconds(), 0.01), most_s)
+
+    def _rebuild(self, planned: Planned) -> None:
+        self._plans = planned.above
+        self.stage = None
+        if not planned.above:
+            return
+        stage = JoinStage(planned.above, planned.schemas, lateness_s=self._lateness_s)
+        decided = self._progress.decided
+        if decided > NEVER:
+            self._note("reading the windows of joins from the store")
+            rebuild(stage, lambda since: self._stored(since, planned, until=decided), decided)
+        with self._lock:
+            known = {each.path for each in self._ended}
+        late = [each for each in self._files_since(decided) if each.path not in known]
+        with self._lock:
+            self._ended = late + self._ended
+        self.stage = stage
+
+    def _taken(self, until: datetime) -> list[_Ended]:
+        with self._lock:
+            taken = [each for each in self._ended if each.arrived <= until]
+            self._ended = [each for each in self._ended if each.arrived > until]
+        wanted = frozenset() if self.stage is None else self.stage.sources
+        return [each for each in taken if each.sources & wanted]
+
+    def _put(self, outputs: Sequence[Output], planned: Planned, fresh: JoinProgress) -> None:
+        runner, now = self._runner, datetime.now(UTC)
+        number = self._progress.number
+        record = runner.journal.begin(GROUP, number, planned.path.name, now)
+        numbers = {name: each for each, name in planned.names.items()}
+        write_joined(runner.folder.store, number, record.arrived, outputs, planned.schemas, numbers)
+        found = [Found(feed, each.item) for each in outputs for feed in each.feeds]
+        parts = runner.dispatch_found(found, runner.task(record), planned, now)
+        runner.meters.add(joined=len(outputs))
+        self.ended(record.arrived, parts)
+        self._write(fresh)
+        runner.journal.finish(record)
+
+    def _write(self, progress: JoinProgress) -> None:
+        write_progress(self._path, progress)
+        self._written_at = time.monotonic()
+
+    def _files_since(self, decided: datetime) -> list[_Ended]:
+        """What was stored and not taken in: of batches that have ended."""
+        pending = self._runner.journal.pending()
+        found: list[_Ended] = []
+        for file in stored_files(self._runner.folder.store, since=decided.date(), pending=pending):
+            if file.group.startswith(JOINED):
+                continue
+            table = pq.read_table(file.path, columns=[SOURCE, "@arrived"], partitioning=None)
+            arrived = pc.max(table.column("@arrived")).as_py()
+            if arrived > decided:
+                sources = frozenset(table.column(SOURCE).unique().to_pylist())
+                found.append(_Ended(arrived, file.path, sources))
+        return found
+
+    def _stored(
+        self, since: Mapping[str, datetime | None], planned: Planned, *, until: datetime
+    ) -> Iterator[Arrival]:
+        """The stored items of these sources from their times on, that arrived until a moment."""
+        known = [each for each in since.values() if each is not None]
+        first = min(known).date() if len(known) == len(since) and known else None
+        pending = self._runner.journal.pending()
+        for file in stored_files(self._runner.folder.store, since=first, pending=pending):
+            if not file.group.startswith(JOINED):
+                whole = _Ended(until, file.path, frozenset(since))
+                for each in self._arrivals(whole, planned):
+                    start = since.get(each.item.source)
+                    if each.arrived <= until and (start is None or each.item.time > start):
+                        yield each
+
+    def _arrivals(self, file: _Ended, planned: Planned) -> Iterator[Arrival]:
+        wanted = [each for each in file.sources if each in planned.schemas]
+        if self.stage is not None:
+            wanted = [each for each in wanted if each in self.stage.sources]
+        table = pq.read_table(
+            file.path, partitioning=None, filters=pc.field(SOURCE).isin(wanted or [""])
+        )
+        for batch in table.combine_chunks().to_batches():
+            yield from _of_batch(batch, planned.schemas)
+
+
+def _of_batch(batch: pa.RecordBatch, schemas: Mapping[str, Schema]) -> Iterator[Arrival]:
+    if batch.num_rows:
+        source = batch.column(SOURCE)[0].as_py()
+        moments = batch.column("@arrived").to_pylist()
+        for item, arrived in zip(items_of_batch(batch, schemas[source]), moments, strict=True):
+            yield Arrival(item, arrived.astimezone(UTC))

@@ -1,0 +1,171 @@
+"""The store: every item that came, with the feeds that have it, as Parquet by day.
+
+    store/<group>/day=2026-11-16/17-0.parquet      batch 17, partition 0
+          @source @id @time  attributes …  feeds  inner  @arrived
+
+The day is that of arrival: an item that says it is from 1999 makes no folder of its own. Items and
+matches are one table, so they never disagree; feeds are lists of numbers, never exploded into
+pairs. A file is written whole and then renamed; its name says batch and partition, so a replay
+replaces what the first attempt has left.
+
+Files whose names begin with a dot are not finished. Those of a batch that is not finished may be
+replaced: who wants only what is certain leaves out `pending` batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.store.folder import rename_whole
+
+MATERIALISED = "materialised."
+"""Before the name of a group: what materialised feeds have made in its batches."""
+JOINED = "joined."
+"""Before a name made of a schema: what window joins have found, in batches of `joined`."""
+
+ARRIVED = pa.field("@arrived", pa.timestamp("us", tz="UTC"), nullable=False)
+ROW_GROUP = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    path: Path
+    group: str
+    day: date
+    batch: int
+
+
+class ItemsWriter:
+    """Writes one file; nothing is there under its name before `close`. Empty files are not made."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch, arrived: datetime) -> None:
+        moment = pa.scalar(arrived, ARRIVED.type)
+        stamped = batch.append_column(ARRIVED, pa.repeat(moment, batch.num_rows))
+        self._waiting.append(stamped)
+        self._rows += batch.num_rows
+        if self._rows >= ROW_GROUP:
+            self._flush()
+
+    def close(self) -> bool:
+        """Whether there is a file now."""
+        self._flush()
+        if self._writer is None:
+            return False
+        self._writer.close()
+        with self._fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        rename_whole(self._fresh, self._path)
+        return True
+
+    def abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._fresh.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.Table.from_batches(self._waiting)
+        if self._writer is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(self._fresh, table.schema, compression="zstd")
+        self._writer.write_table(table)
+        self._waiting.clear()
+        self._rows = 0
+
+
+def record_group(group: str) -> str:
+    """The group whose batches a folder of the store belongs to.
+
+    >>> record_group("materialised.feeds-1f"), record_group("joined.1f"), record_group("feeds-1f")
+    ('feeds-1f', 'joined', 'feeds-1f')
+    """
+    group = group.removeprefix(MATERIALISED)
+    return JOINED.rstrip(".") if group.startswith(JOINED) else group
+
+
+def path_of(store: Path, group: str, arrived: datetime, batch: int, part: str) -> Path:
+    return store / group / f"day={arrived.date().isoformat()}" / f"{batch}-{part}.parquet"
+
+
+def stored_files(
+    store: Path,
+    *,
+    groups: Collection[str] | None = None,
+    since: date | None = None,
+    on: date | None = None,
+    pending: Collection[tuple[str, int]] = (),
+) -> list[StoredFile]:
+    """The files of these groups, by day and batch; other days than those asked for are not
+    looked into."""
+    found = (
+        each
+        for group, day, folder in _day_folders(store)
+        if (groups is None or group in groups)
+        and (since is None or day >= since)
+        and (on is None or day == on)
+        for each in _files_in(folder, group, day)
+        if (record_group(each.group), each.batch) not in pending
+    )
+    return sorted(found, key=lambda each: (each.day, each.group, each.batch, each.path))
+
+
+def stored_days(store: Path) -> list[date]:
+    """The days that have files, the first one first."""
+    return sorted({day for _, day, _ in _day_folders(store)})
+
+
+def remove_before(store: Path, day: date) -> int:
+    """Forget what arrived before this day: how many files that were."""
+    old = [each for each in stored_files(store) if each.day < day]
+    for each in old:
+        each.path.unlink(missing_ok=True)
+    for folder in {each.path.parent for each in old}:
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    return len(old)
+
+
+def remove_batch(store: Path, group: str, arrived: datetime, batch: int) -> None:
+    """What an attempt that was cut off has left: a replay may have fewer partitions."""
+    for each in (group, f"{MATERIALISED}{group}"):
+        folder = path_of(store, each, arrived, batch, "").parent
+        for path in folder.glob(f"{batch}-*.parquet"):
+            path.unlink(missing_ok=True)
+
+
+def read_files(paths: Iterable[Path]) -> Iterator[pa.Table]:
+    for path in paths:
+        yield pq.read_table(path, partitioning=None)
+
+
+def _day_folders(store: Path) -> Iterator[tuple[str, date, Path]]:
+    for folder in store.glob("*/day=*"):
+        try:
+            day = date.fromisoformat(folder.name.removeprefix("day="))
+        except ValueError:
+            continue  # somebody else's
+        yield folder.parent.name, day, folder
+
+
+def _files_in(folder: Path, group: str, day: date) -> Iterator[StoredFile]:
+    """A store has very many small files: no more is asked of one than its name."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            number, _, _ = entry.name.partition("-")
+            if number.isdecimal() and entry.name.endswith(".parquet"):
+                yield StoredFile(Path(entry.path), group, day, int(number))

@@ -1,0 +1,189 @@
+"""A whole run on Spark: what it stores and delivers is what the naive evaluation says, once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.pipeline.spark_session import spark
+from tests.pipeline.waiting import until
+
+from headgate.catalog.catalog import Catalog
+from headgate.deliver.outbox import State
+from headgate.deliver.settings import Settings
+from headgate.language import parse_script
+from headgate.pipeline import run_batch
+from headgate.pipeline.run import Run, RunSettings
+from headgate.pipeline.status import status_of
+from headgate.store.files import stored_files
+
+pytestmark = pytest.mark.integration
+
+SCRIPT = """
+register stream Tickets from json 'tickets/*.json' (id text, price int, place text);
+register stream Trains from json 'trains/*.json' (id text, place text);
+create feed Cheap from Tickets where price < 50;
+create feed Reachable
+  from Tickets as $t join last 1 day on Trains with $t[place = window.place];
+subscribe to Cheap output file 'cheap.json' for 30 days;
+subscribe to Tickets output file 'tickets.json' for 30 days;
+subscribe to Reachable output file 'reachable.json' for 30 days;
+"""
+OPTIONS = {"settle_s": "0", "tail_s": "0", "scan_s": "0.05"}
+
+
+class Home:
+    """A folder with a catalog, files of sources and outputs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.catalog = Catalog.open(str(path / "catalog.db"))
+        (path / "out").mkdir()
+
+    def write(self, source: str, name: str, rows: list[dict[str, object]]) -> None:
+        folder = self.path / source
+        folder.mkdir(exist_ok=True)
+        fresh = folder / f".{name}"
+        fresh.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        fresh.rename(folder / f"{name}.json")
+
+    def run(self) -> Run:
+        settings = RunSettings(
+            self.path / "data",
+            Settings(self.path / "out", self.path, items_in_file=1_000),
+            base=self.path,
+            options=OPTIONS,
+            lateness_s=0.2,
+        )
+        return Run(self.catalog, spark(), settings)
+
+    def stored(self, source: str) -> Counter[str]:
+        """How often each id is in the store."""
+        found: Counter[str] = Counter()
+        for file in stored_files(self.path / "data" / "store"):
+            if not file.group.startswith("joined."):
+                for row in pq.read_table(file.path, partitioning=None).to_pylist():
+                    if row["@source"] == source:
+                        found[row["@id"]] += 1
+        return found
+
+    def delivered(self, name: str) -> list[str]:
+        """The titles or contents of what is in a file, however they are written."""
+        path = self.path / "out" / name
+        if not path.exists():
+            return []
+        return [each["id"] for each in json.loads(path.read_bytes())["items"]]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path)
+    home.catalog.apply(parse_script(SCRIPT))
+    yield home
+    home.catalog.close()
+
+
+def tickets(first: int, count: int) -> list[dict[str, object]]:
+    return [
+        {"id": str(n), "price": n % 100, "place": f"p{n % 7}"} for n in range(first, first + count)
+    ]
+
+
+def test_what_comes_is_stored_matched_joined_and_delivered_once(home: Home) -> None:
+    home.write("trains", "a", [{"id": "t1", "place": "p3"}])
+    home.write("tickets", "a", tickets(0, 200))
+    with home.run() as run:
+        run.start()
+        until(lambda: len(home.delivered("tickets.json")) == 200)
+        until(lambda: len(home.delivered("cheap.json")) == 100)
+        # Both came at once or the train first: those that were decided with it have it.
+        home.write("tickets", "b", tickets(200, 70))
+        until(lambda: len(home.delivered("cheap.json")) == 150)
+        until(lambda: run.meters.tally().joined >= 10)
+        assert run.errors == {}
+        assert status_of(run).errors == {}
+        tally = run.meters.tally()
+    assert home.stored("Tickets") == Counter({str(n): 1 for n in range(270)})
+    assert home.stored("Trains") == Counter({"t1": 1})
+    assert tally.by_source == {"Tickets": 270, "Trains": 1}
+    for name in ("tickets.json", "cheap.json", "reachable.json"):
+        ids = home.delivered(name)
+        assert len(ids) == len(set(ids))
+
+
+def test_what_is_registered_while_it_runs_takes_effect(home: Home) -> None:
+    with home.run() as run:
+        run.start()
+        home.write("tickets", "a", tickets(0, 10))
+        until(lambda: sum(home.stored("Tickets").values()) == 10)
+        home.catalog.apply(
+            parse_script(
+                "create feed Dear from Tickets where price >= 50;"
+                "subscribe to Dear output file 'dear.json' for 30 days;"
+                "register stream Buses from json 'buses/*.json' (id text, place text, seats int);"
+                "subscribe to Buses output file 'buses.json' for 30 days;"
+            )
+        )
+        until(lambda: "Dear" in run.planned.names.values())
+        home.write("tickets", "b", tickets(50, 10))
+        home.write("buses", "a", [{"id": "b1", "seats": 3}])
+        until(lambda: len(home.delivered("dear.json")) == 10)
+        until(lambda: len(home.delivered("buses.json")) == 1)
+        home.catalog.apply(parse_script("create feed None from Tickets where price = 77;"))
+        until(lambda: "None" in run.planned.names.values())
+        assert status_of(run).errors == {}
+
+
+def test_a_run_goes_on_where_the_last_one_was(home: Home) -> None:
+    home.write("trains", "a", [{"id": "t1", "place": "p3"}])
+    with home.run() as run:
+        run.start()
+        home.write("tickets", "a", tickets(0, 50))
+        until(lambda: len(home.delivered("cheap.json")) == 50)
+    home.write("tickets", "b", tickets(100, 50))
+    with home.run() as run:
+        run.start()
+        until(lambda: len(home.delivered("cheap.json")) == 100)
+        # The window of the join is read from the store: the train came in the run before.
+        until(lambda: run.meters.tally().joined >= 7)
+        counts = run.outbox.count()
+    assert home.stored("Tickets") == Counter({str(n): 1 for n in [*range(50), *range(100, 150)]})
+    assert counts[State.DEAD] == counts[State.FAILED] == 0
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_a_batch_that_fails_is_run_again_and_nothing_comes_twice(
+    home: Home, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Before the store is written, and after everything but the record of its end."""
+    failures = iter([True, True])
+    target = run_batch.BatchRunner.dispatch if where == "before" else run_batch.Journal.finish
+
+    def fail_at_first(*arguments: object, **named: object) -> object:
+        if next(failures, False):
+            raise OSError("the disk is full")
+        return target(*arguments, **named)
+
+    if where == "before":
+        monkeypatch.setattr(run_batch.BatchRunner, "dispatch", fail_at_first)
+    else:
+        monkeypatch.setattr(run_batch.Journal, "finish", fail_at_first)
+    home.write("tickets", "a", tickets(0, 100))
+    with home.run() as run:
+        run.start()
+        until(lambda: any("disk is full" in each for each in run.queries.errors().values()))
+        until(lambda: len(home.delivered("cheap.json")) == 50)
+        until(lambda: run.meters.tally().sent >= 150)
+        assert run.outbox.count()[State.SENT] == 150
+    assert home.stored("Tickets") == Counter({str(n): 1 for n in range(100)})
+
+
+def test_one_folder_is_run_once(home: Home) -> None:
+    from headgate.deliver.errors import OutboxTaken
+
+    with home.run(), pytest.raises(OutboxTaken, match="is written by process"):
+        home.run()
