@@ -7,7 +7,7 @@ READY := .venv/ready
 .PHONY: help run test unit check format clean
 
 help:
-	@echo "make run     set up, then check and explain the example newsroom"
+	@echo "make run     set up, then run a newsroom on this machine, and everything asked of it"
 	@echo "make test    set up, then run the tests"
 	@echo "make unit    set up, then run the unit tests only, with fewer examples, in a minute and a half"
 	@echo "make check   set up, then lint, types, import rules, and the examples in the docs"
@@ -18,8 +18,7 @@ $(READY): pyproject.toml pins.txt
 	@PYTHON="$(PYTHON)" scripts/setup
 
 run: $(READY)
-	$(BIN)/headgate check examples/newsroom.feeds
-	$(BIN)/headgate explain --script examples/newsroom.feeds
+	@JAVA_HOME="$$(dirname "$$(dirname "$$(scripts/find_java)")")" $(BIN)/headgate demo
 
 test: $(READY)
 	$(BIN)/pytest -n 2 --durations=10 --ignore=tests/docs tests

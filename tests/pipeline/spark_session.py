@@ -12,7 +12,7 @@ from headgate.pipeline.session import start_session
 @lru_cache(maxsize=1)
 def spark() -> SparkSession:
     # The quick compiler only: tests are short, and the better one doubles their start.
-    options = "-Xss16m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    options = "-XX:TieredStopAtLevel=1"
     settings = {
         "spark.driver.extraJavaOptions": options,
         "spark.sql.shuffle.partitions": "2",

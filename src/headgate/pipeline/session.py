@@ -4,10 +4,11 @@ Why each setting is there (measured on two cores, PySpark 4.3):
 
     checkpoint file manager    the default one forks a process for every file: 320 → 60 ms a batch
     unix domain sockets        workers and Spark talk without TCP
+    class archive              classes of Spark, loaded and checked before (java_archive.py): 5 s
+    serial collector           on few cores its start and its pauses are shorter
     -Xss16m                    stopping a query within foreachBatch overflows a smaller stack
     SPARK_HOME with links      workers import PySpark from its folder, compiled, not from a zip file
-                               that is compiled anew by each of them: 1.0 → 0.25 s for each start;
-                               it also says that Spark is to log errors only
+                               that is compiled anew by each of them: 1.0 → 0.25 s for each start
     raw local file system      no checksum file beside each file of a checkpoint
     polling delay              how often a source is asked for more: 40 times a second
     UTC                        timestamps mean the same everywhere
@@ -26,6 +27,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import PipelineError
+from headgate.pipeline.java_archive import archive_options
 
 ARROW_ROWS = 50_000
 LOG4J = """\
@@ -39,8 +41,9 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = spark: %p %c{1}: %m%n%ex{short}
 """
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+FEW_CORES = 4
 SETTINGS = {
-    "spark.driver.extraJavaOptions": "-Xss16m",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
@@ -59,32 +62,39 @@ def start_session(
     master: str = "local[*]", *, name: str = "headgate", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """The session of this process; what is set here can be set otherwise by `settings`."""
-    _require_java()
+    require_java()
     # Workers must run the Python that has Headgate installed, not the first one on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_HOME", str(_linked_home()))
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**SETTINGS, **(settings or {})}.items():
+    builder = SparkSession.builder.appName(name)
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else `spark-submit` has started it, and knows
+        builder = builder.master(master)
+    chosen = {**SETTINGS, **(settings or {})}
+    chosen[JAVA_OPTIONS] = " ".join([*_java_options(), chosen.get(JAVA_OPTIONS, "")]).strip()
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _require_java() -> None:
+def _java_options() -> list[str]:
+    options = ["-Xss16m", f"-Dlog4j2.configurationFile={_log_settings()}", *archive_options()]
+    return [*options, "-XX:+UseSerialGC"] if (os.cpu_count() or 1) <= FEW_CORES else options
+
+
+def require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if not (home and Path(home, "bin", "java").exists()) and shutil.which("java") is None:
         raise PipelineError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
 
 
 def _linked_home() -> Path:
-    """A folder that has of PySpark's only what the JVM needs, and how to log."""
+    """A folder that has of PySpark's only what the JVM needs."""
     installed = Path(pyspark.__file__).parent
-    home = Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / f"spark-{pyspark.__version__}"
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if home.stat().st_uid != os.getuid():
-        raise PipelineError(f"{home} belongs to somebody else; set SPARK_HOME")
+    home = _own_folder() / f"spark-{pyspark.__version__}-links"
+    home.mkdir(exist_ok=True)
     for part in ("bin", "jars", "sbin"):
         link = home / part
         if link.is_symlink() and link.readlink() == installed / part:
@@ -93,9 +103,21 @@ def _linked_home() -> Path:
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(installed / part)
         fresh.replace(link)
-    conf = home / "conf"
-    conf.mkdir(exist_ok=True)
-    fresh = conf / f".log4j2-{os.getpid()}"
-    fresh.write_text(LOG4J, encoding="utf-8")
-    fresh.replace(conf / "log4j2.properties")
     return home
+
+
+def _log_settings() -> Path:
+    """Not in a folder `conf` of Spark's: a class archive allows no folder with files in the path."""
+    path = _own_folder() / "log4j2.properties"
+    fresh = path.with_name(f".log4j2-{os.getpid()}")
+    fresh.write_text(LOG4J, encoding="utf-8")
+    fresh.replace(path)
+    return path
+
+
+def _own_folder() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.stat().st_uid != os.getuid():
+        raise PipelineError(f"{folder} belongs to somebody else; set TMPDIR")
+    return folder
