@@ -86,8 +86,8 @@ def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
 def _start(folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "headgate", "run", "script.feeds"]
     command += ["--catalog", "catalog.db", "--metrics", "off", "--master", "local[2,8]"]
-    log = (folder / "log").open("ab")
-    return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
 
 
 def _kill(folder: Path, process: subprocess.Popen[bytes], who: str) -> subprocess.Popen[bytes]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select, text
 
 from headgate.catalog import tables
 from headgate.catalog.listing import Subscription, select_subscriptions, subscription_of
@@ -41,6 +41,21 @@ def subscriptions_of_ids(
         for row in connection.execute(query).mappings():
             found[row["id"]] = subscription_of(row)
     return found
+
+
+def demand(connection: Connection, now: datetime) -> dict[str, int]:
+    """For each source how many living subscriptions are served from it, through whatever feeds."""
+    query = text(
+        "WITH RECURSIVE reads (feed, source) AS ("
+        "SELECT user_name, used_name FROM uses UNION "
+        "SELECT reads.feed, uses.used_name FROM reads JOIN uses ON uses.user_name = reads.source), "
+        "asked (feed, subscribers) AS ("
+        "SELECT feed, count(*) FROM subscriptions WHERE expires_at > :now GROUP BY feed) "
+        "SELECT source, sum(subscribers) FROM ("
+        "SELECT reads.source, asked.subscribers FROM asked JOIN reads ON reads.feed = asked.feed "
+        "UNION ALL SELECT feed, subscribers FROM asked) AS served GROUP BY source"
+    ).bindparams(bindparam("now", now, type_=tables.UtcTime))
+    return {source: int(subscribers) for source, subscribers in connection.execute(query)}
 
 
 def _chunks(wanted: Iterable[T]) -> Iterator[list[T]]:

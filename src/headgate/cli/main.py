@@ -8,18 +8,24 @@ import typer
 
 from headgate import __version__
 from headgate.cli.apply import apply
+from headgate.cli.backtest import backtest
 from headgate.cli.bench import bench
 from headgate.cli.check import check
 from headgate.cli.demo import demo
 from headgate.cli.drop import drop
 from headgate.cli.exit_codes import exit_code
 from headgate.cli.explain import explain
+from headgate.cli.opml import opml
 from headgate.cli.output import report_error
 from headgate.cli.renew import renew
 from headgate.cli.run import run
 from headgate.cli.show import show
+from headgate.cli.statistics import statistics
+from headgate.cli.stats import stats
 from headgate.cli.subscribe import subscribe
+from headgate.cli.tail import tail
 from headgate.cli.unsubscribe import unsubscribe
+from headgate.cli.why import why
 from headgate.model.errors import HeadgateError
 
 app = typer.Typer(
@@ -32,8 +38,14 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (run, demo, check, apply, show, explain, subscribe, renew, unsubscribe, drop, bench):
+COMMANDS = (
+    *(run, demo, check, apply, show, explain, subscribe, renew, unsubscribe, drop),
+    *(tail, why, stats, backtest, statistics),
+    bench,
+)
+for command in COMMANDS:
     app.command(help=command.__doc__)(command)
+app.add_typer(opml, name="opml")
 
 
 def _version(asked: bool) -> None:

@@ -1,16 +1,19 @@
 """The window joins of a run: a stage of its own behind the store (docs/design/…-window-joins.md).
 
-    finished batches ──► their stored items ──► JoinStage ──► outputs ──► store, outbox, materialised
-                         up to what is complete      ▲
+    finished batches ──► their stored items ──► JoinStage ──► outputs ──► store, outbox,
+                         up to what is complete      ▲                    materialised feeds
     restart, new joins ──► stored items of the windows (rebuild)
 
 The store is the only state on disk. What is decided follows from items and their recorded moments
 of arrival alone (join/stage.py), so a run that died goes on from its last progress and decides the
 same: what it had put into the outbox already is there already.
 
+A join that is new looks at what its windows hold from the store, but decides only on what arrives
+from now on.
+
 A lot of outputs is a batch of the group `joined`, with a record in the journal like all others:
-materialised feeds over joins make items of it, which arrive at the record's moment. The order at the
-end of a lot is: outputs are stored and put, progress is written, the record is finished. A crash
+materialised feeds over joins make items of it, which arrive at the record's moment. At the end of a
+lot, outputs are stored and put, then progress is written, then the record is finished. A crash
 before the progress replays the lot under the same record; after it, the record is finished at the
 next start.
 """
@@ -70,7 +73,9 @@ class JoinRunner:
         self._lateness_s = lateness_s
         self._path = runner.folder.joins
         self._progress = read_progress(self._path)
-        self._written_at = time.monotonic()
+        if self._progress.decided == NEVER:
+            self._progress = JoinProgress(runner.journal.complete(datetime.now(UTC)))
+        self._write(self._progress)
         self._lock = threading.Lock()
         self._ended: list[_Ended] = []
         self._plans: Mapping[str, Plan] = {}
@@ -99,10 +104,12 @@ class JoinRunner:
             self._rebuild(planned)
         complete = self._runner.journal.complete(datetime.now(UTC))
         ended = self._taken(complete)
-        if self.stage is None or complete <= self._progress.decided:
+        if complete <= self._progress.decided:
             return
-        self.stage.push([each for file in ended for each in self._arrivals(file, planned)])
-        outputs = self.stage.advance(complete)
+        outputs: list[Output] = []
+        if self.stage is not None:
+            self.stage.push([each for file in ended for each in self._arrivals(file, planned)])
+            outputs = self.stage.advance(complete)
         fresh = JoinProgress(complete, self._progress.number + bool(outputs))
         if outputs:
             self._put(outputs, planned, fresh)
@@ -124,9 +131,8 @@ class JoinRunner:
             return
         stage = JoinStage(planned.above, planned.schemas, lateness_s=self._lateness_s)
         decided = self._progress.decided
-        if decided > NEVER:
-            self._note("reading the windows of joins from the store")
-            rebuild(stage, lambda since: self._stored(since, planned, until=decided), decided)
+        self._note("reading the windows of joins from the store")
+        rebuild(stage, lambda since: self._stored(since, planned, until=decided), decided)
         with self._lock:
             known = {each.path for each in self._ended}
         late = [each for each in self._files_since(decided) if each.path not in known]
@@ -146,7 +152,14 @@ class JoinRunner:
         number = self._progress.number
         record = runner.journal.begin(GROUP, number, planned.path.name, now)
         numbers = {name: each for each, name in planned.names.items()}
-        write_joined(runner.folder.store, number, record.arrived, outputs, planned.schemas, numbers)
+        write_joined(
+            runner.folder.store,
+            number,
+            record.arrived,
+            outputs,
+            schemas=planned.schemas,
+            numbers=numbers,
+        )
         found = [Found(feed, each.item) for each in outputs for feed in each.feeds]
         parts = runner.dispatch_found(found, runner.task(record), planned, now)
         runner.meters.add(joined=len(outputs))

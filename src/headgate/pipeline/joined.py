@@ -31,6 +31,7 @@ def write_joined(
     number: int,
     arrived: datetime,
     outputs: Sequence[Output],
+    *,
     schemas: Mapping[str, Schema],
     numbers: Mapping[str, int],
 ) -> None:

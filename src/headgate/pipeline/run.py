@@ -15,6 +15,7 @@ where it was.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -48,6 +49,8 @@ from headgate.pipeline.warm import EVERY_S, warm
 CONTROL_S = 0.25
 DELIVER_S = 0.25
 JOIN_S = 0.5
+WEIGH_S = 60.0
+"""How often it is counted who wants what: feeds are fetched accordingly."""
 TIDY_S = 3600.0
 
 
@@ -96,6 +99,8 @@ class Run:
         self.journal = Journal(self.folder.batches, decided=decided)
         self._planner = Planner(catalog, self.folder, note=note)
         self.grouped = Grouped()
+        self._weights: dict[str, float] = {}
+        self._weigh_at = 0.0
         self.runner = BatchRunner(
             folder=self.folder,
             journal=self.journal,
@@ -166,7 +171,7 @@ class Run:
     def _control(self) -> None:
         before = self.planned
         self._planner.update()
-        if self.planned is not before:
+        if self.planned is not before or time.monotonic() >= self._weigh_at:
             self._look()
             self._planner.merge()
         else:
@@ -174,7 +179,10 @@ class Run:
 
     def _look(self) -> None:
         planned = self.planned
-        self.grouped = grouped(planned.sources, planned.schemas)
+        if time.monotonic() >= self._weigh_at:
+            self._weigh_at = time.monotonic() + WEIGH_S
+            self._weights = {name: 1.0 + count for name, count in self.catalog.demand().items()}
+        self.grouped = grouped(planned.sources, planned.schemas, weights=self._weights)
         self.queries.look(self.grouped.groups)
 
     def _deliver(self) -> None:

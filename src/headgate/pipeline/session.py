@@ -107,7 +107,7 @@ def _linked_home() -> Path:
 
 
 def _log_settings() -> Path:
-    """Not in a folder `conf` of Spark's: a class archive allows no folder with files in the path."""
+    """Not in a folder `conf`: with a class archive, no folder in the class path may have files."""
     path = _own_folder() / "log4j2.properties"
     fresh = path.with_name(f".log4j2-{os.getpid()}")
     fresh.write_text(LOG4J, encoding="utf-8")

@@ -41,7 +41,7 @@ def status_of(run: Run) -> Status:
         outbox=run.outbox.count(),
         broken=tuple(each for group in run.grouped.groups for each in _broken_of(run, group)),
         refused={**run.grouped.refused, **planned.refused, **run.joins.unsupported},
-        errors={**run.queries.errors(), **run.errors},
+        errors={**run.queries.errors(), **run.runner.materialiser.errors, **run.errors},
         latest=tuple(run.runner.dispatcher.latest),
     )
 

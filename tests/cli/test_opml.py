@@ -1,0 +1,56 @@
+"""Lists of feeds come in, with what is wrong told, and go out again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from headgate.acquire.opml import read_opml
+from headgate.cli.main import app
+
+LIST = b"""<opml version="2.0"><body>
+  <outline text="Music">
+    <outline text="Muse" xmlUrl="https://muse.example/rss"/>
+    <outline text="No address" type="rss"/>
+    <outline text="Muse & friends" xmlUrl="https://friends.example/rss"/>
+  </outline>
+  <outline text="Odd" xmlUrl="file:///etc/passwd"/>
+</body></opml>"""
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_import_tells_what_it_leaves_out_and_export_gives_the_rest(tmp_path: Path) -> None:
+    catalog, file = str(tmp_path / "c.db"), tmp_path / "list.opml"
+    file.write_bytes(LIST)
+    out = invoke("opml", "import", str(file), "--catalog", catalog)
+    assert "line 4: 'No address' has no URL" in out
+    assert "line 7: 'file:///etc/passwd' is no link of the web" in out
+    assert "registered 2 feeds, 0 were registered already, 2 lines could not be used" in out
+
+    again = json.loads(invoke("opml", "import", str(file), "--catalog", catalog, "--json"))
+    assert (again["registered"], again["known"], len(again["bad_lines"])) == (0, 2, 2)
+
+    written = tmp_path / "out.opml"
+    assert "wrote 2 feeds" in invoke("opml", "export", str(written), "--catalog", catalog)
+    feeds = read_opml(written.read_bytes()).feeds
+    assert [(each.title, each.url) for each in feeds] == [
+        ("Muse", "https://muse.example/rss"),
+        ("MuseFriends", "https://friends.example/rss"),
+    ]
+    assert "https://muse.example/rss" in invoke("opml", "export", "--catalog", catalog)
+
+
+def test_what_is_no_list_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "list.opml"
+    file.write_text("not a list")
+    out = invoke("opml", "import", str(file), "--catalog", str(tmp_path / "c.db"), code=1)
+    assert "it is no OPML" in out
+    missing = invoke("opml", "import", str(tmp_path / "x"), "--catalog", "sqlite://", code=2)
+    assert "cannot be read" in missing

@@ -1,0 +1,97 @@
+"""What a run shows: figures, the latest finds, troubles; and nothing that harms a terminal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from io import StringIO
+
+from rich.console import Console
+
+from headgate.acquire.feed_table import BrokenFeed
+from headgate.cli.run_display import ConsoleLines, line, screen, summary
+from headgate.deliver.outbox import State
+from headgate.model.items import Item
+from headgate.pipeline.deliveries import Found
+from headgate.pipeline.meters import Meters
+from headgate.pipeline.status import Status
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+HOSTILE = "\x1b[2J[bold red]Muse[/] live\x07"
+
+
+def status(**changes: object) -> Status:
+    meters = Meters()
+    meters.add_batch([("MuseNews", 12), ("Tickets", 3)], seconds=0.08)
+    meters.add(matched=7, matches=9, put=9, sent=8)
+    values = {
+        "tally": meters.tally(),
+        "sources": 2,
+        "feeds": 3,
+        "catalog_version": 5,
+        "outbox": {
+            State.WAITING: 1,
+            State.SENDING: 0,
+            State.SENT: 8,
+            State.FAILED: 2,
+            State.DEAD: 1,
+        },
+        "broken": (
+            BrokenFeed("MuseNews", "http://muse.mu", f"it is gone {HOSTILE}", 3, NOON, NOON),
+        ),
+        "refused": {"Mobs": "operators cannot run yet"},
+        "errors": {"files-1f": "the disk is full"},
+        "latest": (
+            Found("Rock", Item("1", "MuseNews", NOON, {"title": HOSTILE})),
+            Found("Trips", Item("2", "Tickets", NOON, {"price": 150})),
+        ),
+    }
+    return Status(**{**values, **changes})
+
+
+def shown(found: Status, console: tuple[str, ...] = ()) -> str:
+    out = StringIO()
+    Console(file=out, width=140, no_color=True, markup=False).print(
+        screen(found, uptime_s=61.0, console=console)
+    )
+    return out.getvalue()
+
+
+def test_the_screen_tells_everything() -> None:
+    text = shown(status(), ("a line of the console",))
+    for part in ("61 s", "15", "MuseNews", "Tickets", "Rock", "Trips", "price 150", "80 ms"):
+        assert part in text
+    for part in ("it is gone", "operators cannot run yet", "the disk is full", "a line of the"):
+        assert part in text
+
+
+def test_no_control_character_and_no_markup_comes_through() -> None:
+    text = shown(status(), (HOSTILE,))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "[bold red]Muse" in text
+
+
+def test_long_lists_are_cut() -> None:
+    meters = Meters()
+    meters.add_batch(((f"S{n}", n) for n in range(50)), seconds=0.1)
+    refused = {f"F{n}": "why" for n in range(50)}
+    text = shown(status(tally=meters.tally(), refused=refused))
+    assert "and 38 more" in text
+    assert len(text.splitlines()) < 45
+
+
+def test_line_and_summary() -> None:
+    found = status()
+    assert "15 items" in line(found, uptime_s=9.0)
+    assert "3 waiting" in line(found, uptime_s=9.0)
+    text = "\n".join(summary(found, uptime_s=60.0))
+    assert "8 deliveries made, 3 wait, 1 dead" in text
+    assert "cannot run: Mobs" in text
+
+
+def test_lines_of_the_console_come_whole() -> None:
+    lines = ConsoleLines()
+    lines.write("one\ntw")
+    assert list(lines.lines) == ["one"]
+    lines.write("o\n")
+    assert list(lines.lines) == ["one", "two"]

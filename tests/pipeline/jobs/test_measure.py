@@ -1,0 +1,173 @@
+"""Selectivities are those that the naive evaluator counts, wherever they are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from tests.match.drawn import drawn
+from tests.match.strategies import NOON, SCHEMA, filters, items
+from tests.pipeline.jobs.test_backtest import batches, filled
+from tests.serve.small_store import SmallStore, news, ticket
+
+from headgate.catalog.statistics import SourceStatistics
+from headgate.language.unparse_filter import unparse_filter
+from headgate.model.evaluate import matches
+from headgate.model.filters import Filter, atoms_of
+from headgate.model.items import Item
+from headgate.pipeline.jobs.atoms_to_measure import SourceAtoms, asked_of_all
+from headgate.pipeline.jobs.choose_runner import Runner
+from headgate.pipeline.jobs.measure import Measured, Measurer
+from headgate.pipeline.jobs.measure_job import MeasureJob
+from headgate.pipeline.jobs.over_files import run_in_process
+from headgate.plan.leaves import leaves_by_source
+
+HERE = Runner("here", run_in_process)
+EARLY = NOON - timedelta(days=365)
+
+
+def measured(store: SmallStore, runner: Runner = HERE) -> Measured:
+    asked = asked_of_all(store.definitions)
+    assert not asked.refused
+    prepared = Measurer.prepare(asked.by_source, store.folder, since=EARLY)
+    return prepared.run(runner, store.folder, lambda _: None)
+
+
+def naive(store: SmallStore) -> dict[str, tuple[int, dict[str, int]]]:
+    found: dict[str, tuple[int, dict[str, int]]] = {}
+    asked = leaves_by_source(store.plans)
+    for source in {each.source for each in store.items}:
+        own = [each for each in store.items if each.source == source]
+        atoms = (atom for filter_ in asked.get(source, {}) for atom in atoms_of(filter_))
+        counts = {unparse_filter(each): _count(each, own) for each in atoms}
+        found[source] = len(own), counts
+    return found
+
+
+def _count(filter_: Filter, some: Sequence[Item]) -> int:
+    return sum(matches(filter_, item) for item in some)
+
+
+def told(found: Sequence[SourceStatistics]) -> dict[str, tuple[int, dict[str, int]]]:
+    return {each.source: (each.items, dict(each.matched)) for each in found}
+
+
+@settings(max_examples=30)
+@given(batches)
+def test_counts_are_those_of_the_naive_evaluator(rows: list[list[tuple[str, int, str]]]) -> None:
+    with TemporaryDirectory() as path:
+        store = filled(Path(path), rows)
+        assert told(measured(store).statistics) == naive(store)
+        assert not list(store.folder.path.glob(".measure-*"))
+
+
+def test_atoms_of_all_kinds(tmp_path: Path) -> None:
+    """As a part of the job alone: the filters and items of the match stage's own tests."""
+    some = [
+        Item(str(at), "s", NOON, each.attributes) for at, each in enumerate(drawn(items, 200))
+    ]
+    asked = SourceAtoms(SCHEMA)
+    asked.add(dict.fromkeys(drawn(filters, 60)))
+    store = _OneSource(tmp_path, some)
+    found = store.measure({"s": asked})
+    expected = {
+        unparse_filter(atom): _count(atom, some) for atom in asked.atoms
+    }
+    assert found.items == len(some)
+    assert {text: found.matched[text] for text in expected} == expected
+    assert found.matched.keys() == asked.texts.keys()
+
+
+class _OneSource(SmallStore):
+    """Items of the match tests' schema, which no statement can declare."""
+
+    def __init__(self, path: Path, some: Sequence[Item]) -> None:
+        super().__init__(path, "")
+        self.put(some, arrived=NOON)
+
+    def schema(self, source: str):  # type: ignore[no-untyped-def]
+        return SCHEMA
+
+    def measure(self, asked: dict[str, SourceAtoms]) -> SourceStatistics:
+        prepared = Measurer.prepare(asked, self.folder, since=EARLY)
+        (found,) = prepared.run(HERE, self.folder, lambda _: None).statistics
+        return found
+
+
+def test_spans_and_rates(tmp_path: Path) -> None:
+    store = SmallStore(tmp_path)
+    store.put([ticket("1", 10, "Rome"), ticket("2", 60, "Rome")], arrived=NOON)
+    store.put([ticket("3", None, "Rome")], arrived=NOON + timedelta(seconds=30))
+    store.put([news("1", "rock")], arrived=NOON + timedelta(seconds=100))
+    found = {each.source: each for each in measured(store).statistics}
+    assert found["Tickets"].rate_per_s == 3 / 100
+    assert found["Tickets"].selectivity("price < 50") == 1 / 3
+    assert (found["News"].items, found["News"].span_s, found["News"].rate_per_s) == (1, 0, None)
+    assert "Photos" not in found
+
+
+def test_both_spellings_are_found(tmp_path: Path) -> None:
+    store = SmallStore(tmp_path)
+    store.put([ticket("1", 10, "Paris"), ticket("2", 60, "Rome")], arrived=NOON)
+    (found,) = measured(store).statistics
+    for text in ("destination contains 'Paris'", "destination contains 'paris'"):
+        assert found.selectivity(text) == 0.5
+
+
+def test_what_joins_have_found_is_not_counted_again(tmp_path: Path) -> None:
+    store = SmallStore(tmp_path)
+    path = store.put([news("1", "rock")], arrived=NOON)
+    again = store.folder.store / path.parent.parent.name.replace("files-", "joined.")
+    again.mkdir()
+    path.parent.rename(again / path.parent.name)
+    assert measured(store).statistics == []
+
+
+def test_damaged_files_are_told(tmp_path: Path) -> None:
+    store = SmallStore(tmp_path)
+    store.put([ticket("1", 10, "Rome")], arrived=NOON)
+    bad = store.put([ticket("2", 10, "Rome")], arrived=NOON)
+    bad.write_bytes(b"rubbish")
+    found = measured(store)
+    assert [each.items for each in found.statistics] == [1]
+    assert set(found.damaged) == {bad}
+
+
+def test_how_rows_are_cut_does_not_matter(tmp_path: Path) -> None:
+    store = SmallStore(tmp_path)
+    for second in range(20):
+        arrived = NOON + timedelta(seconds=second)
+        store.put([ticket(f"{second}", second * 5, "Rome")], arrived=arrived)
+    asked = asked_of_all(store.definitions)
+    prepared = Measurer.prepare(asked.by_source, store.folder, since=EARLY)
+
+    def one_by_one(job, files, note):  # type: ignore[no-untyped-def]
+        import pyarrow as pa
+
+        assert isinstance(job, MeasureJob)
+        rows = [row for each in files for row in job.run((str(each.path),))]
+        return pa.Table.from_batches(rows, job.result)
+
+    apart = prepared.run(Runner("", one_by_one), store.folder, lambda _: None)
+    assert apart == prepared.run(HERE, store.folder, lambda _: None)
+
+
+@pytest.mark.integration
+def test_spark_gives_the_same(tmp_path: Path) -> None:
+    from tests.pipeline.spark_session import spark
+
+    from headgate.pipeline.jobs.on_spark import run_on_spark
+
+    rows = [
+        [(["Tickets", "News", "Photos"][m % 3], n * 5 % 60, "rock paris") for m in range(5)]
+        for n in range(12)
+    ]
+    store = filled(tmp_path, rows)
+    there = measured(store, Runner("", partial(run_on_spark, session=spark())))
+    assert told(there.statistics) == naive(store)
+    assert there == measured(store)

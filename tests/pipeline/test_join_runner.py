@@ -1,0 +1,183 @@
+"""Window joins behind the store: whatever the batches and crashes, each output once and right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.parquet as pq
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.catalog.catalog import Catalog
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.transform import Transformer
+from headgate.language import parse_script
+from headgate.model.items import Item
+from headgate.pipeline import join_runner
+from headgate.pipeline.batch_stage import match_and_store
+from headgate.pipeline.deliveries import Dispatcher
+from headgate.pipeline.join_progress import read_progress
+from headgate.pipeline.join_runner import JoinRunner
+from headgate.pipeline.journal import Journal
+from headgate.pipeline.materialise import Materialiser
+from headgate.pipeline.meters import Meters
+from headgate.pipeline.planner import Planner
+from headgate.pipeline.run_batch import BatchRunner
+from headgate.store.columns import batch_of_items
+from headgate.store.files import stored_files
+from headgate.store.folder import Folder
+
+SCRIPT = """
+register stream P from json 'p' (k int);
+register stream W from json 'w' (k int);
+create feed J from P as $p join last 1 hour on W with $p[k = window.k];
+subscribe to J output console for 30 days;
+"""
+
+
+class Process:
+    """What one process of a run has: it may be left at any moment, and the next one goes on."""
+
+    def __init__(self, folder: Folder, catalog: Catalog) -> None:
+        self.folder, self.catalog = folder, catalog
+        self.planner = Planner(catalog, folder)
+        self.planner.update()
+        self.outbox = Outbox.open(folder.outbox)
+        journal = Journal(folder.batches, decided=read_progress(folder.joins).decided)
+        self.transformer = Transformer()
+        self.runner = BatchRunner(
+            folder=folder,
+            journal=journal,
+            dispatcher=Dispatcher(catalog, self.outbox),
+            materialiser=Materialiser(self.transformer, folder.path),
+            meters=Meters(),
+            planned=lambda: self.planner.planned,
+            put=lambda: None,
+            ended=lambda record, parts: self.joins.ended(record.arrived, parts),
+        )
+        self.joins = JoinRunner(self.runner, lambda: self.planner.planned, lateness_s=0.0)
+
+    def batch(self, number: int, items: Sequence[Item]) -> None:
+        """As run_batch.run does it, but for Spark."""
+        planned, now = self.planner.planned, datetime.now(UTC)
+        record = self.runner.journal.begin("g", number, planned.path.name, now)
+        if not record.finished:
+            rows = [batch_of_items(items, planned.schemas["P"])]
+            stored = match_and_store(rows, self.runner.task(record), "0")
+            assert stored is not None
+            self.runner.ended(
+                record, self.runner.dispatch([stored], self.runner.task(record), planned, now)
+            )
+        self.runner.journal.finish(record)
+
+    def leave(self) -> None:
+        self.outbox.close()
+        self.transformer.close()
+
+
+class Cut(Exception):
+    """The process dies here."""
+
+
+Steps = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("batch"),
+            st.lists(st.tuples(st.booleans(), st.integers(0, 3)), min_size=1, max_size=4),
+        ),
+        st.tuples(st.sampled_from(["step", "die", "die before", "die after"]), st.just([])),
+    ),
+    max_size=14,
+)
+
+
+@given(Steps)
+@settings(deadline=None, max_examples=25)
+def test_histories(steps: list[tuple[str, list[tuple[bool, int]]]]) -> None:
+    with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
+        catalog.apply(parse_script(SCRIPT))
+        folder = Folder(Path(home)).make()
+        process = Process(folder, catalog)
+        number, items = 0, []
+        for kind, rows in steps:
+            if kind == "batch":
+                moment = datetime.now(UTC)
+                fresh = [
+                    Item(f"{number}-{at}", "P" if primary else "W", moment, {"k": k})
+                    for at, (primary, k) in enumerate(rows)
+                ]
+                process.batch(number, fresh)
+                items.append(fresh)
+                number += 1
+            elif kind == "step":
+                process.joins.step()
+            else:
+                _die(process, kind)
+                process = Process(folder, catalog)
+        process.joins.step()
+        expected = _expected(items)
+        with process.outbox.database.reading() as connection:
+            found = connection.execute("SELECT item FROM deliveries").fetchall()
+        assert Counter(row[0].decode() for row in found) == Counter(expected)
+        assert _stored_outputs(folder) == Counter(expected)
+        assert process.runner.journal.pending() == set()
+        process.leave()
+
+
+def _die(process: Process, kind: str) -> None:
+    """At once, or in the middle of a lot: before or after its progress is written."""
+    if kind != "die":
+        write = join_runner.write_progress
+
+        def cut(path: Path, progress: join_runner.JoinProgress) -> None:
+            if kind == "die after":
+                write(path, progress)
+            raise Cut
+
+        join_runner.write_progress = cut
+        try:
+            process.joins.step()
+        except Cut:
+            pass
+        finally:
+            join_runner.write_progress = write
+    process.leave()
+
+
+def _expected(batches: list[list[Item]]) -> list[str]:
+    """Items of a batch arrive at one moment: a primary sees all of its batch and those before."""
+    keys: set[object] = set()
+    found: list[str] = []
+    for batch in batches:
+        keys |= {each.attributes["k"] for each in batch if each.source == "W"}
+        found += [each.id for each in batch if each.source == "P" and each.attributes["k"] in keys]
+    return found
+
+
+def _stored_outputs(folder: Folder) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for file in stored_files(folder.store):
+        if file.group.startswith("joined."):
+            found.update(pq.read_table(file.path, partitioning=None)["@id"].to_pylist())
+    return found
+
+
+def test_a_new_join_sees_its_window_but_decides_only_on_what_comes() -> None:
+    with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
+        catalog.apply(parse_script(SCRIPT.partition("create")[0]))
+        folder = Folder(Path(home)).make()
+        process = Process(folder, catalog)
+        past = datetime.now(UTC) - timedelta(minutes=1)
+        process.batch(0, [Item("w", "W", past, {"k": 1}), Item("old", "P", past, {"k": 1})])
+        process.joins.step()
+        catalog.apply(parse_script("create" + SCRIPT.partition("create")[2]))
+        process.planner.update()
+        process.joins.step()
+        process.batch(1, [Item("new", "P", datetime.now(UTC), {"k": 1})])
+        process.joins.step()
+        assert _stored_outputs(folder) == Counter({"new": 1})
+        process.leave()
