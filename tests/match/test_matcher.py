@@ -70,17 +70,52 @@ def test_the_size_of_batches_does_not_matter(some: list[Filter], found: list[Ite
         assert sorted(alone.of(0)) == sorted(whole.of(at))
 
 
-@given(st.lists(filters, max_size=8), st.lists(items, min_size=1, max_size=12))
-def test_many_matches_are_written_as_few_are(some: list[Filter], found: list[Item]) -> None:
+@given(
+    st.lists(filters, max_size=8),
+    st.lists(items, min_size=1, max_size=12),
+    st.sampled_from([0, 64, 200, 1_000]),
+)
+def test_many_matches_are_written_as_few_are(
+    some: list[Filter], found: list[Item], room: int
+) -> None:
+    """Whatever is listed and whatever is written in squares: as long as there is room for pairs."""
     matcher = Matcher(compile_program(some * 40, SCHEMA))
-    batch = batch_of(found * 6)
+    batch = batch_of(found * 30)
     few = matcher.match(batch)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headgate.match.matcher.FEW_PER_ITEM", 0)
+        patch.setattr("headgate.match.matcher.LISTED_PER_ITEM", 0)
+        patch.setattr("headgate.match.matcher.LISTED_LEAST", room)
         many = matcher.match(batch)
     assert many.starts.tolist() == few.starts.tolist()
     for at in range(batch.size):
         assert sorted(many.of(at)) == sorted(few.of(at))
+
+
+def test_a_batch_of_more_than_64_words_has_rare_and_frequent_matches() -> None:
+    values = np.random.default_rng(1).integers(0, 2_000, 64 * 64 * 2 + 100)
+    batch = Batch(values.size, {"i": (values, np.ones(values.size, bool))})
+    some: list[Filter] = [Comparison("i", Relation.EQUAL, value) for value in (0, 7, 1_999)]
+    some += [Comparison("i", Relation.LESS, value) for value in range(0, 2_000, 100)]
+    matched = Matcher(compile_program(some, SCHEMA)).match(batch)
+    wanted = [values == each for each in (0, 7, 1_999)]
+    wanted += [values < each for each in range(0, 2_000, 100)]
+    for at in range(values.size):
+        assert sorted(matched.of(at)) == [name for name, each in enumerate(wanted) if each[at]]
+
+
+@pytest.mark.parametrize("middle", [0, 2**62 - 3, 3 - 2**62, 2**63 - 3, 3 - 2**63])
+def test_values_far_beyond_all_constants(middle: int) -> None:
+    """A table of answers ends where the constants do."""
+    some: list[Filter] = [
+        Comparison("i", relation, middle + step) for relation in Relation for step in (-2, 0, 1)
+    ]
+    near = [middle + step for step in range(-5, 6) if -(2**63) <= middle + step < 2**63]
+    values = [*near, 0, 2**63 - 1, -(2**63), 2**62, -(2**62)]
+    found = [Item("x", "S", NOON, {"i": each}) for each in values]
+    matched = Matcher(compile_program(some, SCHEMA)).match(batch_of(found))
+    truth = expected(some, found)
+    for at in range(len(found)):
+        assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
 
 
 def test_a_filter_and_its_negation_part_all_items() -> None:

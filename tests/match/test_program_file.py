@@ -19,7 +19,7 @@ from tests.match.strategies import NOON, SCHEMA, filters, items
 from headgate.match.batch import batch_of_items
 from headgate.match.matcher import Matcher
 from headgate.match.program import Program, compile_program
-from headgate.match.program_file import open_program, write_program
+from headgate.match.program_file import VERSION, open_program, write_program
 from headgate.match.snapshot import open_snapshot, write_snapshot
 from headgate.match.stored import take_apart
 from headgate.model.errors import SnapshotError
@@ -86,7 +86,7 @@ def test_another_kind_of_snapshot_and_another_version_are_refused(tmp_path: Path
     metadata = {"kind": "program", "version": 99}
     with pytest.raises(SnapshotError, match="version 99, and this is version"):
         open_program(write_snapshot(tmp_path, {}, metadata))
-    metadata = {"kind": "program", "version": 1, "stored": {}}
+    metadata = {"kind": "program", "version": VERSION, "stored": {}}
     with pytest.raises(SnapshotError, match="holds no sound program: it is not a Program"):
         open_program(write_snapshot(tmp_path, {}, metadata))
 

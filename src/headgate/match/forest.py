@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.bounds import check_indices, check_length, check_starts, refuse_unless
+from headgate.match.bounds import check_indices, check_starts, refuse_unless
 from headgate.match.kernels import Ints
 from headgate.match.walks import skip_pointers
 
@@ -54,19 +54,21 @@ class Forest:
         return self.node_row, self.node_depth, self.node_skip, self.node_end
 
     def check(self, row_count: int, subscription_count: int) -> None:
-        """That a walk over these nodes ends and stays within all arrays (bounds.py)."""
+        """That walks over these nodes end, agree and stay within all arrays (bounds.py)."""
         count, ends = self.node_row.size, self.end_start.size - 1
+        refuse_unless(0 <= self.depth <= DEPTH_MAX, "depth", f"it is {self.depth}")
         check_indices("node_row", self.node_row, row_count)
         check_indices("node_depth", self.node_depth, self.depth, length=count)
-        check_indices("node_end", self.node_end, ends, least=-1, length=count)
-        check_length("node_skip", self.node_skip, count)
-        forward = bool((self.node_skip > np.arange(count, dtype=np.int32)).all())
-        refuse_unless(forward, "node_skip", "it leads back")
-        check_indices("node_skip", self.node_skip, count + 1)
         # A node's parent has just been visited: its depth is at most one below the one before.
         deeper = np.diff(self.node_depth, prepend=np.int32(-1))
         refuse_unless(bool((deeper <= 1).all()), "node_depth", "a node has no parent")
-        refuse_unless(0 <= self.depth <= DEPTH_MAX, "depth", f"it is {self.depth}")
+        # A second walk writes as much as the first has counted, although it skips other trees.
+        skip = skip_pointers(self.node_depth)
+        refuse_unless(np.array_equal(self.node_skip, skip), "node_skip", "it leads elsewhere")
+        check_indices("node_end", self.node_end, ends, least=-1, length=count)
+        # There is room for each end once.
+        ascending = bool((np.diff(self.node_end[self.node_end >= 0]) > 0).all())
+        refuse_unless(ascending, "node_end", "the ends do not ascend")
         check_starts("end_start", self.end_start, self.subscriptions.size)
         check_indices("subscriptions", self.subscriptions, subscription_count)
 
@@ -90,11 +92,11 @@ def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:
     made_by, depth = np.nonzero(is_new)
     row_at = np.argsort(rank).astype(np.int32)
     node_row = row_at[matrix[made_by, depth]]
-    # A conjunction ends at the last node made by it or, if it made none, by an equal one before it.
-    ending_at = np.cumsum(is_new.sum(axis=1)) - 1
-    nodes, first = np.unique(ending_at, return_index=True)
+    # A conjunction ends at the last node that it made; one that made none equals the one before it.
+    made_count = is_new.sum(axis=1)
+    first = np.nonzero(made_count)[0]
     node_end = np.full(node_row.size, -1, np.int32)
-    node_end[nodes] = np.arange(nodes.size, dtype=np.int32)
+    node_end[made_count.cumsum()[first] - 1] = np.arange(first.size, dtype=np.int32)
     end_start = np.append(first, owners.size).astype(np.int32)
     node_depth = depth.astype(np.int32)
     skip, height = skip_pointers(node_depth), int(node_depth.max(initial=-1)) + 1

@@ -16,16 +16,15 @@ from headgate.match.kernels import Ints, Longs, Words
 from headgate.match.program import Program, words_for
 from headgate.match.walks import (
     count_ends,
-    count_matches,
+    count_listed,
     list_matches,
     write_bitmaps,
-    write_matches,
-    write_pairs,
+    write_listed,
+    write_many,
 )
 
-FEW_PER_ITEM = 64
-_PLANES = 32
-"""Bits of the counters of matches per item: a program has fewer than 2³¹ subscriptions."""
+LISTED_PER_ITEM, LISTED_LEAST = 64, 16_384
+"""There is room for so many pairs in the first walk: for each item, and whatever the batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,38 +110,37 @@ def match_parts(parts: Sequence[Part], batch: Batch) -> Matches:
     found = np.empty(int(starts[-1]), np.int32)
     for at, name in enumerate(always):
         found[starts[:-1] + at] = name
-    ends = starts[:-1] + always.size
+    places = starts[:-1] + always.size
     for each in passes:
-        each.write(ends, starts[1:], found)
+        each.write(places, starts[1:], found)
     return Matches(starts, found)
 
 
 class _Pass:
     """One batch through one program: first how many matches each item has, then which.
 
-    Few matches are listed in one pass over the forest; many are counted first and then written
-    many subscriptions at a time.
+    What few items match is listed by the first walk, and what many match is written by a second.
     """
 
     def __init__(self, part: Part, batch: Batch) -> None:
         forest = part.program.forest
-        self._rows, self._stack = _prepare(part.program, batch)
-        self._forest = *forest.nodes, forest.end_start, part.at_ends, self._rows, self._stack
-        room = FEW_PER_ITEM * batch.size
-        self._items, self._owners = np.empty(room, np.int32), np.empty(room, np.int32)
+        rows, stack = _prepare(part.program, batch)
+        self._names = forest.end_start, part.at_ends
+        self._forest = *forest.nodes, *self._names, rows, stack
+        room = max(LISTED_PER_ITEM * batch.size, LISTED_LEAST)
+        self._items, self._ends = np.empty(room, np.int32), np.empty(room, np.int32)
+        many = np.empty(forest.end_start.size - 1, np.int32)
         self.per_item = np.zeros(batch.size, np.int64)
-        self._listed = list_matches(*self._forest, self._items, self._owners, self.per_item)
-        if self._listed < 0:
-            self.per_item[:] = 0
-            planes = np.zeros((_PLANES, self._rows.shape[1]), np.uint64)
-            count_matches(*self._forest, planes, self.per_item)
+        listed = self._items, self._ends, many, self.per_item
+        self._used, many_count = list_matches(*self._forest, *listed)
+        self._many = many[:many_count]
+        count_listed(self._items, self._ends, self._used, *self._names, self.per_item)
 
-    def write(self, ends: Longs, limits: Longs, found: Ints) -> None:
-        """Each item's matches at its end, which moves on behind them."""
-        if self._listed >= 0:
-            write_pairs(self._items, self._owners, self._listed, ends, found)
-        else:
-            write_matches(*self._forest, ends, limits, found)
+    def write(self, places: Longs, limits: Longs, found: Ints) -> None:
+        """Each item's matches at its place, which moves on behind them."""
+        write_listed(self._items, self._ends, self._used, *self._names, places, found)
+        if self._many.size:
+            write_many(*self._forest, self._many, places, limits, found)
 
 
 def _prepare(program: Program, batch: Batch) -> tuple[Words, Words]:

@@ -73,7 +73,7 @@ class OrderedAtoms:
     def fill(self, batch: Batch, rows: Words) -> None:
         """Set the bits of these atoms in rows that are zero."""
         array_type = np.float64 if self.is_float else np.int64
-        columns = np.zeros((len(self.keys), batch.size), array_type)
+        columns = np.empty((len(self.keys), batch.size), array_type)
         valid = np.zeros((len(self.keys), batch.size), bool)
         for at, key in enumerate(self.keys):
             constants = self.constants[at]
@@ -244,8 +244,8 @@ def _compile(
 def _tables(
     equals: Numbers, equal_start: Ints, cuts: Numbers, cut_start: Ints
 ) -> tuple[Ints, Numbers, Ints, Ints]:
-    """For narrow groups of integers, the answer for each value between the least and the greatest
-    constant, so that a look-up takes the place of two binary searches."""
+    """For narrow groups of integers, the answer for each value from just below the least constant
+    to just above the greatest, so that a look-up takes the place of two binary searches."""
     sizes, lows = np.zeros(equal_start.size - 1, np.int32), np.zeros(equal_start.size - 1, np.int64)
     if equals.dtype == np.int64:
         measure_spans(equal_start, equals, cut_start, cuts, TABLE_MAX, _FAR, lows, sizes)

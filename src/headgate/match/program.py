@@ -31,6 +31,7 @@ from headgate.model.atoms import (
     Constraint,
     Contains,
     In,
+    IsPresent,
     Relation,
 )
 from headgate.model.errors import PlanError
@@ -52,6 +53,9 @@ CONJUNCTION_MAX = 16
 """Longer conjunctions have their tail in a derived row, so that the forest stays flat."""
 
 ATOMS_MAX = 2**31
+
+_SIMPLE = frozenset({Comparison, Between, In, IsPresent})
+"""Atoms that stay as they are. A filter of nothing else, as most are, needs no preparing."""
 
 Derived = tuple[int, tuple[int, ...]]
 """An operator and the rows that it is applied to."""
@@ -180,7 +184,10 @@ class _Build:
         owners: list[int] = []
         always: list[int] = []
         for owner, filter_ in enumerate(filters):
-            rows = self._conjunction(conjuncts(_prepared(filter_)))
+            parts = conjuncts(filter_)
+            if not _SIMPLE.issuperset(map(type, parts)):
+                parts = conjuncts(_prepared(filter_))
+            rows = self._conjunction(parts)
             if rows is None:
                 continue  # never true
             if not rows:
@@ -194,7 +201,7 @@ class _Build:
     def _conjunction(self, parts: Sequence[Filter]) -> list[int] | None:
         rows: dict[int, None] = {}
         for part in parts:
-            if part == FALSE:
+            if isinstance(part, Or) and not part.parts:
                 return None
             rows[self._row(part)] = None
         found = list(rows)
@@ -204,6 +211,8 @@ class _Build:
 
     def _row(self, filter_: Filter) -> int:
         match filter_:
+            case Comparison() | Between() | In() | IsPresent():
+                return self.atoms.setdefault(filter_, len(self.atoms))
             case Not(part):
                 return self._derive(NOT, [self._row(part)])
             case Or(parts) | And(parts):
@@ -242,13 +251,6 @@ def _rank(atoms: list[tuple[Atom, int]], derived: list[Derived], uses: Ints) -> 
 
 def _rarity(atom: Atom) -> int:
     """How rarely atoms of this form tend to be true; statistics will know better."""
-    match atom:
-        case Comparison(_, Relation.EQUAL):
-            return 0
-        case In():
-            return 1
-        case Between():
-            return 2
-        case Comparison():
-            return 3
-    return 1
+    if isinstance(atom, Comparison):
+        return 0 if atom.relation is Relation.EQUAL else 3
+    return 2 if isinstance(atom, Between) else 1

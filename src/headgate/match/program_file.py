@@ -8,7 +8,7 @@ from headgate.match.program import Program
 from headgate.match.snapshot import Verify
 from headgate.match.stored_file import open_stored, write_stored
 
-KIND, VERSION = "program", 1
+KIND, VERSION = "program", 2
 """The version is that of the fields of a program; a file of another one is refused."""
 
 

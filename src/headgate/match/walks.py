@@ -6,6 +6,12 @@
 Nodes lie in depth-first order. Where no item is left, the whole subtree is skipped.
 
 At an end stand the names of its subscriptions. A negative name is a subscription that is dead.
+
+Matches are written out in two ways. An end that few items satisfy is listed, as pairs of an item
+and the end, in the first walk (`list_matches`). Whatever needs the names comes later, in loops of
+its own, as a walk would wait for the memory that they are in. An end that many items satisfy is
+only counted there (counter_kernels.py), and written by a second walk that goes nowhere else
+(`write_many`, square_kernels.py).
 """
 
 from __future__ import annotations
@@ -13,12 +19,9 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import LOW_BITS, ONE, popcount
-
-SQUARES = 4
-"""How many squares of 64 × 64 bits wait to be written: an item's list is then touched less often.
-Measured: 1 to 8 squares, and 2 to 6 matches at once; these two are the fastest or close to it."""
-AT_ONCE = np.uint64(2)
+from headgate.match.counter_kernels import PLANES, add_eight, read_counters
+from headgate.match.kernels import ONE, lowest_bit, popcount
+from headgate.match.square_kernels import SQUARES, write_squares
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -54,10 +57,16 @@ def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, ends, cou
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def lowest_bit(word):  # type: ignore[no-untyped-def]
-    """The place of the lowest bit that is set; in this shape LLVM makes one instruction of it. It
-    is unsigned, so that Numba need not ask whether an index made of it is negative."""
-    return popcount(~word & (word - ONE)) & LOW_BITS
+def _hit_words(stack, depth, hit):  # type: ignore[no-untyped-def]
+    """How many words of the row are not zero, and which: bits of `hit`. It takes no branch."""
+    count = np.uint64(0)
+    for block in range(hit.shape[0]):
+        first, some = block << 6, np.uint64(0)
+        for word in range(first, min(first + 64, stack.shape[1])):
+            some |= np.uint64(stack[depth, word] != 0) << np.uint64(word - first)
+        hit[block] = some
+        count += popcount(some)
+    return np.int64(count)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -67,21 +76,23 @@ def list_matches(  # type: ignore[no-untyped-def]
     node_skip,
     node_end,
     end_start,
-    subscriptions,
+    names,
     rows,
     stack,
-    items,
-    owners,
-    per_item,
+    items,  # items[n] satisfies …
+    ends,  # … ends[n]
+    many,  # nodes whose ends many items satisfy
+    per_item,  # for each item how many living subscriptions those ends have for it
 ):
-    """The matches as pairs, in one pass: items[n] matches owners[n], and per_item[i] counts those
-    of item i. How many there are in all, or −1 if they are more than there is room for.
+    """The matches of all ends: how many are listed as pairs, and how many nodes as `many`.
 
-    Where matches are few, most words of a row are zero. Which are not is found without a branch, 64
-    words at a time.
+    An end is listed if at most a quarter of its row's words are hit, and while there is room.
     """
     node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
-    used, room = 0, items.shape[0]
+    hit = np.empty((word_count + 63) >> 6, np.uint64)
+    few, used, many_count, wait_count = max(word_count >> 2, 1), 0, 0, 0
+    waiting = np.empty((8, word_count), np.uint64)
+    planes = np.zeros((PLANES, word_count), np.uint64)
     while node < node_count:
         depth = node_depth[node]
         if not descend(stack, depth, rows, node_row[node]):
@@ -91,193 +102,107 @@ def list_matches(  # type: ignore[no-untyped-def]
         node += 1
         if end < 0:
             continue
-        for first in range(0, word_count, 64):
-            some = np.uint64(0)
-            for word in range(first, min(first + 64, word_count)):
-                some |= np.uint64(stack[depth + 1, word] != 0) << np.uint64(word - first)
-            while some != 0:
-                word = np.uint64(first) + lowest_bit(some)
-                some &= some - ONE
-                left = stack[depth + 1, word]
-                while left != 0:
-                    if used + end_start[end + 1] - end_start[end] > room:
-                        return -1
-                    item = (word << np.uint64(6)) + lowest_bit(left)
-                    left &= left - ONE
-                    for each in range(end_start[end], end_start[end + 1]):
-                        items[used] = item
-                        owners[used] = subscriptions[each]
-                        living = subscriptions[each] >= 0
-                        used += living
-                        per_item[item] += living
-    return used
-
-
-@nb.njit(nogil=True, cache=True)
-def write_pairs(items, owners, used, ends, write):  # type: ignore[no-untyped-def]
-    """Pairs in the form of `write_matches`."""
-    for at in range(used):
-        item = items[at]
-        write[ends[item]] = owners[at]
-        ends[item] += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def count_matches(  # type: ignore[no-untyped-def]
-    node_row, node_depth, node_skip, node_end, end_start, subscriptions, rows, stack, planes, counts
-):
-    """counts[item]: how many living subscriptions the item matches.
-
-    The counters of all items are kept bit by bit: planes[p] has bit p of each. Adding a row to them
-    is a few operations on words, however many items it has, as most carries end early.
-    """
-    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
-    carry = np.empty(word_count, np.uint64)
-    while node < node_count:
-        depth = node_depth[node]
-        if not descend(stack, depth, rows, node_row[node]):
-            node = node_skip[node]
+        hit_count = _hit_words(stack, depth + 1, hit)
+        if hit_count <= few and used + (hit_count << 6) <= items.shape[0]:
+            for block in range(hit.shape[0]):
+                some = hit[block]
+                while some != 0:
+                    word = np.uint64(block << 6) + lowest_bit(some)
+                    some &= some - ONE
+                    left = stack[depth + 1, word]
+                    while left != 0:
+                        items[np.uint64(used)] = (word << np.uint64(6)) + lowest_bit(left)
+                        ends[np.uint64(used)] = end
+                        left &= left - ONE
+                        used += 1
             continue
-        end = node_end[node]
-        if end >= 0:
-            share, plane = 0, 0
-            for each in range(end_start[end], end_start[end + 1]):
-                share += subscriptions[each] >= 0
-            while share > 0:
-                if share & 1:
-                    carry[:] = stack[depth + 1]
-                    _add(planes, plane, carry)
-                share >>= 1
-                plane += 1
-        node += 1
-    for item in range(counts.shape[0]):
-        word, bit = item >> 6, np.uint64(item) & LOW_BITS
-        for plane in range(planes.shape[0]):
-            counts[item] += np.int64((planes[plane, word] >> bit) & ONE) << plane
-
-
-@nb.njit(nogil=True, cache=True)
-def _add(planes, plane, carry):  # type: ignore[no-untyped-def]
-    """Add 2^plane to the counters of the items in `carry`, which is used up."""
-    carried = ONE
-    while carried != 0:
-        carried = np.uint64(0)
-        for word in range(planes.shape[1]):
-            before, added = planes[plane, word], carry[word]
-            planes[plane, word] = before ^ added
-            carry[word] = before & added
-            carried |= before & added
-        plane += 1
-
-
-@nb.njit(nogil=True, cache=True)
-def transpose(bits):  # type: ignore[no-untyped-def]
-    """A square of 64 × 64 bits, mirrored: bit i of word k becomes bit k of word i."""
-    width, mask = 32, np.uint64(0x00000000FFFFFFFF)
-    while width > 0:
-        shift = np.uint64(width)
-        for block in range(0, 64, 2 * width):
-            for at in range(block, block + width):
-                swapped = ((bits[at] >> shift) ^ bits[at + width]) & mask
-                bits[at + width] ^= swapped
-                bits[at] ^= swapped << shift
-        width >>= 1
-        mask ^= mask << np.uint64(width)
-
-
-@nb.njit(nogil=True, cache=True)
-def _write_squares(waiting, owners, used, ends, limits, write):  # type: ignore[no-untyped-def]
-    """Write the subscriptions whose rows are waiting to the items that match them."""
-    bits = np.zeros((SQUARES, 64), np.uint64)
-    for word in range(waiting.shape[1]):
-        for square in range(SQUARES):
-            for at in range(64):
-                line = (square << 6) + at
-                bits[square, at] = waiting[line, word] if line < used else np.uint64(0)
-            transpose(bits[square])
-        for each in range(64):
-            item, count = (word << 6) + each, popcount(bits[0, each])
-            for square in range(1, SQUARES):
-                count += popcount(bits[square, each])
-            if count == 0:
+        many[many_count] = node - 1
+        many_count += 1
+        for each in range(end_start[end], end_start[end + 1]):
+            if names[each] < 0:
                 continue
-            begin = np.uint64(ends[item])
-            ends[item] += np.int64(count)
-            if begin + count + AT_ONCE <= np.uint64(limits[item]):
-                _write_fast(bits, each, owners, begin, write)
-            else:
-                _write_exactly(bits, each, owners, begin, write)
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _write_fast(bits, each, owners, at, write):  # type: ignore[no-untyped-def]
-    """Two at a time, whether or not there are so many: what is too much is written over by the
-    item's next matches, and a branch that the processor cannot foresee is spared."""
-    for square in range(SQUARES):
-        left, base = bits[square, each], np.uint64(square << 6)
-        next_at = at + popcount(left)
-        while True:
-            for step in range(AT_ONCE):
-                write[at + np.uint64(step)] = owners[base + lowest_bit(left)]
-                left &= left - ONE
-            if left == 0:
-                break
-            at += AT_ONCE
-        at = next_at
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _write_exactly(bits, each, owners, at, write):  # type: ignore[no-untyped-def]
-    for square in range(SQUARES):
-        left, base = bits[square, each], np.uint64(square << 6)
-        while left != 0:
-            write[at] = owners[base + lowest_bit(left)]
-            left &= left - ONE
-            at += ONE
+            for word in range(word_count):
+                waiting[wait_count, word] = stack[depth + 1, word]
+            wait_count += 1
+            if wait_count == 8:
+                add_eight(waiting, planes)
+                wait_count = 0
+    if many_count > 0:
+        waiting[wait_count:] = 0
+        add_eight(waiting, planes)
+        read_counters(planes, per_item)
+    return used, many_count
 
 
 @nb.njit(nogil=True, cache=True)
-def write_matches(  # type: ignore[no-untyped-def]
+def count_listed(items, ends, used, end_start, names, per_item):  # type: ignore[no-untyped-def]
+    """Add to per_item[i] how many living subscriptions the pairs of item i have."""
+    for at in range(used):
+        end, living = np.uint64(ends[at]), 0
+        for each in range(end_start[end], end_start[end + ONE]):
+            living += names[np.uint64(each)] >= 0
+        per_item[np.uint64(items[at])] += living
+
+
+@nb.njit(nogil=True, cache=True)
+def write_listed(items, ends, used, end_start, names, places, write):  # type: ignore[no-untyped-def]
+    """The names of the pairs, in the form of `write_many`."""
+    for at in range(used):
+        end, item = np.uint64(ends[at]), np.uint64(items[at])
+        place = places[item]
+        for each in range(end_start[end], end_start[end + ONE]):
+            name = names[np.uint64(each)]
+            if name >= 0:
+                write[place] = name
+                place += 1
+        places[item] = place
+
+
+@nb.njit(nogil=True, cache=True)
+def write_many(  # type: ignore[no-untyped-def]
     node_row,
     node_depth,
     node_skip,
     node_end,
     end_start,
-    subscriptions,
+    names,
     rows,
     stack,
-    ends,
+    many,
+    places,
     limits,
     write,
 ):
-    """The subscriptions of each item, one after the other: those of item i begin at ends[i] in
-    `write`, and ends[i] moves to where they end, which is limits[i].
+    """The names of the ends of the nodes in `many`, by item: those of item i begin at places[i] in
+    `write`, and places[i] moves to where they end, which is at most limits[i].
 
     The forest yields items by subscription; wanted are subscriptions by item. Writing each match
-    where it belongs would touch thousands of places in turn. So the rows of some subscriptions wait
-    until they fill squares of 64 × 64 bits, which are transposed and written item by item.
+    where it belongs would touch thousands of places in turn. So rows wait until they fill squares.
     """
-    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
-    room = 64 * SQUARES
-    waiting, owners, used = np.empty((room, word_count), np.uint64), np.empty(room, np.int32), 0
-    while node < node_count:
+    node, word_count, room, used = 0, rows.shape[1], 64 * SQUARES, 0
+    waiting, owners = np.empty((room, word_count), np.uint64), np.empty(room, np.int32)
+    for wanted in many:
+        while node < wanted:
+            if node_skip[node] <= wanted:
+                node = node_skip[node]
+            else:
+                descend(stack, node_depth[node], rows, node_row[node])
+                node += 1
         depth = node_depth[node]
-        if not descend(stack, depth, rows, node_row[node]):
-            node = node_skip[node]
-            continue
+        descend(stack, depth, rows, node_row[node])
         end = node_end[node]
-        if end >= 0:
-            for each in range(end_start[end], end_start[end + 1]):
-                if subscriptions[each] < 0:
-                    continue
-                waiting[used] = stack[depth + 1]
-                owners[used] = subscriptions[each]
-                used += 1
-                if used == room:
-                    _write_squares(waiting, owners, used, ends, limits, write)
-                    used = 0
         node += 1
-    _write_squares(waiting, owners, used, ends, limits, write)
+        for each in range(end_start[end], end_start[end + 1]):
+            if names[each] < 0:
+                continue
+            for word in range(word_count):
+                waiting[used, word] = stack[depth + 1, word]
+            owners[used] = names[each]
+            used += 1
+            if used == room:
+                write_squares(waiting, owners, used, places, limits, write)
+                used = 0
+    write_squares(waiting, owners, used, places, limits, write)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -296,15 +221,13 @@ def write_bitmaps(node_row, node_depth, node_skip, node_end, rows, stack, bitmap
 
 @nb.njit(nogil=True, cache=True)
 def skip_pointers(node_depth):  # type: ignore[no-untyped-def]
-    """For each node the next one that is not below it."""
+    """For each node the next one that is not below it: from its first child on, one child after the
+    other is skipped."""
     count = node_depth.shape[0]
     skip = np.empty(count, np.int32)
-    nearest = np.full(node_depth.max() + 2 if count else 1, count, np.int32)
     for node in range(count - 1, -1, -1):
-        depth = node_depth[node]
-        # Of the nodes behind, the nearest at this depth or above; deeper ones are below this node.
-        skip[node] = nearest[depth]
-        nearest[depth] = node
-        for deeper in range(depth + 1, nearest.shape[0]):
-            nearest[deeper] = node
+        after = node + 1
+        while after < count and node_depth[after] > node_depth[node]:
+            after = skip[after]
+        skip[node] = after
     return skip

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -85,11 +86,11 @@ class CubeList:
 
 
 def cube_list(cubes: Sequence[Cube]) -> CubeList:
+    restrictions = [cube.restrictions for cube in cubes]
     start = np.zeros(len(cubes) + 1, np.int64)
-    np.cumsum([len(cube.restrictions) for cube in cubes], out=start[1:])
-    flat = [number for cube in cubes for number in cube.restrictions]
-    exact = np.array([cube.is_exact for cube in cubes], bool)
-    return CubeList(start, np.array(flat, np.int64), exact)
+    np.cumsum([*map(len, restrictions)], out=start[1:])
+    flat = np.fromiter(chain.from_iterable(restrictions), np.int64, int(start[-1]))
+    return CubeList(start, flat, np.array([cube.is_exact for cube in cubes], bool))
 
 
 class Growing:

@@ -23,6 +23,15 @@ def fill_masks(start, flat, masks):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
+def keep_rows(start, flat, rows, found):  # type: ignore[no-untyped-def]
+    """Keep in found[c] what is in all rows of cube c, which are flat[start[c] : start[c + 1]]."""
+    for each in range(start.shape[0] - 1):
+        for at in range(start[each], start[each + 1]):
+            for word in range(rows.shape[1]):
+                found[each, word] &= rows[flat[at], word]
+
+
+@nb.njit(nogil=True, cache=True)
 def fill_covering_rows(  # type: ignore[no-untyped-def]
     group_start,  # [group + 1]: where the rows of a place begin
     row_restriction,  # [row]

@@ -27,6 +27,7 @@ from headgate.optimize.cover_kernels import (
     fill_covering_rows,
     fill_gap_table,
     fill_masks,
+    keep_rows,
     walk_covered,
     walk_covering,
 )
@@ -57,8 +58,10 @@ class NewCubes:
         self.restrictions = numbers[by_place]
         rank = np.empty(numbers.size, np.int64)
         rank[by_place] = np.arange(numbers.size)
+        self.start, self.rows = cubes.start, rank[position]
+        """The rows of cube c, among the restrictions: rows[start[c] : start[c + 1]]."""
         self.masks = np.zeros((numbers.size, words_for(self.count)), np.uint64)
-        fill_masks(cubes.start, rank[position], self.masks)
+        fill_masks(self.start, self.rows, self.masks)
         own_places = place[self.restrictions]
         self.places, self.place_first = np.unique(own_places, return_index=True)
         self.place_last = np.append(self.place_first[1:], numbers.size)
@@ -72,6 +75,17 @@ class NewCubes:
         if self.count % 64:
             row[-1] = (np.uint64(1) << np.uint64(self.count % 64)) - np.uint64(1)
         return row
+
+    def within(self) -> Words:
+        """For each cube a bit for each that lies within it: at all of its places."""
+        own = np.append(self.place_first, self.restrictions.size), self.restrictions
+        places = self.place_first, self.place_last, self.restrictions
+        sweeps, rows = (self.by_low, self.by_high), np.zeros_like(self.masks)
+        fill_covering_rows(*own, *sweeps, *places, *sweeps, self.masks, self.lines, rows)
+        found = np.empty((self.count, rows.shape[1]), np.uint64)
+        found[:] = self.everyone()
+        keep_rows(self.start, self.rows, rows, found)
+        return found
 
     def ranges(self, places: Longs) -> tuple[Longs, Longs]:
         """For each place where the new restrictions at it begin and end."""

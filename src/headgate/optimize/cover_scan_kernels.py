@@ -9,8 +9,6 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import LOW_BITS, ONE
-
 
 @nb.njit(nogil=True, cache=True)
 def lies_within(narrow, wide, lines):  # type: ignore[no-untyped-def]
@@ -130,23 +128,3 @@ def two_passes(start, flat, before, lines, coverer):  # type: ignore[no-untyped-
                 kept += 1
         roots[kept] = new
         root_count = kept + 1
-
-
-@nb.njit(nogil=True, cache=True)
-def scan_pairs(start, flat, lines, bits):  # type: ignore[no-untyped-def]
-    """bits[i] has bit j if cube j lies within cube i.
-
-    Most pairs are told apart by the places that they speak about, as the bits of a word.
-    """
-    count, place = start.shape[0] - 1, lines[0]
-    spoken = np.zeros(count, np.uint64)
-    for each in range(count):
-        for at in range(start[each], start[each + 1]):
-            spoken[each] |= ONE << (np.uint64(place[flat[at]]) & LOW_BITS)
-    for wide in range(count):
-        own, own_end = start[wide], start[wide + 1]
-        for narrow in range(count):
-            if spoken[wide] & ~spoken[narrow] == 0 and is_covered(
-                flat, start[narrow], start[narrow + 1], flat, own, own_end, lines
-            ):
-                bits[wide, narrow >> 6] |= ONE << (np.uint64(narrow) & LOW_BITS)

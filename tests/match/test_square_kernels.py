@@ -1,0 +1,43 @@
+"""Squares of bits are mirrored, and written as lists by item."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.match.square_kernels import SQUARES, transpose, write_squares
+
+
+def drawn_bits(seed: int, shape: tuple[int, int]) -> np.ndarray:
+    chance = np.random.default_rng(seed)
+    return chance.random(shape) < chance.choice([0.01, 0.1, 0.5, 0.99])
+
+
+def as_words(bits: np.ndarray) -> np.ndarray:
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    return np.ascontiguousarray(packed).view(np.uint64)
+
+
+@given(st.integers(0, 2**32))
+def test_a_square_is_mirrored(seed: int) -> None:
+    bits = drawn_bits(seed, (64, 64))
+    square = as_words(bits)[:, 0].copy()
+    transpose(square)
+    assert (square == as_words(bits.T)[:, 0]).all()
+
+
+@given(st.integers(0, 2**32), st.integers(0, 64 * SQUARES), st.integers(1, 3))
+def test_each_item_gets_its_owners_and_nothing_beyond_its_list(
+    seed: int, used: int, word_count: int
+) -> None:
+    bits = drawn_bits(seed, (64 * SQUARES, 64 * word_count))
+    owners = np.random.default_rng(seed).permutation(64 * SQUARES).astype(np.int32)
+    wanted = [owners[:used][bits[:used, item]] for item in range(bits.shape[1])]
+    starts = np.concatenate([[0], np.cumsum([each.size for each in wanted])])
+    places, written = starts[:-1].copy(), np.full(starts[-1] + 1, -7, np.int32)
+    write_squares(as_words(bits), owners, used, places, starts[1:], written)
+    assert places.tolist() == starts[1:].tolist()
+    assert written[-1] == -7
+    for item, each in enumerate(wanted):
+        assert written[starts[item] : starts[item + 1]].tolist() == each.tolist()
