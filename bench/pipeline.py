@@ -7,8 +7,9 @@ Beside it, in the same run: the same plan in one process with two threads; Spark
 expression for each subscription; and Spark with the subscriptions as a table, joined on ranges and
 grouped. The last two cannot do so many: they are measured on fewer and extrapolated in proportion.
 
-Then a whole run (bench/running/): how old items are when they are stored, how long it takes to start,
-what it holds in memory, and whether anything is lost or doubled when its processes are killed.
+Then a whole run (bench/running/): how old items are when they are stored, how long it takes to
+start, what it holds in memory, and whether anything is lost or doubled when its processes are
+killed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
 
 KEPT = ["@source", "@id"]
-MATCHED = "`@source` string, `@id` string, feeds array<int>, inner array<int>"
+MATCHED = "`@source` string, `@id` string, `@feeds` array<int>, `@inner` array<int>"
 FILTER_COLUMNS = 50
 JOINED_ITEMS = 16
 
@@ -142,7 +143,7 @@ def _spark_s(frame: DataFrame, plans: dict[str, list[str]]) -> tuple[float, int]
     def once() -> tuple[float, int]:
         began = time.perf_counter()
         matched = frame.mapInArrow(match_stage(Asked(plans, keep=KEPT)), MATCHED)
-        (row,) = matched.select(F.sum(F.size("feeds"))).collect()
+        (row,) = matched.select(F.sum(F.size("`@feeds`"))).collect()
         return time.perf_counter() - began, row[0]
 
     once()

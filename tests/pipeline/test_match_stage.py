@@ -71,9 +71,9 @@ def table_of(some: list[Item]) -> pa.Table:
 
 
 def answers(found: pa.Table) -> Answers:
-    rows = found.select(["@source", "@id", "feeds", "inner"]).to_pylist()
+    rows = found.select(["@source", "@id", "@feeds", "@inner"]).to_pylist()
     return {
-        (row["@source"], row["@id"]): (sorted(row["feeds"]), sorted(row["inner"])) for row in rows
+        (row["@source"], row["@id"]): (sorted(row["@feeds"]), sorted(row["@inner"])) for row in rows
     }
 
 
@@ -107,7 +107,7 @@ def test_on_spark(
     frame = spark().createDataFrame(table_of(some)).repartition(partitions)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in frame.dtypes)
     found = frame.mapInArrow(
-        match_stage(Asked(plans)), f"{schema}, feeds array<int>, inner array<int>"
+        match_stage(Asked(plans)), f"{schema}, `@feeds` array<int>, `@inner` array<int>"
     )
     assert answers(found.toArrow()) == expected
 
@@ -116,7 +116,7 @@ def test_only_some_columns_go_on(
     plans: dict[str, list[str]], some: list[Item], expected: Answers
 ) -> None:
     found = list(match_stage(Asked(plans, keep=["@id", "@source"]))(table_of(some).to_batches()))
-    assert found[0].schema.names == ["@id", "@source", "feeds", "inner"]
+    assert found[0].schema.names == ["@id", "@source", "@feeds", "@inner"]
     assert answers(pa.Table.from_batches(found)) == expected
 
 

@@ -16,11 +16,11 @@ from headgate.language import parse_script
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item
 from headgate.pipeline import snapshot as snapshot_module
-from headgate.pipeline.columns import batch_of_items
-from headgate.pipeline.folder import Folder
 from headgate.pipeline.match_stage import Asked, match_batch
 from headgate.pipeline.planner import Planned, Planner
 from headgate.pipeline.snapshot import open_snapshot, read_snapshot
+from headgate.store.columns import batch_of_items
+from headgate.store.folder import Folder
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SOURCES = (
@@ -38,7 +38,8 @@ def matched(planned: Planned, source: str) -> dict[int, set[str]]:
         match_batch(batch_of_items(items, planned.schemas[source]), asked)
     )
     return {
-        int(row["@id"]): {planned.names[each] for each in row["feeds"]} for row in found.to_pylist()
+        int(row["@id"]): {planned.names[each] for each in row["@feeds"]}
+        for row in found.to_pylist()
     }
 
 

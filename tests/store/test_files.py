@@ -54,7 +54,7 @@ def test_what_is_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert writer.close()
     table = pq.read_table(path, partitioning=None)
     assert table.column("price").to_pylist() == [0, 1, 2] * 3
-    assert table.column("feeds").to_pylist() == [[0], [1], [2]] * 3
+    assert table.column("@feeds").to_pylist() == [[0], [1], [2]] * 3
     assert set(table.column("@arrived").to_pylist()) == {NOON}
     assert pq.read_metadata(path).num_row_groups == 2
     assert [each.name for each in path.parent.iterdir()] == [path.name]

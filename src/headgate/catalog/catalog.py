@@ -11,19 +11,21 @@ makes the version greater by one. Readers never wait for a writer and see one ve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Connection, delete, insert, select
 
-from headgate.catalog import listing, subscribers, tables
+from headgate.catalog import listing, lookup, statistics, subscribers, tables
 from headgate.catalog.apply import apply
 from headgate.catalog.database import Database
 from headgate.catalog.definitions import Definitions, load_all
 from headgate.catalog.kinds import DefinitionKind
 from headgate.catalog.outcome import Outcome
+from headgate.catalog.statistics import SourceStatistics
 from headgate.catalog.transaction import Clock, Transaction
 from headgate.catalog.upgrade import upgrade
 from headgate.language.statements import Statement
@@ -116,6 +118,13 @@ class Catalog:
                 row["created_at"] = transaction.now
                 connection.execute(insert(tables.snapshots).values(row))
 
+    def record_statistics(self, measured: Iterable[SourceStatistics]) -> int:
+        """Replaces what was known of these sources: of how many, as those that are not registered
+        are left out. It changes nothing that is registered, so the version stays."""
+        with self._database.writing() as connection:
+            transaction = Transaction(connection, clock=self._clock)
+            return sum(statistics.record(connection, each, transaction.now) for each in measured)
+
     # --- reading: never waits, each call sees one version ---------------------------------------
 
     def version(self) -> int:
@@ -127,6 +136,23 @@ class Catalog:
         for one thread, and later changes do not touch it."""
         with self._database.reading() as connection:
             return load_all(connection, version=_version(connection))
+
+    @contextmanager
+    def looking_up(self) -> Iterator[Definitions]:
+        """Definitions at one version that are fetched when they are asked for: for a few names of
+        many. They are valid within the `with` statement only."""
+        with self._database.reading() as connection:
+            yield Definitions(connection, version=_version(connection))
+
+    def names_of_numbers(self, numbers: Iterable[int]) -> dict[int, str]:
+        """What plans and the store know by these numbers; dropped ones have no name any more."""
+        with self._database.reading() as connection:
+            return lookup.names_of_numbers(connection, numbers)
+
+    def created_at(self, name: str) -> datetime | None:
+        """Since when this is registered; nothing if it is not."""
+        with self._database.reading() as connection:
+            return lookup.created_at(connection, name)
 
     def statement_of(self, name: str) -> Statement:
         with self._database.reading() as connection:
@@ -191,6 +217,16 @@ class Catalog:
         """The living ones among these, by id."""
         with self._database.reading() as connection:
             return subscribers.subscriptions_of_ids(connection, ids, now or self._clock())
+
+    def statistics(self, source: str) -> SourceStatistics | None:
+        """What was last measured of a source; nothing if it never was."""
+        with self._database.reading() as connection:
+            return statistics.load(connection, source)
+
+    def demand(self, *, now: datetime | None = None) -> dict[str, int]:
+        """For each source how many living subscriptions are served from it."""
+        with self._database.reading() as connection:
+            return subscribers.demand(connection, now or self._clock())
 
     def list_advertisements(
         self, source: str | None = None, *, after_id: int = 0, limit: int = 100

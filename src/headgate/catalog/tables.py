@@ -4,7 +4,7 @@
         ▲  ▲                        operators
         │  └─────── advertisements  they belong to their source and go with it
         └────────── subscriptions   one row each; of the ticket there is only a hash
-    statistics                      what was measured of a source: its rate, how often an atom is true
+    statistics                      what was measured of a source: its rate, its atoms
     snapshots                       compiled plans, named by the hash of their content
     state                           one row: the version, the next subscription's id and number
 

@@ -1,4 +1,4 @@
-"""`headgate demo`: a newsroom on this machine, and everything that the example script asks of it."""
+"""`headgate demo`: a newsroom on this machine, and everything that a script asks of it."""
 
 from __future__ import annotations
 

@@ -41,6 +41,9 @@ def explain(
     program: Annotated[
         str, typer.Option(metavar="SOURCE", help="The program of all filters on a source.")
     ] = "",
+    run: Annotated[
+        bool, typer.Option("--run", help="How everything runs: queries, windows, indexes.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Explain how feeds are computed: the plan as written, and in normal form.
@@ -54,6 +57,8 @@ def explain(
     [bold]headgate explain WeekendTrips --item ticket.json[/bold]
 
     [bold]headgate explain --program Tickets[/bold]
+
+    [bold]headgate explain --run[/bold]
     """
     if script is not None:
         definitions = _definitions_of(script, as_json=json)
@@ -64,6 +69,11 @@ def explain(
         found = read_item(item)
         for feed in feeds or feed_names(definitions):
             print_why(feed, found, source, definitions, as_json=json)
+    elif run:
+        # A late import: what runs needs Spark's, which no other explanation should wait for.
+        from headgate.cli.explain_run import print_run  # noqa: PLC0415
+
+        print_run(definitions, as_json=json)
     elif program:
         print_program(program, definitions, as_json=json)
     else:

@@ -14,6 +14,8 @@
     ├── RoutingError         a routing table has no such key, or has it already
     ├── FetchError           a feed cannot be fetched, or not within its limits
     ├── FeedError            what was fetched is no feed, or cannot be read within its limits
+    ├── StateError           what a source remembers cannot be opened, read or written
+    │   └── StateTaken       … another process writes to it
     ├── OperatorError        an operator is unknown, failed or answered nonsense
     ├── PipelineError        the pipeline cannot run: no Java, a folder that is somebody else's
     └── SnapshotError        a snapshot file is missing, damaged or not for this version
@@ -139,6 +141,14 @@ class FetchError(HeadgateError):
 
 class FeedError(HeadgateError):
     """What was fetched is no feed, or cannot be read within its limits."""
+
+
+class StateError(HeadgateError):
+    """What a source remembers from run to run cannot be opened, read or written."""
+
+
+class StateTaken(StateError):
+    """Another process writes to it."""
 
 
 class OperatorError(HeadgateError):

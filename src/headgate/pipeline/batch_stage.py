@@ -20,10 +20,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.match.kernels import Ints
-from headgate.pipeline.columns import SOURCE
 from headgate.pipeline.match_stage import Asked, match_batch, settle_once
 from headgate.pipeline.snapshot import open_snapshot
-from headgate.pipeline.store import ItemsWriter, path_of
+from headgate.store.columns import FEEDS, INNER, SOURCE
+from headgate.store.files import ItemsWriter, path_of
 
 SUMMARY = pa.schema(
     [
@@ -108,13 +108,13 @@ class _Tally:
 
     def add(self, matched: pa.RecordBatch) -> None:
         """All rows of a batch that comes from the match stage are of one source."""
-        feeds = matched.column("feeds")
+        feeds = matched.column(FEEDS)
         self.items += matched.num_rows
         self.matched += int(np.count_nonzero(np.diff(np.asarray(feeds.offsets))))
         self.matches += len(feeds.flatten())
         self.sources[matched.column(SOURCE)[0].as_py()] += matched.num_rows
         self.feeds.append(np.unique(np.asarray(feeds.flatten())))
-        self.inner.append(np.unique(np.asarray(matched.column("inner").flatten())))
+        self.inner.append(np.unique(np.asarray(matched.column(INNER).flatten())))
 
     def stored(self, path: Path) -> Stored:
         feeds, inner = (np.unique(np.concatenate(each)) for each in (self.feeds, self.inner))

@@ -28,7 +28,7 @@ from headgate.deliver.outbox import Delivery, Outbox
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import Stored
-from headgate.pipeline.columns import SOURCE, items_of_batch
+from headgate.store.columns import FEEDS, SOURCE, items_of_batch
 
 Subscribers = Mapping[str, Sequence[tuple[int, int]]]
 PUT_MAX = 20_000
@@ -64,7 +64,7 @@ def _of_feeds(
     names: Mapping[int, str],
     schemas: Mapping[str, Schema],
 ) -> Iterator[Found]:
-    lists = batch.column("feeds")
+    lists = batch.column(FEEDS)
     flat, rows = lists.flatten(), pc.list_parent_indices(lists)
     hits = pc.is_in(flat, pa.array(numbers, pa.int32()))
     feeds, rows = np.asarray(flat.filter(hits)), np.asarray(rows.filter(hits))

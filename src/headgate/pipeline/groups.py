@@ -22,9 +22,9 @@ from headgate.language.statements import (
     RegisterTable,
 )
 from headgate.model.schema import Schema
-from headgate.pipeline.columns import group_of
 from headgate.pipeline.planner import Source
 from headgate.pipeline.sources.source_list import ListedSource
+from headgate.store.columns import group_of
 
 FILES = (Format.JSON, Format.CSV, Format.PARQUET, Format.XML)
 

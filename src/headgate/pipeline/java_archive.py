@@ -26,26 +26,49 @@ MAKING = "HEADGATE_MAKES_JAVA_ARCHIVE"
 PATIENCE_S = 300
 KEPT = 3
 """Archives for as many environments stay; each has 170 MB."""
-# What a run needs of Spark: a job, a Python job on Arrow, a streaming batch with foreachBatch.
+# What a run needs of Spark: a job, a Python job on Arrow, and batches of a Python source.
 _WORK = """
-import tempfile
+import tempfile, time
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from headgate.pipeline.session import start_session
+
+class Reader(DataSourceStreamReader):
+    def initialOffset(self):
+        return {"n": 0}
+    def latestOffset(self, *_):
+        return {"n": int(time.time())}
+    def partitions(self, start, end):
+        return [InputPartition(1), InputPartition(2)]
+    def read(self, partition):
+        yield pa.RecordBatch.from_pydict({"id": [1]})
+
+class Source(DataSource):
+    @classmethod
+    def name(cls):
+        return "archived"
+    def schema(self):
+        return "id long"
+    def streamReader(self, schema):
+        return Reader()
 
 def same(batches):
     yield from batches
 
-session = start_session("local[2]")
-session.range(10).mapInArrow(same, "id long").toArrow()
 done = []
 
 def take(frame, number):
-    done.append(frame.mapInArrow(same, "timestamp timestamp, value long").toArrow())
+    done.append(frame.mapInArrow(same, "id long").toArrow())
 
+session = start_session("local[2]")
+session.range(10).mapInArrow(same, "id long").toArrow()
+session.dataSource.register(Source)
 with tempfile.TemporaryDirectory() as folder:
-    stream = session.readStream.format("rate").option("rowsPerSecond", "20").load()
-    writer = stream.writeStream.foreachBatch(take).option("checkpointLocation", folder)
-    query = writer.trigger(processingTime="200 milliseconds").start()
-    query.awaitTermination(4)
+    stream = session.readStream.format("archived").load()
+    query = stream.writeStream.foreachBatch(take).option("checkpointLocation", folder).start()
+    until = time.monotonic() + 60
+    while len(done) < 3 and time.monotonic() < until:
+        time.sleep(0.1)
     query.stop()
 gateway = session.sparkContext._gateway
 session.stop()

@@ -1,9 +1,9 @@
 """What window joins have found, in the store: the items again, with what was joined to them.
 
-    store/joined.<schema>/day=…/12-0.parquet      @source @id @time  attributes … feeds @arrived
+    store/joined.<schema>/day=…/12-0.parquet      @source @id @time  attributes … @feeds @arrived
                                                   @annotations: JSON, as deliver/item_json.py has it
 
-`feeds` are those that have the annotated item; @arrived is the moment of its lot.
+`@feeds` are those that have the annotated item; @arrived is the moment of its lot.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ import pyarrow as pa
 from headgate.deliver.item_json import json_of_item
 from headgate.join.arrivals import Output
 from headgate.model.schema import Schema
-from headgate.store.columns import batch_of_items, group_of
+from headgate.store.columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
 from headgate.store.files import JOINED, ItemsWriter, path_of
 
-FEEDS = pa.field("feeds", pa.list_(pa.int32()))
-INNER = pa.field("inner", pa.list_(pa.int32()))
 ANNOTATIONS = pa.field("@annotations", pa.string())
 
 
@@ -47,8 +45,8 @@ def write_joined(
             for each in own
         ]
         none: list[list[int]] = [[] for _ in own]
-        batch = batch.append_column(FEEDS, pa.array(feeds, FEEDS.type))
-        batch = batch.append_column(INNER, pa.array(none, INNER.type))
+        batch = batch.append_column(FEEDS_FIELD, pa.array(feeds, FEEDS_FIELD.type))
+        batch = batch.append_column(INNER_FIELD, pa.array(none, INNER_FIELD.type))
         batch = batch.append_column(ANNOTATIONS, pa.array(annotations, ANNOTATIONS.type))
         writer = ItemsWriter(path_of(store, f"{JOINED}{group_of(schema)}", arrived, number, "0"))
         writer.write(batch, arrived)

@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from headgate.model.errors import PipelineError
-from headgate.pipeline.folder import rename_whole, write_whole
+from headgate.store.folder import rename_whole, write_whole
 
 KEPT = 100
 _STEP = timedelta(microseconds=1)

@@ -1,7 +1,7 @@
 """The match stage: Arrow batches of items in, the same items with their feeds out.
 
-    @source  @id  @time  price   …          @source  @id  @time  price   …   feeds    inner
-    Tickets  17   …      150     …    ──►   Tickets  17   …      150     …   [3, 8]   []
+    @source  @id  @time  price  …          @source  @id  @time  price  …   @feeds   @inner
+    Tickets  17   …      150    …    ──►   Tickets  17   …      150    …   [3, 8]   []
 
 It is a function for `mapInArrow`, and the very same for batches in one process. Workers map the
 source plans from files and keep them open from batch to batch; which files is decided by whoever
@@ -26,12 +26,10 @@ import pyarrow.compute as pc
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.kernels import Ints
 from headgate.match.matcher import Matches
-from headgate.pipeline.columns import SOURCE
 from headgate.pipeline.source_plan import SourcePlan, open_source_plan
+from headgate.store.columns import FEEDS_FIELD, INNER_FIELD, SOURCE
 
 BATCH = 4_096
-FEEDS = pa.field("feeds", pa.list_(pa.int32()))
-INNER = pa.field("inner", pa.list_(pa.int32()))
 PLANS_OPEN_MAX = 4_096
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -116,7 +114,7 @@ def _united(found: Sequence[Matches], size: int, dropped: Ints) -> Matches:
 
 
 def matched_schema(items: pa.Schema) -> pa.Schema:
-    return items.append(FEEDS).append(INNER)
+    return items.append(FEEDS_FIELD).append(INNER_FIELD)
 
 
 def _lists(matches: Matches) -> pa.ListArray:

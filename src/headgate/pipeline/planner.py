@@ -31,13 +31,13 @@ from headgate.language.statements import (
 )
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
-from headgate.pipeline.folder import Folder, write_whole
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
 from headgate.pipeline.source_plan import plan_sources, write_source_plan
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.store.folder import Folder, write_whole
 
 CURRENT = "current"
 Source = RegisterFeed | RegisterStream | RegisterTable | RegisterDocuments | MaterializeFeed

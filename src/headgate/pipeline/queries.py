@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.errors import printable
-from headgate.pipeline.folder import Folder
 from headgate.pipeline.groups import Group, GroupKind
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.source_list import write_source_list
+from headgate.store.folder import Folder
 
 RESTART_FIRST_S = 1.0
 RESTART_MAX_S = 60.0

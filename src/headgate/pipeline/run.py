@@ -33,7 +33,6 @@ from headgate.deliver.subscriptions import OutputKind, Subscription
 from headgate.deliver.transform import Transformer
 from headgate.join.stage import LATENESS_DEFAULT_S
 from headgate.pipeline.deliveries import Dispatcher
-from headgate.pipeline.folder import Folder
 from headgate.pipeline.groups import Grouped, grouped
 from headgate.pipeline.join_progress import read_progress
 from headgate.pipeline.join_runner import JoinRunner
@@ -43,8 +42,9 @@ from headgate.pipeline.meters import Meters
 from headgate.pipeline.planner import Planned, Planner
 from headgate.pipeline.queries import Queries
 from headgate.pipeline.run_batch import BatchRunner
-from headgate.pipeline.store import remove_before
 from headgate.pipeline.warm import EVERY_S, warm
+from headgate.store.files import remove_before
+from headgate.store.folder import Folder
 
 CONTROL_S = 0.25
 DELIVER_S = 0.25
@@ -125,8 +125,7 @@ class Run:
     def start(self) -> None:
         """Returns when everything is planned and the queries have begun."""
         self._planner.update()
-        self._note("starting Spark's workers")
-        self._warm()
+        self._note("starting queries")
         self._look()
         self._repeat("control", self._control, partial(self._stop.wait, CONTROL_S))
         self._repeat("warm", self._warm, partial(self._stop.wait, EVERY_S))

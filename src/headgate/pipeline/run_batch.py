@@ -27,14 +27,14 @@ from headgate.pipeline.batch_stage import (
     match_and_store,
     stored_parts,
 )
-from headgate.pipeline.columns import batch_of_items
 from headgate.pipeline.deliveries import Dispatcher, Found, found_in
-from headgate.pipeline.folder import Folder
 from headgate.pipeline.journal import BatchRecord, Journal
 from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
 from headgate.pipeline.planner import Planned
-from headgate.pipeline.store import MATERIALISED, remove_batch
+from headgate.store.columns import batch_of_items
+from headgate.store.files import MATERIALISED, remove_batch
+from headgate.store.folder import Folder
 
 Heard = Callable[[], None]
 

@@ -3,6 +3,7 @@
 Why each setting is there (measured on two cores, PySpark 4.3):
 
     checkpoint file manager    the default one forks a process for every file: 320 → 60 ms a batch
+    daemon module              workers are forked with everything loaded (daemon.py)
     unix domain sockets        workers and Spark talk without TCP
     class archive              classes of Spark, loaded and checked before (java_archive.py): 5 s
     serial collector           on few cores its start and its pauses are shorter
@@ -45,6 +46,7 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 FEW_CORES = 4
 SETTINGS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.python.daemon.module": "headgate.pipeline.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
     "spark.sql.session.timeZone": "UTC",

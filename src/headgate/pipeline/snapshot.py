@@ -24,7 +24,7 @@ import numpy as np
 
 from headgate.match.kernels import Ints
 from headgate.model.errors import PipelineError
-from headgate.pipeline.folder import write_whole
+from headgate.store.folder import write_whole
 
 FORMAT = 1
 SHARE = 8

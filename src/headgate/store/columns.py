@@ -23,8 +23,10 @@ from headgate.model.schema import Schema
 from headgate.model.values import Link, Type, Value, Xml
 
 SOURCE, ID, TIME = "@source", "@id", "@time"
-FEEDS, INNER = "feeds", "inner"
-"""What matching adds: the numbers of the feeds that have the item, and of those that look further."""
+FEEDS, INNER = "@feeds", "@inner"
+"""What matching adds: the numbers of feeds that have the item, and of those that look further."""
+FEEDS_FIELD = pa.field(FEEDS, pa.list_(pa.int32()))
+INNER_FIELD = pa.field(INNER, pa.list_(pa.int32()))
 
 OWN = {SOURCE: pa.string(), ID: pa.string(), TIME: pa.timestamp("us", tz="UTC")}
 _GROUP_NAME = re.compile(r"(?:[a-z]+-|joined\.)([0-9a-f]{12})")

@@ -1,7 +1,7 @@
 """The store: every item that came, with the feeds that have it, as Parquet by day.
 
     store/<group>/day=2026-11-16/17-0.parquet      batch 17, partition 0
-          @source @id @time  attributes …  feeds  inner  @arrived
+          @source @id @time  attributes …  @feeds  @inner  @arrived
 
 The day is that of arrival: an item that says it is from 1999 makes no folder of its own. Items and
 matches are one table, so they never disagree; feeds are lists of numbers, never exploded into

@@ -7,7 +7,7 @@ Whoever reads while a run goes on asks here *first* and lists files then. What h
 greater number than every record that was seen, and is left out too; so a batch is seen with all
 of its files or with none. Where a group has no records at all there is no run, only its store.
 
-The records are pipeline/journal.py's. Only their names are looked at: one listing of a small folder.
+The records are pipeline/journal.py's. Only their names are looked at: one listing of small folders.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from tests.match.drawn import drawn
@@ -20,12 +21,13 @@ from headgate.language.unparse_filter import unparse_filter
 from headgate.model.evaluate import matches
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.items import Item
+from headgate.model.schema import Schema
 from headgate.pipeline.jobs.atoms_to_measure import SourceAtoms, asked_of_all
 from headgate.pipeline.jobs.choose_runner import Runner
 from headgate.pipeline.jobs.measure import Measured, Measurer
-from headgate.pipeline.jobs.measure_job import MeasureJob
-from headgate.pipeline.jobs.over_files import run_in_process
+from headgate.pipeline.jobs.over_files import Job, Note, run_in_process
 from headgate.plan.leaves import leaves_by_source
+from headgate.store.files import StoredFile
 
 HERE = Runner("here", run_in_process)
 EARLY = NOON - timedelta(days=365)
@@ -57,7 +59,7 @@ def told(found: Sequence[SourceStatistics]) -> dict[str, tuple[int, dict[str, in
     return {each.source: (each.items, dict(each.matched)) for each in found}
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(batches)
 def test_counts_are_those_of_the_naive_evaluator(rows: list[list[tuple[str, int, str]]]) -> None:
     with TemporaryDirectory() as path:
@@ -68,16 +70,12 @@ def test_counts_are_those_of_the_naive_evaluator(rows: list[list[tuple[str, int,
 
 def test_atoms_of_all_kinds(tmp_path: Path) -> None:
     """As a part of the job alone: the filters and items of the match stage's own tests."""
-    some = [
-        Item(str(at), "s", NOON, each.attributes) for at, each in enumerate(drawn(items, 200))
-    ]
+    some = [Item(str(at), "s", NOON, each.attributes) for at, each in enumerate(drawn(items, 200))]
     asked = SourceAtoms(SCHEMA)
     asked.add(dict.fromkeys(drawn(filters, 60)))
     store = _OneSource(tmp_path, some)
     found = store.measure({"s": asked})
-    expected = {
-        unparse_filter(atom): _count(atom, some) for atom in asked.atoms
-    }
+    expected = {unparse_filter(atom): _count(atom, some) for atom in asked.atoms}
     assert found.items == len(some)
     assert {text: found.matched[text] for text in expected} == expected
     assert found.matched.keys() == asked.texts.keys()
@@ -90,7 +88,7 @@ class _OneSource(SmallStore):
         super().__init__(path, "")
         self.put(some, arrived=NOON)
 
-    def schema(self, source: str):  # type: ignore[no-untyped-def]
+    def schema(self, source: str) -> Schema:  # noqa: ARG002
         return SCHEMA
 
     def measure(self, asked: dict[str, SourceAtoms]) -> SourceStatistics:
@@ -146,10 +144,7 @@ def test_how_rows_are_cut_does_not_matter(tmp_path: Path) -> None:
     asked = asked_of_all(store.definitions)
     prepared = Measurer.prepare(asked.by_source, store.folder, since=EARLY)
 
-    def one_by_one(job, files, note):  # type: ignore[no-untyped-def]
-        import pyarrow as pa
-
-        assert isinstance(job, MeasureJob)
+    def one_by_one(job: Job, files: Sequence[StoredFile], _: Note) -> pa.Table:
         rows = [row for each in files for row in job.run((str(each.path),))]
         return pa.Table.from_batches(rows, job.result)
 

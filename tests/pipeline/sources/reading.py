@@ -12,8 +12,8 @@ from headgate.model.items import Item
 from headgate.model.json_values import attributes_of_json
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type, Value
-from headgate.pipeline.columns import items_of_batch
 from headgate.pipeline.sources.item_rows import Columns, moment, places_of
+from headgate.store.columns import items_of_batch
 
 SCHEMA = Schema(
     (

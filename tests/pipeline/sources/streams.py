@@ -15,7 +15,7 @@ from tests.pipeline.spark_session import spark
 
 from headgate.model.items import Item
 from headgate.model.schema import Schema
-from headgate.pipeline.columns import items_of_batch
+from headgate.store.columns import items_of_batch
 
 
 def wait_for(what: Callable[[], bool], *, timeout_s: float = 30.0) -> None:

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.pipeline.columns import items_of_batch
 from headgate.pipeline.sources import file_parts
 from headgate.pipeline.sources.file_log import FileLog, file_problems
 from headgate.pipeline.sources.file_parts import LINES, LONG, TABLE, Part, cut
 from headgate.pipeline.sources.read_part import read_part
 from headgate.pipeline.sources.rejected import count_rejected, read_rejected
-from headgate.pipeline.sources.scan_files import FileScanner, checked_pattern
+from headgate.pipeline.sources.scan_files import FileScanner, checked_pattern, files_of
 from headgate.pipeline.sources.source_list import ListedSource
+from headgate.store.columns import items_of_batch
 
 SCHEMA = Schema((Attribute("n", Type.INT), Attribute("title", Type.TEXT)))
 JSON = ListedSource("events", "in/*.json", "stream", "json")
@@ -200,18 +200,24 @@ def test_what_vanishes_or_changes_before_it_is_read_is_rejected_and_the_rest_goe
     assert folder.numbers() == [1, 4]
 
 
-def test_a_file_that_is_gone_for_a_day_is_forgotten(folder: Folder):
+def test_a_file_that_is_gone_for_a_day_is_forgotten_but_not_one_that_came_back(folder: Folder):
     path = folder.write("a.json", '{"n": 1}\n')
+    other = folder.write("b.json", '{"n": 2}\n')
     folder.scan()
     path.unlink()
+    other.unlink()
     folder.scan()
+    assert set(folder.log.missing()) == {("events", "in/a.json"), ("events", "in/b.json")}
     folder.write("a.json", '{"n": 1}\n')
     folder.scan()
-    assert folder.log.last == 1
-    path.unlink()
-    folder.scan()
+    folder.reopen()
     folder.scan(86_401)
-    assert folder.log.files() == {}
+    assert set(folder.log.files()) == {("events", "in/a.json")}
+    assert folder.log.missing() == {}
+    folder.write("b.json", '{"n": 2}\n')
+    folder.scan()
+    assert folder.log.last == 3  # b is new again, a is not
+    assert folder.items()[-1] == ("in/b.json#2:1", {"n": 2})
 
 
 def test_hidden_names_are_not_looked_at(folder: Folder):
@@ -248,6 +254,28 @@ def test_a_link_that_leaves_the_base_folder_is_refused(folder: Folder, tmp_path:
     (folder.base / "in" / "a.json").unlink()
     (folder.base / "in" / "a.json").symlink_to(tmp_path / "secret.json")
     assert folder.numbers() == []
+
+
+def test_folders_that_are_links_are_not_entered(folder: Folder):
+    deep = folder.base / "in" / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "loop").symlink_to(folder.base)
+    (deep / "again").symlink_to(folder.base / "in")
+    for path in ("in/1.json", "in/a/2.json", "in/a/b/3.json", "in/a/b/_c/4.json", "in/a/x.txt"):
+        (folder.base / path).parent.mkdir(exist_ok=True)
+        (folder.base / path).write_text("{}\n")
+    found = {
+        pattern: files_of(folder.base, ListedSource("s", pattern, "stream", "json"), {})
+        for pattern in ("**/*.json", "in/**", "in/*/*.json", "in/a/b/3.json", "*.json", "in/?.json")
+    }
+    assert found == {
+        "**/*.json": ["in/1.json", "in/a/2.json", "in/a/b/3.json"],
+        "in/**": ["in/1.json", "in/a/2.json", "in/a/b/3.json", "in/a/x.txt"],
+        "in/*/*.json": ["in/a/2.json"],
+        "in/a/b/3.json": ["in/a/b/3.json"],
+        "*.json": [],
+        "in/?.json": ["in/1.json"],
+    }
 
 
 def test_a_format_that_does_not_fit_is_a_problem_of_that_source_only(folder: Folder):

@@ -8,7 +8,7 @@ from tests.match.strategies import SCHEMA, items
 
 from headgate.model.items import Item
 from headgate.model.values import is_missing
-from headgate.pipeline.columns import batch_of_items, group_of, item_columns, items_of_batch
+from headgate.store.columns import batch_of_items, group_of, item_columns, items_of_batch
 
 
 def attributes_of(item: Item) -> dict[str, object]:

@@ -1,0 +1,260 @@
+"""The acquirer: a pool of threads that fetch what is due and put what is new into the inbox.
+
+    turns ──► fetch ──► parse_feed ──► items_of ──► inbox
+      ▲                                               │
+      └───────────── what is known now ◄──────────────┘
+
+**Where it runs.** Neither in Spark's driver nor in a task. Spark asks a Python source for its
+latest offset in a process of its own, one for each query; the acquirer lives there, in threads, and
+the query reads what lies in the inbox. A slow host may take half a minute for one fetch. In a task
+it would hold one of a few slots for that time, and the whole micro-batch with it: every feed would
+be as slow as the slowest. And on executors the politeness to a host, the budget, and what was seen
+would have to be agreed upon between machines (docs/design/2026-11-16-acquire.md).
+
+Whatever a feed does, only that feed is backed off: every error of a fetch, also one that nobody has
+thought of, is kept with the feed. If the inbox cannot be written, what was fetched is forgotten and
+fetched again later: nothing has been marked as seen.
+
+It does not run ahead of its reader: with 10,000 documents unread it pauses.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from headgate.acquire.feed_state import FeedState, Observation, failed, observed
+from headgate.acquire.fetch import Fetched, Fetcher, NotModified
+from headgate.acquire.identify import items_of
+from headgate.acquire.inbox import Inbox
+from headgate.acquire.inbox_tables import Document, Failure, ListedFeed, Remembered, Visit
+from headgate.acquire.limits import DEFAULT, Limits
+from headgate.acquire.parse_feed import parse_feed
+from headgate.acquire.parsed import ParsedFeed
+from headgate.acquire.refresh import DEFAULT_POLICY, Policy
+from headgate.acquire.turns import Turns
+from headgate.model.addresses import PUBLIC_ONLY, Allowed
+from headgate.model.errors import FeedError, FetchError, StateError, printable
+from headgate.model.items import Item
+from headgate.model.schema import FEED_SCHEMA, Schema
+
+log = logging.getLogger(__name__)
+
+IDLE_S = 1.0
+PRUNE_S = 600.0
+
+RowsOf = Callable[[Sequence[Item]], bytes]
+"""Items as rows, in the bytes of an Arrow IPC file."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcquirerSettings:
+    threads: int = 16
+    fetches_per_minute: float = 600.0
+    policy: Policy = DEFAULT_POLICY
+    limits: Limits = DEFAULT
+    allowed: Allowed = PUBLIC_ONLY
+    unread_max: int = 10_000
+
+
+DEFAULT_SETTINGS = AcquirerSettings()
+
+
+class Acquirer:
+    """Threads that end with their process. Thread-safe."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        rows_of: RowsOf,
+        *,
+        schema: Schema = FEED_SCHEMA,
+        settings: AcquirerSettings = DEFAULT_SETTINGS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._inbox = inbox
+        self._rows_of = rows_of
+        self._schema = schema
+        self._settings = settings
+        self._clock = clock
+        self._fetcher = Fetcher(limits=settings.limits, allowed=settings.allowed)
+        self._turns = Turns(
+            settings.policy,
+            fetches_per_minute=settings.fetches_per_minute,
+            at_once=settings.threads,
+            host_delay_s=settings.limits.host_delay_s,
+        )
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._watched = False
+        self._read_up_to = inbox.released
+        self._pruned_at = clock()
+        # Daemons: a process that is told to end does not wait half a minute for a slow host.
+        self._threads = [
+            threading.Thread(target=self._work, name=f"acquire-{number}", daemon=True)
+            for number in range(settings.threads)
+        ]
+
+    def start(self) -> None:
+        for each in self._threads:
+            each.start()
+
+    def close(self, *, wait_s: float = 1.0) -> None:
+        """Stop; what is being fetched now is not waited for beyond a moment, and not kept."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        until = time.monotonic() + wait_s
+        for each in self._threads:
+            if each.ident is not None:
+                each.join(max(until - time.monotonic(), 0.0))
+        self._fetcher.close()
+
+    def watch(self, feeds: Iterable[ListedFeed]) -> None:
+        """These are the feeds to fetch from now on."""
+        listed = {each.name: each for each in feeds}
+        with self._changed:
+            known = self._turns.feeds
+            if self._watched and _addresses(listed) == _addresses(known):
+                states = dict.fromkeys(listed, FeedState())  # only their weights have changed
+            else:
+                states = self._inbox.list_feeds(listed.values(), self._clock())
+            self._watched = True
+            for name in known.keys() - listed.keys():
+                self._turns.remove(name)
+            for name, feed in listed.items():
+                self._turns.put(feed, states[name])
+            self._changed.notify_all()
+
+    def read_up_to(self, number: int) -> None:
+        """The reader has got so far; until it goes on, only so much more is fetched."""
+        with self._changed:
+            self._read_up_to = max(self._read_up_to, number)
+
+    def _work(self) -> None:
+        while (feed := self._next()) is not None:
+            state = self._visit(feed)
+            with self._changed:
+                self._turns.done(feed, state)
+                self._changed.notify()
+            self._prune_now_and_then()
+
+    def _next(self) -> ListedFeed | None:
+        """Wait for a turn; nothing at the end."""
+        with self._changed:
+            while not self._stopped:
+                now = self._clock()
+                wake_at: float | None = None
+                if self._inbox.last - self._read_up_to < self._settings.unread_max:
+                    feed = self._turns.take(now)
+                    if feed is not None:
+                        return feed
+                    wake_at = self._turns.wake_at(now)
+                pause_s = IDLE_S if wake_at is None else min(max(wake_at - now, 0.005), IDLE_S)
+                self._changed.wait(pause_s)
+        return None
+
+    def _visit(self, feed: ListedFeed) -> FeedState:
+        """Fetch it and keep what it says; whatever goes wrong is kept too."""
+        with self._changed:
+            state = self._turns.state(feed.name)
+        try:
+            remembered = self._inbox.remembered(feed.name)
+            found = self._fetcher.fetch(
+                feed.url, etag=remembered.etag, last_modified=remembered.last_modified
+            )
+            return self._keep(feed, state, remembered, found)
+        except StateError as error:
+            if not self._stopped:
+                log.error("%s", error)
+            return failed(state, feed.name, self._clock(), retry_after_s=None, gone=False)
+        except Exception as error:
+            # Of all that a hostile document can do to a parser, no list is complete.
+            return self._fail(feed, state, error)
+
+    def _keep(
+        self,
+        feed: ListedFeed,
+        state: FeedState,
+        remembered: Remembered,
+        found: Fetched | NotModified,
+    ) -> FeedState:
+        now = self._clock()
+        items: list[Item] = []
+        seen, observation = remembered.seen, Observation()
+        if isinstance(found, Fetched):
+            parsed = self._parsed(found)
+            at = datetime.fromtimestamp(now, UTC)
+            items, seen = items_of(parsed, feed.name, seen, at, limits=self._settings.limits)
+            observation = observation_of(parsed, items, found.max_age_s)
+        state = observed(state, now, observation)
+        visit = Visit(
+            now,
+            state,
+            self._turns.next_at(state),
+            Remembered(found.etag, found.last_modified, seen),
+            found.moved_to,
+        )
+        document = None
+        if items and isinstance(found, Fetched):
+            document = Document(found.body, self._rows_of(items), len(items))
+        if not self._stopped:
+            self._inbox.put(feed, visit, document)
+        return state
+
+    def _parsed(self, found: Fetched) -> ParsedFeed:
+        return parse_feed(
+            found.body,
+            content_type=found.content_type,
+            url=found.url,
+            schema=self._schema,
+            limits=self._settings.limits,
+        )
+
+    def _fail(self, feed: ListedFeed, state: FeedState, error: Exception) -> FeedState:
+        now = self._clock()
+        expected = isinstance(error, FetchError | FeedError)
+        reason = str(error) if expected else f"{type(error).__name__}: {error}"
+        if not expected:
+            log.warning("feed '%s' made a mistake of ours show", feed.name, exc_info=error)
+        retry_after_s = error.retry_after_s if isinstance(error, FetchError) else None
+        gone = isinstance(error, FetchError) and error.gone
+        state = failed(state, feed.name, now, retry_after_s=retry_after_s, gone=gone)
+        failure = Failure(now, state, self._turns.next_at(state), printable(reason))
+        try:
+            if not self._stopped:
+                self._inbox.put_failure(feed, failure)
+        except StateError as trouble:
+            log.error("%s", trouble)
+        return state
+
+    def _prune_now_and_then(self) -> None:
+        now = self._clock()
+        with self._changed:
+            if now - self._pruned_at < PRUNE_S or self._stopped:
+                return
+            self._pruned_at = now
+        try:
+            self._inbox.prune(now)
+        except StateError as error:
+            log.error("%s", error)
+
+
+def _addresses(feeds: Mapping[str, ListedFeed]) -> dict[str, str]:
+    return {name: each.url for name, each in feeds.items()}
+
+
+def observation_of(
+    parsed: ParsedFeed, items: Sequence[Item], max_age_s: float | None
+) -> Observation:
+    """What a document tells of its feed's habits, and when it wants to be asked again."""
+    return Observation(
+        [each.time.timestamp() for each in items],
+        len(parsed.entries),
+        max(parsed.ttl_s or 0.0, max_age_s or 0.0),
+        tuple(sorted(parsed.skip_hours)),
+    )

@@ -1,0 +1,324 @@
+"""The inbox: what was fetched and is new, by number, until the pipeline has read it.
+
+    fetched body ──► 17.body     gzip, for who wants to see what a feed has said
+    new items    ──► 17.arrow    rows of Arrow
+                       │ both on the disk
+                       ▼
+    one transaction: number 17 is taken; what was seen, ETag, state of the feed
+
+**Laws.** A number stands for one fetched document with new items. An offset n stands for all
+numbers up to n, and the same numbers give the same rows for ever. Whatever moment a crash chooses,
+nothing is lost and nothing is there twice: before the transaction the document has never been seen,
+and its files are overwritten by the next one that takes the number, or swept at the next start;
+after it the files are there, as they were written, synced and renamed before. An answer that says
+"not modified", or a document without new items, changes what is known of the feed but takes no
+number.
+
+Rows are kept until the reader says that it is done with them, and for a hundred numbers more.
+Bodies are kept for a week, as far as there is room.
+
+Cost: three fsyncs and a rename each for a document with new items, one for any other. Memory: one
+document at a time for each thread; what was seen of a feed is read from the file when the feed is
+fetched, not kept.
+
+Rejected: rows in the database. A worker that reads a partition would open it over a network
+filesystem, where SQLite's locks are not to be trusted; files that never change can be read
+anywhere.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from headgate.acquire.feed_state import DAY_S, FeedState
+from headgate.acquire.identify import NOTHING_SEEN
+from headgate.acquire.inbox_tables import (
+    FILE,
+    LAYOUT,
+    Document,
+    Failure,
+    ListedFeed,
+    Remembered,
+    Visit,
+    pack_seen,
+    pack_state,
+    unpack_seen,
+    unpack_state,
+)
+from headgate.acquire.state_database import StateDatabase
+from headgate.model.errors import StateError
+
+MARGIN = 100
+"""So many numbers are kept though the reader is done with them."""
+RELEASE_STEP = 50
+"""Files are deleted in bundles, as each bundle costs a transaction."""
+DROPPED_KEPT_S = DAY_S
+BODIES_KEPT_S = 7 * DAY_S
+BODIES_BYTES_MAX = 1_000_000_000
+
+
+class Inbox:
+    """Thread-safe. One process has it open; feed_table.py reads it from others."""
+
+    def __init__(self, folder: Path, *, wait_s: float = 0.0) -> None:
+        self.folder = folder
+        self._database = StateDatabase(folder / FILE, LAYOUT, wait_s=wait_s)
+        self._taking = threading.Lock()
+        with self._database.reading() as connection:
+            found = connection.execute("SELECT last, released FROM numbers").fetchone()
+        self._last, self._released = int(found[0]), int(found[1])
+        self._sweep()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._database.close()
+
+    @property
+    def last(self) -> int:
+        """The last number that was taken; without looking into the file."""
+        return self._last
+
+    @property
+    def released(self) -> int:
+        """Numbers up to this one may be gone."""
+        return self._released
+
+    # --- feeds ------------------------------------------------------------------------------------
+
+    def list_feeds(self, feeds: Iterable[ListedFeed], now: float) -> dict[str, FeedState]:
+        """These are the feeds from now on, and this is what is known of their habits.
+
+        One that is no longer listed is remembered for a day, as people drop and register again. One
+        whose URL has changed starts anew, but what was seen of it stays seen.
+        """
+        listed = {each.name: each for each in feeds}
+        with self._database.transaction() as connection:
+            known = {
+                name: (url, unpack_state(state))
+                for name, url, state in connection.execute("SELECT name, url, state FROM feeds")
+            }
+            states: dict[str, FeedState] = {}
+            for name, feed in listed.items():
+                url, state = known.get(name, ("", FeedState()))
+                if url != feed.url:
+                    state = FeedState()
+                    connection.execute(_LIST, (name, feed.url, _NOTHING, pack_state(state)))
+                states[name] = state
+            _mark_dropped(connection, listed.keys(), known.keys(), now)
+        return states
+
+    def remembered(self, name: str) -> Remembered:
+        """What to send along with a fetch of this feed, and what it is compared with."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT etag, last_modified, seen FROM feeds WHERE name = ?", (name,)
+            ).fetchone()
+        if found is None:
+            return Remembered()
+        return Remembered(found[0], found[1], unpack_seen(found[2]))
+
+    def put(self, feed: ListedFeed, visit: Visit, document: Document | None = None) -> int | None:
+        """Keep what a fetch has shown; a document with new items is given its number.
+
+        What was fetched for a feed that is gone by now, or has another URL, is not kept.
+        """
+        if document is None:
+            with self._database.transaction() as connection:
+                _update_feed(connection, feed, visit, 0)
+            return None
+        body = gzip.compress(document.body, 6, mtime=0)
+        written = self._write(document.rows, "arrow"), self._write(body, "body")
+        with self._taking:
+            number = self._last + 1
+            self._rename(written, number)
+            row = number, feed.name, document.row_count, len(body), visit.at
+            with self._database.transaction() as connection:
+                if not _update_feed(connection, feed, visit, document.row_count):
+                    return None
+                connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", row)
+                connection.execute("UPDATE numbers SET last = ?", (number,))
+            self._last = number
+        return number
+
+    def put_failure(self, feed: ListedFeed, failure: Failure) -> None:
+        values = pack_state(failure.state), failure.error[:1_000], failure.at, failure.at
+        with self._database.transaction() as connection:
+            connection.execute(_FAIL, (*values, failure.next_at, feed.name, feed.url))
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    def path_of(self, number: int) -> Path:
+        return rows_path(self.folder, number)
+
+    def end_within(self, start: int, *, rows_max: int | None) -> int:
+        """How far one can read from there; at least one number, if there is one."""
+        last = self._last
+        if rows_max is None or start >= last:
+            return last
+        end, total = start, 0
+        # Each number has a row at least.
+        for number, rows in self.row_counts(start, last, limit=rows_max):
+            total += rows
+            if total > rows_max and end > start:
+                break
+            end = number
+            if total >= rows_max:
+                break
+        return end
+
+    def row_counts(self, start: int, end: int, *, limit: int = -1) -> list[tuple[int, int]]:
+        """The numbers after `start` up to `end`, and how many rows each one has."""
+        if start < self._released and start < end:
+            raise StateError(
+                f"the inbox '{self.folder}' no longer has number {start + 1}: the query's "
+                "checkpoint is older than the inbox; delete the checkpoint, or restore both"
+            )
+        if end > self._last:
+            raise StateError(
+                f"the inbox '{self.folder}' has never had number {end}: the query's checkpoint is "
+                "newer than the inbox; delete the checkpoint, or restore both"
+            )
+        with self._database.reading() as connection:
+            found = connection.execute(
+                "SELECT number, rows FROM documents WHERE number > ? AND number <= ?"
+                " ORDER BY number LIMIT ?",
+                (start, end, limit),
+            )
+            return [(int(number), int(rows)) for number, rows in found]
+
+    def release(self, number: int) -> None:
+        """The reader is done with all numbers up to this one."""
+        before, until = self._released, number - MARGIN
+        if until - before < RELEASE_STEP:
+            return
+        with self._database.transaction() as connection:
+            connection.execute("UPDATE numbers SET released = ?", (until,))
+        self._released = until
+        for each in range(before + 1, until + 1):
+            self.path_of(each).unlink(missing_ok=True)
+
+    def prune(self, now: float, *, bytes_max: int = BODIES_BYTES_MAX) -> int:
+        """Delete bodies that are old, or too many, and whose rows are gone; how many it were."""
+        with self._database.transaction() as connection:
+            found = connection.execute(
+                "SELECT number, body_bytes, fetched_at FROM documents WHERE number <= ?"
+                " ORDER BY number DESC",
+                (self._released,),
+            )
+            gone, total = [], 0
+            for number, size, fetched_at in found:
+                total += size
+                if total > bytes_max or fetched_at < now - BODIES_KEPT_S:
+                    gone.append(int(number))
+            connection.executemany("DELETE FROM documents WHERE number = ?", [(n,) for n in gone])
+        for number in gone:
+            (self.folder / f"{number}.body").unlink(missing_ok=True)
+        return len(gone)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def _write(self, content: bytes, suffix: str) -> Path:
+        """A synced file under a name of its own: only the number decides where it goes."""
+        path = self.folder / f".{os.getpid()}-{threading.get_ident()}.{suffix}"
+        try:
+            with path.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise StateError(f"'{path}' cannot be written: {error.strerror}") from error
+        return path
+
+    def _rename(self, written: Iterable[Path], number: int) -> None:
+        try:
+            for path in written:
+                path.replace(self.folder / f"{number}{path.suffix}")
+            _sync_folder(self.folder)
+        except OSError as error:
+            raise StateError(f"'{self.folder}' cannot be written: {error.strerror}") from error
+
+    def _sweep(self) -> None:
+        """Delete what a crash has left: files that no number stands for."""
+        with self._database.reading() as connection:
+            numbers = {int(each) for (each,) in connection.execute("SELECT number FROM documents")}
+        for path in self.folder.iterdir():
+            if path.suffix in (".arrow", ".body"):
+                number = int(path.stem) if path.stem.isdigit() else 0
+                gone = path.suffix == ".arrow" and number <= self._released
+                if gone or number not in numbers:
+                    path.unlink(missing_ok=True)
+
+
+def rows_path(folder: Path, number: int) -> Path:
+    return folder / f"{number}.arrow"
+
+
+_NOTHING = pack_seen(NOTHING_SEEN)
+_LIST = """
+INSERT INTO feeds (name, url, seen, state) VALUES (?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET
+    url = excluded.url, state = excluded.state, etag = NULL, last_modified = NULL,
+    moved_to = NULL, error = '', broken_since = NULL, next_at = 0
+"""
+_FAIL = """
+UPDATE feeds SET
+    state = ?, error = ?, broken_since = coalesce(broken_since, ?), tried_at = ?, next_at = ?
+WHERE name = ? AND url = ?
+"""
+_VISIT = """
+UPDATE feeds SET
+    etag = ?, last_modified = ?, seen = ?, moved_to = ?, state = ?, items = items + ?,
+    error = '', broken_since = NULL, tried_at = ?, next_at = ?
+WHERE name = ? AND url = ?
+"""
+
+
+def _update_feed(
+    connection: sqlite3.Connection, feed: ListedFeed, visit: Visit, items: int
+) -> bool:
+    """Whether there is such a feed still."""
+    kept = visit.remembered
+    values = kept.etag, kept.last_modified, pack_seen(kept.seen), visit.moved_to
+    known = pack_state(visit.state), items, visit.at, visit.next_at
+    return connection.execute(_VISIT, (*values, *known, feed.name, feed.url)).rowcount > 0
+
+
+def _mark_dropped(
+    connection: sqlite3.Connection, listed: Iterable[str], known: Iterable[str], now: float
+) -> None:
+    names = frozenset(listed)
+    connection.executemany(
+        "UPDATE feeds SET dropped_at = NULL WHERE name = ? AND dropped_at IS NOT NULL",
+        [(each,) for each in names],
+    )
+    connection.executemany(
+        "UPDATE feeds SET dropped_at = coalesce(dropped_at, ?) WHERE name = ?",
+        [(now, each) for each in known if each not in names],
+    )
+    connection.execute("DELETE FROM feeds WHERE dropped_at < ?", (now - DROPPED_KEPT_S,))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,77 @@
+"""`headgate explain --run`: how what is registered would be run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headgate.cli.output import print_json, print_line
+from headgate.join.describe import describe
+from headgate.join.stage import JoinStage
+from headgate.language.schemas import schemas_of
+from headgate.language.statements import MaterializeFeed, Statement
+from headgate.pipeline.groups import Grouped, grouped
+from headgate.pipeline.planner import Source
+from headgate.plan.compose import compose_all, feed_names
+from headgate.plan.leaves import leaves_by_source
+from headgate.plan.normalize import normalize_all
+
+SOURCES_SHOWN_MAX = 20
+
+
+def print_run(definitions: Mapping[str, Statement], *, as_json: bool) -> None:
+    """The queries, what each reads, the joins behind them, and what cannot run."""
+    sources = {name: each for name, each in definitions.items() if isinstance(each, Source)}
+    schemas = {name: next(iter(schemas_of(name, definitions))) for name in sources}
+    found = grouped(sources, schemas)
+    plans = normalize_all(compose_all(feed_names(definitions), definitions))
+    leaves = leaves_by_source(plans)
+    above = {
+        feed: plans[feed]
+        for own in leaves.values()
+        for askers in own.values()
+        for feed in askers.inner
+    }
+    stage = JoinStage(above, schemas)
+    joins = [line for line in describe(stage) if not line.startswith("not joined")]
+    cannot = {**found.refused, **stage.unsupported}
+    materialised = [name for name, each in sources.items() if isinstance(each, MaterializeFeed)]
+    filters = {source: len(own) for source, own in leaves.items()}
+    if as_json:
+        print_json(
+            {
+                "queries": {
+                    name: [each.name for each in group.sources]
+                    for name, group in found.groups.items()
+                },
+                "filters": filters,
+                "materialised": materialised,
+                "joins": joins if above else [],
+                "cannot_run": cannot,
+            }
+        )
+        return
+    _print_queries(found, filters)
+    if materialised:
+        print_line(f"made within: {', '.join(materialised)}")
+    if above:
+        print_line("")
+        print_line(f"joins and patterns, for {len(above):,} feeds", style="bold")
+        for line in joins:
+            print_line(f"  {line}")
+    for name, reason in cannot.items():
+        print_line(f"cannot run: {name}: {reason}", style="yellow")
+
+
+def _print_queries(found: Grouped, filters: Mapping[str, int]) -> None:
+    for name, group in found.groups.items():
+        print_line(f"query {name}", style="bold")
+        names = [each.name for each in group.sources]
+        for source in names[:SOURCES_SHOWN_MAX]:
+            asked = filters.get(source, 0)
+            print_line(f"  {source}: {asked:,} {'filter' if asked == 1 else 'filters'}")
+        _print_more(names)
+
+
+def _print_more(names: Sequence[str]) -> None:
+    if len(names) > SOURCES_SHOWN_MAX:
+        print_line(f"  and {len(names) - SOURCES_SHOWN_MAX:,} more sources")

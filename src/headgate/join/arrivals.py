@@ -1,0 +1,66 @@
+"""What comes to the join stage and what leaves it; moments are whole microseconds inside of it.
+
+Microseconds are exact, compare fast, and do not end at the year 9999: the end of a window or the
+moment of a decision can lie where no `datetime` is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from headgate.match.batch import EPOCH, microseconds
+from headgate.model.items import Item
+
+SECOND_US = 1_000_000
+NEVER_US = -(2**62)
+"""Before every moment."""
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_FIRST_US, _LAST_US = microseconds(_FIRST), microseconds(_LAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An item, and when it came: recorded before it is first used, the same at every replay."""
+
+    item: Item
+    arrived: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An item with its annotations, the feeds that have it, and when that was decided."""
+
+    feeds: tuple[str, ...]
+    item: Item
+    decided_at: datetime
+
+
+class Element(NamedTuple):
+    """An item on its way through the graph: since when it is known, and when it is decided."""
+
+    item: Item
+    time_us: int
+    arrived_us: int
+    due_us: int
+
+
+Position = tuple[int, str, str, list[object]]
+
+
+def position(item: Item) -> Position:
+    """The place of an item in its stream, as plan/execute.py orders a window of `last n items`."""
+    entries = sorted((each.join, sorted(map(position, each.items))) for each in item.annotations)
+    return microseconds(item.time), item.source, item.id, [*entries]
+
+
+def moment_of(us: int) -> datetime:
+    """The moment as a `datetime`, or the nearest that there is.
+
+    >>> moment_of(1_500_000).isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    if us <= _FIRST_US:
+        return _FIRST
+    return _LAST if us >= _LAST_US else EPOCH + timedelta(microseconds=us)

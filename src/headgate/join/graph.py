@@ -1,0 +1,136 @@
+"""The plans of all feeds as one graph of numbered nodes, in which equal parts are one.
+
+    Muse  ⋈ Muse#1 [title ~ window.title]      6  ⋈       a join waits for its primary's moment
+            σ [… 'Muse'] News                  2  leaf    an item of a source is in it, or not
+            ω last 3 months                    5  ω       the state that joins look at
+              ∪                                4  ∪
+                Photos                         3  leaf
+                μ //a (Documents)              1  μ       0  leaf
+
+Plans are values (plan/algebra.py), so equal nodes are found by their hash. Numbers ascend from
+inputs to those that use them: whoever is visited by number finds its inputs done.
+
+Only branches above leaves are taken. A feed's branch that is a leaf is the match stage's affair
+(plan/leaves.py: `feeds` and `inner`); what a feed outputs is what both say of it. A feed with a
+table join or an operator call in it is refused whole, with the reason: nobody here could answer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from headgate.model.atoms import Call, Constraint
+from headgate.model.filters import TRUE, atoms_of
+from headgate.model.filters import Filter as Predicate
+from headgate.plan.algebra import (
+    Filter,
+    Join,
+    Plan,
+    Source,
+    TableJoin,
+    Transform,
+    Union,
+    bottom_up,
+    inputs_of,
+)
+
+
+@dataclass(slots=True)
+class Graph:
+    nodes: list[Plan] = field(default_factory=list)
+    """Leaves, patterns, unions, windows and joins, inputs first."""
+    number_of: dict[Plan, int] = field(default_factory=dict)
+    leaves: dict[str, dict[Predicate, int]] = field(default_factory=dict)
+    """By source: what is asked of its items, and the number of the node that asks."""
+    flows: list[list[int]] = field(default_factory=list)
+    """For each node those that take its items at once: patterns, unions, windows."""
+    joins: list[list[int]] = field(default_factory=list)
+    """For each node the joins that it is the primary of."""
+    feeds: dict[int, list[str]] = field(default_factory=dict)
+    """Branches on top, and the feeds that have them."""
+    unsupported: dict[str, str] = field(default_factory=dict)
+
+    def inputs(self, number: int) -> list[int]:
+        """The nodes below a node; a leaf has none."""
+        node = self.nodes[number]
+        return [] if leaf_of(node) else [self.number_of[each] for each in inputs_of(node)]
+
+
+def build_graph(plans: Mapping[str, Plan]) -> Graph:
+    """The graph of all feeds that have something above leaves, from their normalised plans."""
+    graph = Graph()
+    for feed, plan in plans.items():
+        branches = [each for each in _branches(plan) if _has_work(each)]
+        reason = _why_not(branches)
+        if reason:
+            graph.unsupported[feed] = reason
+            continue
+        for branch in branches:
+            feeds = graph.feeds.setdefault(_add(graph, branch), [])
+            if feed not in feeds:
+                feeds.append(feed)
+    return graph
+
+
+def leaf_of(node: Plan) -> tuple[str, Predicate] | None:
+    """The source and the filter on it, if the node is a leaf."""
+    match node:
+        case Source(name):
+            return name, TRUE
+        case Filter(filter_, Source(name)):
+            return name, filter_
+    return None
+
+
+def _branches(plan: Plan) -> tuple[Plan, ...]:
+    top = plan.input if isinstance(plan, Transform) else plan
+    return top.inputs if isinstance(top, Union) else (top,)
+
+
+def _has_work(branch: Plan) -> bool:
+    """Whether the match stage alone cannot tell: all but leaves without operators."""
+    leaf = leaf_of(branch)
+    return leaf is None or _calls(leaf[1])
+
+
+def _why_not(branches: Iterable[Plan]) -> str:
+    for node in bottom_up(branches):
+        match node:
+            case TableJoin():
+                return "it joins tables, which the window joins do not do"
+            case Filter(filter_, _) | Join(_, filter_, _, _) if _calls(filter_):
+                return "it calls an operator, which the window joins do not do"
+    return ""
+
+
+def _calls(filter_: Predicate) -> bool:
+    return any(isinstance(atom, Call | Constraint) for atom in atoms_of(filter_))
+
+
+def _add(graph: Graph, branch: Plan) -> int:
+    """The number of the branch; what is new below it is numbered too."""
+    for node in _used_below(branch):
+        if node in graph.number_of:
+            continue
+        number = graph.number_of[node] = len(graph.nodes)
+        graph.nodes.append(node)
+        graph.flows.append([])
+        graph.joins.append([])
+        leaf = leaf_of(node)
+        if leaf is not None:
+            graph.leaves.setdefault(leaf[0], {})[leaf[1]] = number
+        elif isinstance(node, Join):
+            graph.joins[graph.number_of[node.primary]].append(number)
+        else:
+            for each in dict.fromkeys(inputs_of(node)):
+                graph.flows[graph.number_of[each]].append(number)
+    return graph.number_of[branch]
+
+
+def _used_below(branch: Plan) -> list[Plan]:
+    """All nodes but the sources that only leaves read; a leaf is one node."""
+    nodes = bottom_up([branch])
+    used = {branch}
+    used.update(each for node in nodes if not leaf_of(node) for each in inputs_of(node))
+    return [node for node in nodes if node in used]

@@ -1,0 +1,91 @@
+"""What could not be read: kept for inspection, counted, and never in the way of the rest.
+
+    rejected/17.jsonl    {"source": …, "file": "a.json", "line": 3, "error": …, "text": …}
+
+A file is named by the number that it belongs to, so a part that is read again replaces what it has
+said before. Of one part a thousand are kept; if there are more, the last line counts them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from headgate.model.errors import printable
+
+TEXT_MAX = 1_000
+KEPT_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Something that is no item, and why."""
+
+    source: str
+    file: str
+    """The file, or of Kafka the topic and partition."""
+    line: int | None
+    """The line, the element of an array, the row, or the offset; nothing for a whole file."""
+    error: str
+    text: str = ""
+    count: int = 1
+    """More than one where only their number is kept."""
+
+
+class Rejects:
+    """Collects what is wrong with one part, up to a limit."""
+
+    def __init__(self, source: str, file: str) -> None:
+        self._source = source
+        self._file = file
+        self._kept: list[Rejected] = []
+        self._more = 0
+
+    def add(self, line: int | None, error: object, text: bytes | str = "") -> None:
+        if len(self._kept) >= KEPT_MAX:
+            self._more += 1
+            return
+        # A character has at most four bytes.
+        shown = text[: 4 * TEXT_MAX].decode("utf-8", "replace") if isinstance(text, bytes) else text
+        # A text may hold half a character, as JSON can write it; JSON can write it again.
+        reason = printable(str(error))[:TEXT_MAX]
+        self._kept.append(Rejected(self._source, self._file, line, reason, shown[:TEXT_MAX]))
+
+    def found(self) -> list[Rejected]:
+        more = f"and {self._more:,} more"
+        rest = [Rejected(self._source, self._file, None, more, "", self._more)]
+        return [*self._kept, *(rest if self._more else [])]
+
+    def write(self, folder: Path, name: str) -> None:
+        """Replace what was rejected under this name."""
+        path = folder / "rejected" / f"{name}.jsonl"
+        found = self.found()
+        if not found:
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        with fresh.open("w", encoding="ascii") as file:
+            file.writelines(json.dumps(asdict(each)) + "\n" for each in found)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+
+
+def read_rejected(folder: Path) -> Iterator[Rejected]:
+    """All that was rejected, the oldest first; `folder` is that of the source."""
+    for path in _files(folder):
+        for line in path.read_text(encoding="ascii").splitlines():
+            yield Rejected(**json.loads(line))
+
+
+def count_rejected(folder: Path) -> int:
+    return sum(each.count for each in read_rejected(folder))
+
+
+def _files(folder: Path) -> Sequence[Path]:
+    found = [each for each in (folder / "rejected").glob("*.jsonl") if each.name[0] != "."]
+    return sorted(found, key=lambda each: (len(each.name), each.name))

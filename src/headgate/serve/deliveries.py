@@ -1,0 +1,108 @@
+"""What became of an item's deliveries, and how many there are in each state: from the outbox.
+
+It is opened for reading only, so that a run that writes it is not disturbed. A folder in which
+nothing was ever delivered has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headgate.deliver.contents import key_bytes
+from headgate.deliver.outbox import Outbox, State
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryState:
+    """One item for one subscription."""
+
+    version: int
+    state: State
+    attempts: int
+    error: str
+    put_at: datetime
+    retry_at: datetime | None
+    done_at: datetime | None
+
+    def text(self) -> str:
+        tries = "1 attempt" if self.attempts == 1 else f"{self.attempts:,} attempts"
+        match self.state:
+            case State.SENT:
+                return f"sent at {_shown(self.done_at)}"
+            case State.WAITING:
+                return f"waiting since {_shown(self.put_at)}"
+            case State.SENDING:
+                return "being sent"
+            case State.FAILED:
+                again = f"; again at {_shown(self.retry_at)}" if self.retry_at else ""
+                return f"failed after {tries}: {self.error}{again}"
+            case State.DEAD:
+                return f"dead since {_shown(self.done_at)}, after {tries}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    subscription: int
+    count: int
+    error: str
+    """What was said of the last one."""
+
+
+def deliveries_of(outbox: Path, *, subscription: int, id_: str, source: str) -> list[DeliveryState]:
+    """By version; a subscription has one unless it was changed since."""
+    if not outbox.exists():
+        return []
+    with Outbox.open(outbox, read_only=True) as opened, opened.database.reading() as connection:
+        rows = connection.execute(
+            "SELECT version, state, attempts, error, put_at, retry_at, done_at FROM deliveries "
+            "WHERE subscription = ? AND item = ? AND source = ? ORDER BY version",
+            (subscription, key_bytes(id_), key_bytes(source)),
+        ).fetchall()
+    return [
+        DeliveryState(
+            version=row[0],
+            state=State(row[1]),
+            attempts=row[2],
+            error=row[3],
+            put_at=_moment(row[4]),
+            retry_at=_optional(row[5]),
+            done_at=_optional(row[6]),
+        )
+        for row in rows
+    ]
+
+
+def count_deliveries(outbox: Path) -> Mapping[State, int]:
+    if not outbox.exists():
+        return dict.fromkeys(State, 0)
+    with Outbox.open(outbox, read_only=True) as opened:
+        return opened.count()
+
+
+def dead_letters(outbox: Path, *, limit: int) -> list[DeadLetters]:
+    """Those who have the most of them."""
+    if not outbox.exists():
+        return []
+    with Outbox.open(outbox, read_only=True) as opened, opened.database.reading() as connection:
+        # With max(), SQLite takes the other columns from the row that has it.
+        rows = connection.execute(
+            "SELECT subscription, count(*), error, max(number) FROM deliveries "
+            "WHERE state = 'dead' GROUP BY subscription ORDER BY 2 DESC, 1 LIMIT ?",
+            (limit,),
+        ).fetchall()
+    return [DeadLetters(*row[:3]) for row in rows]
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _optional(seconds: float | None) -> datetime | None:
+    return None if seconds is None else _moment(seconds)
+
+
+def _shown(time: datetime | None) -> str:
+    return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
