@@ -4,12 +4,12 @@ import json
 
 from typer.testing import CliRunner
 
-from headgate.cli.main import app
+from headgate.cli.main import make_app
 
 
 def test_queries_joins_and_what_cannot_run() -> None:
     command = ["explain", "--run", "--script", "examples/papers.feeds"]
-    text = CliRunner().invoke(app, command).output
+    text = CliRunner().invoke(make_app(), command).output
     for part in (
         "  EventAnnounces: 2 filters",
         "made within: MuseWithPhotos",
@@ -18,6 +18,6 @@ def test_queries_joins_and_what_cannot_run() -> None:
         "cannot run: Rated: it joins tables",
     ):
         assert part in text
-    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
+    found = json.loads(CliRunner().invoke(make_app(), [*command, "--json"]).output)
     assert ["Tickets"] in found["queries"].values()
     assert set(found["cannot_run"]) == {"Mobs", "Rated"}

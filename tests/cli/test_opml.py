@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from headgate.acquire.opml import read_opml
-from headgate.cli.main import app
+from headgate.cli.main import make_app
 
 LIST = b"""<opml version="2.0"><body>
   <outline text="Music">
@@ -21,7 +21,7 @@ LIST = b"""<opml version="2.0"><body>
 
 
 def invoke(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, list(arguments))
+    done = CliRunner().invoke(make_app(), list(arguments))
     assert done.exit_code == code, done.output
     return done.output
 

@@ -12,7 +12,6 @@ import typer
 from headgate.catalog.catalog import Catalog
 from headgate.cli.applying import apply_script
 from headgate.cli.explain_item import print_why, read_item
-from headgate.cli.explain_program import print_program
 from headgate.cli.options import CATALOG_DEFAULT, IN_MEMORY, AsJson, CatalogUrl
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
@@ -75,6 +74,8 @@ def explain(
 
         print_run(definitions, as_json=json)
     elif program:
+        from headgate.cli.explain_program import print_program  # noqa: PLC0415 - the same
+
         print_program(program, definitions, as_json=json)
     else:
         print_explanation(definitions, feeds or [], as_json=json)

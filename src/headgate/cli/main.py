@@ -1,51 +1,47 @@
-"""The `headgate` command."""
+"""The `headgate` command.
+
+Only the module of the command that is asked for is loaded: some need Spark, DuckDB or compiled
+kernels, and `headgate show` should not wait for them.
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Iterable
 
 import typer
 
 from headgate import __version__
-from headgate.cli.apply import apply
-from headgate.cli.backtest import backtest
-from headgate.cli.bench import bench
-from headgate.cli.check import check
-from headgate.cli.demo import demo
-from headgate.cli.drop import drop
-from headgate.cli.exit_codes import exit_code
-from headgate.cli.explain import explain
-from headgate.cli.opml import opml
-from headgate.cli.output import report_error
-from headgate.cli.renew import renew
-from headgate.cli.run import run
-from headgate.cli.show import show
-from headgate.cli.statistics import statistics
-from headgate.cli.stats import stats
-from headgate.cli.subscribe import subscribe
-from headgate.cli.tail import tail
-from headgate.cli.unsubscribe import unsubscribe
-from headgate.cli.why import why
 from headgate.model.errors import HeadgateError
 
-app = typer.Typer(
-    name="headgate",
-    help="Standing queries over streams: register sources, create feeds, subscribe to them.",
-    epilog="Exit codes: 0 done, 1 a statement is wrong, 2 wrong call, 3 the catalog refuses, "
-    "4 the catalog cannot be reached.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
 COMMANDS = (
-    *(run, demo, check, apply, show, explain, subscribe, renew, unsubscribe, drop),
-    *(tail, why, stats, backtest, statistics),
-    bench,
+    *("run", "demo", "check", "apply", "show", "explain"),
+    *("subscribe", "renew", "unsubscribe", "drop"),
+    *("tail", "why", "stats", "backtest", "statistics", "opml", "bench"),
 )
-for command in COMMANDS:
-    app.command(help=command.__doc__)(command)
-app.add_typer(opml, name="opml")
+
+
+def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command with these subcommands: each is a function, or an app, of a module's name."""
+    app = typer.Typer(
+        name="headgate",
+        help="Standing queries over streams: register sources, create feeds, subscribe to them.",
+        epilog="Exit codes: 0 done, 1 a statement is wrong, 2 wrong call, 3 the catalog refuses, "
+        "4 the catalog cannot be reached.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(options)
+    for name in names:
+        command = getattr(importlib.import_module(f"headgate.cli.{name}"), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(help=command.__doc__)(command)
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -54,7 +50,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and leave."
@@ -64,9 +59,17 @@ def options(
 
 
 def main() -> None:
+    asked = sys.argv[1] if len(sys.argv) > 1 else ""
+    if asked == "--version":
+        names: tuple[str, ...] = ()
+    else:
+        names = (asked,) if asked in COMMANDS else COMMANDS
     try:
-        app()
+        make_app(names)()
     except HeadgateError as error:
+        from headgate.cli.exit_codes import exit_code  # noqa: PLC0415
+        from headgate.cli.output import report_error  # noqa: PLC0415
+
         report_error(error, as_json="--json" in sys.argv)
         sys.exit(exit_code(error))
     except BrokenPipeError:

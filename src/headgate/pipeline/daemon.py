@@ -16,6 +16,7 @@ on which the daemon tells Spark its address. No thread may be started: none surv
 from __future__ import annotations
 
 import gc
+import socket
 from datetime import UTC, datetime
 
 from pyspark import daemon as spark_daemon
@@ -50,6 +51,17 @@ def load() -> None:
     gc.freeze()
 
 
+def quiet_worker(sock: socket.socket, authenticated: bool) -> int:
+    """A task that Spark has given up has nobody to answer to: that is no error worth a page."""
+    try:
+        return spark_worker(sock, authenticated)
+    except BrokenPipeError:
+        return 1
+
+
+spark_worker = spark_daemon.worker
+
 if __name__ == "__main__":
     load()
+    spark_daemon.worker = quiet_worker
     spark_daemon.manager()
