@@ -12,7 +12,15 @@ from headgate.catalog.catalog import Catalog
 from headgate.cli.durations import duration_option
 from headgate.cli.output import print_line, stdout
 from headgate.cli.read import read_text
-from headgate.cli.run import Master, Metrics, RunOptions, Until, apply_once, run_until_stopped
+from headgate.cli.run import (
+    Master,
+    Metrics,
+    RunOptions,
+    Until,
+    apply_once,
+    run_until_stopped,
+    starting_spark,
+)
 
 DEMO_SCRIPT = Path("examples/newsroom.feeds")
 MARK = "made-by-headgate-demo"
@@ -44,6 +52,7 @@ def demo(
     text = read_text(script)
     _make_anew(folder)
     with (
+        starting_spark(master) as session,
         Newsroom(port=DEFAULT_PORT, or_any_port=True) as newsroom,
         Catalog.open(str(folder / "catalog.db")) as catalog,
     ):
@@ -55,7 +64,6 @@ def demo(
             output=folder / "feeds",
             stylesheets=script.parent,
             data=folder,
-            master=master,
             metrics=metrics,
             seconds=length_s,
             sources={
@@ -66,7 +74,7 @@ def demo(
                 "host_delay_s": "0.05",
             },
         )
-        run_until_stopped(catalog, options)
+        run_until_stopped(catalog, session, options)
     _tell_what_is_there(folder)
 
 

@@ -7,7 +7,9 @@ import signal
 import sys
 import threading
 import time
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -30,6 +32,7 @@ from headgate.language.statements import Statement, Subscribe
 if TYPE_CHECKING:
     from headgate.cli.run_display import ConsoleLines
     from headgate.pipeline.run import Run, RunSettings
+    from headgate.pipeline.session import Session
 
 SCREEN_EVERY_S = 0.5
 LINE_EVERY_S = 10.0
@@ -79,7 +82,6 @@ class RunOptions:
     output: Path
     stylesheets: Path
     data: Path
-    master: str
     metrics: str
     seconds: float | None
     sources: dict[str, str]
@@ -115,7 +117,6 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         output=output,
         stylesheets=stylesheets or beside,
         data=data,
-        master=master,
         metrics=metrics,
         seconds=None if until is None else until.seconds,
         sources={
@@ -125,10 +126,10 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         },
     )
     text = None if script is None else read_text(script)
-    with Catalog.open(catalog) as opened:
+    with starting_spark(master) as session, Catalog.open(catalog) as opened:
         if script is not None and text is not None:
             apply_once(opened, text, script)
-        run_until_stopped(opened, options)
+        run_until_stopped(opened, session, options)
 
 
 def apply_once(catalog: Catalog, text: str, file: Path) -> None:
@@ -149,22 +150,34 @@ def _lives(catalog: Catalog, statement: Statement) -> bool:
     return False
 
 
-def run_until_stopped(catalog: Catalog, options: RunOptions) -> None:
+@contextmanager
+def starting_spark(master: str) -> Iterator[Future[Session]]:
+    """Spark starts in the background: it takes four seconds, in which a script can be applied."""
+    # Late imports, here and below: what runs takes a second to load, and can be loaded meanwhile.
+    from headgate.pipeline.session import require_java, start_session  # noqa: PLC0415
+
+    require_java()
+    with ThreadPoolExecutor(1, thread_name_prefix="spark") as thread:
+        session = thread.submit(start_session, master)
+        try:
+            yield session
+        finally:
+            if session.exception() is None:
+                session.result().stop()
+
+
+def run_until_stopped(catalog: Catalog, session: Future[Session], options: RunOptions) -> None:
     """Until a signal comes, or the time is over; then a summary."""
-    # Late imports: Spark takes a second to load, which no other command should have to wait for.
     from headgate.cli.run_display import ConsoleLines, summary  # noqa: PLC0415
     from headgate.pipeline.run import Run  # noqa: PLC0415
-    from headgate.pipeline.session import start_session  # noqa: PLC0415
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     stop, began = _stop_by_signal(), time.monotonic()
     lines = ConsoleLines() if stdout.is_terminal else None
     with ExitStack() as opened:
         with stderr.status("starting Spark …") as shown:
-            session = start_session(options.master)
-            opened.callback(session.stop)
             settings = _settings(options, lines or sys.stdout)
-            run = opened.enter_context(Run(catalog, session, settings, note=shown.update))
+            run = opened.enter_context(Run(catalog, session.result(), settings, note=shown.update))
             run.start()
             opened.enter_context(_metrics(run, options.metrics))
         until = None if options.seconds is None else time.monotonic() + options.seconds

@@ -126,9 +126,10 @@ class Run:
         """Returns when everything is planned and the queries have begun."""
         self._planner.update()
         self._note("starting queries")
+        # Workers start while the queries do.
+        self._repeat("warm", self._warm, partial(self._stop.wait, EVERY_S))
         self._look()
         self._repeat("control", self._control, partial(self._stop.wait, CONTROL_S))
-        self._repeat("warm", self._warm, partial(self._stop.wait, EVERY_S))
         self._repeat("tidy", self._tidy, partial(self._stop.wait, TIDY_S))
         self._repeat("join", self.joins.step, self._wait_for_items)
         self._repeat("deliver", self._deliver, partial(self._put.wait, DELIVER_S))

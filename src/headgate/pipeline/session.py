@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 from headgate.model.errors import PipelineError
 from headgate.pipeline.java_archive import archive_options
 
+Session = SparkSession
 ARROW_ROWS = 50_000
 LOG4J = """\
 rootLogger.level = error
