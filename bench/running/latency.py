@@ -19,7 +19,7 @@ from headgate.pipeline.run import Run, RunSettings
 from headgate.store.files import stored_files
 
 RATE = 20.0
-GROUP = "ticks"
+GROUP = "Ticks"
 P50_MS, P99_MS = 120.0, 500.0
 
 

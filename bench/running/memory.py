@@ -19,6 +19,7 @@ from bench.workloads.conjunctions import SCHEMA, batch, workload
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.transform import Transformer
+from headgate.pipeline.batch_stage import BATCH_ID, SUMMARY_DDL, batch_stage
 from headgate.pipeline.deliveries import Dispatcher
 from headgate.pipeline.journal import Journal
 from headgate.pipeline.materialise import Materialiser
@@ -82,9 +83,11 @@ def _most_mb(session: SparkSession, folder: Folder, planned: Planned, items: int
             put=lambda: None,
             ended=lambda _record, _parts: None,
         )
-        most_mb = 0.0
+        most_mb, stage = 0.0, batch_stage(folder, "S")
         for number in range(3):
-            runner.run("S", session.read.parquet(str(path)), number)
+            session.sparkContext.setLocalProperty(BATCH_ID, str(number))
+            frame = session.read.parquet(str(path)).mapInArrow(stage, SUMMARY_DDL)
+            runner.run("S", frame, number)
             most_mb = max(most_mb, resident_mb(below(os.getpid())))
             time.sleep(0.1)
     return most_mb

@@ -18,7 +18,7 @@ from headgate.deliver.transform import Transformer
 from headgate.language import parse_script
 from headgate.model.items import Item
 from headgate.pipeline import join_runner
-from headgate.pipeline.batch_stage import match_and_store
+from headgate.pipeline.batch_stage import match_and_store, task_of
 from headgate.pipeline.deliveries import Dispatcher
 from headgate.pipeline.join_progress import read_progress
 from headgate.pipeline.join_runner import JoinRunner
@@ -67,10 +67,10 @@ class Process:
         record = self.runner.journal.begin("g", number, planned.path.name, now)
         if not record.finished:
             rows = [batch_of_items(items, planned.schemas["P"])]
-            stored = match_and_store(rows, self.runner.task(record), "0")
+            stored = match_and_store(rows, task_of(self.folder, record), "0")
             assert stored is not None
             self.runner.ended(
-                record, self.runner.dispatch([stored], self.runner.task(record), planned, now)
+                record, self.runner.dispatch([stored], task_of(self.folder, record), planned, now)
             )
         self.runner.journal.finish(record)
 

@@ -5,6 +5,9 @@
 
 Only this row goes to the driver, not the items: it knows from it which subscriptions are concerned,
 and reads from the file what is to be delivered, if anything is.
+
+The stage is part of the streaming query, and the same for all batches. Which batch it is, Spark
+tells; what that batch uses is in its record (journal.py), which is there before the batch runs.
 """
 
 from __future__ import annotations
@@ -20,11 +23,15 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.match.kernels import Ints
+from headgate.pipeline.journal import BatchRecord, read_record
 from headgate.pipeline.match_stage import Asked, match_batch, settle_once
 from headgate.pipeline.snapshot import open_snapshot
 from headgate.store.columns import FEEDS, INNER, SOURCE
 from headgate.store.files import ItemsWriter, path_of
+from headgate.store.folder import Folder
 
+BATCH_ID = "streaming.sql.batchId"
+"""The property by which Spark tells tasks of which micro-batch they are."""
 SUMMARY = pa.schema(
     [
         pa.field("path", pa.string()),
@@ -68,14 +75,28 @@ class Stored:
     inner: Ints
 
 
-def batch_stage(task: BatchTask) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`."""
+def task_of(folder: Folder, record: BatchRecord) -> BatchTask:
+    return BatchTask(
+        store=str(folder.store),
+        group=record.group,
+        number=record.number,
+        arrived=record.arrived,
+        snapshot=str(folder.plans / record.snapshot),
+    )
+
+
+def batch_stage(
+    folder: Folder, group: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow` on the stream of a group."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_once()
         context = TaskContext.get()
-        part = "0" if context is None else str(context.partitionId())
-        stored = match_and_store(batches, task, part)
+        assert context is not None, "on a worker"
+        number = int(context.getLocalProperty(BATCH_ID) or -1)
+        task = task_of(folder, read_record(folder.batches, group, number))
+        stored = match_and_store(batches, task, str(context.partitionId()))
         if stored is not None:
             yield _row(stored)
 

@@ -35,7 +35,7 @@ from headgate.join.arrivals import Arrival, Output
 from headgate.join.rebuild import rebuild
 from headgate.join.stage import JoinStage
 from headgate.model.schema import Schema
-from headgate.pipeline.batch_stage import Stored
+from headgate.pipeline.batch_stage import Stored, task_of
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.join_progress import NEVER, JoinProgress, read_progress, write_progress
 from headgate.pipeline.joined import write_joined
@@ -161,7 +161,7 @@ class JoinRunner:
             numbers=numbers,
         )
         found = [Found(feed, each.item) for each in outputs for feed in each.feeds]
-        parts = runner.dispatch_found(found, runner.task(record), planned, now)
+        parts = runner.dispatch_found(found, task_of(runner.folder, record), planned, now)
         runner.meters.add(joined=len(outputs))
         self.ended(record.arrived, parts)
         self._write(fresh)

@@ -115,6 +115,15 @@ class Journal:
         ]
 
 
+def read_record(folder: Path, group: str, number: int) -> BatchRecord:
+    """The record of a batch that has begun: workers read it too."""
+    path = folder / group / f"{number}.json"
+    for known in (path, _done(path)):
+        if known.exists():
+            return _read(known, group)
+    raise PipelineError(f"batch {number} of {group} has no record: it must begin before it runs")
+
+
 def _done(path: Path) -> Path:
     return path.with_name(f"{path.stem}.done.json")
 

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.errors import printable
+from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
 from headgate.pipeline.groups import Group, GroupKind
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
@@ -60,7 +61,7 @@ class Queries:
     options: Mapping[str, str]
     run_batch: RunBatch
     streams: Mapping[str, DataFrame] = field(default_factory=dict)
-    """Streaming DataFrames that are read besides, by the name of their group."""
+    """Streaming DataFrames that are read besides, by the name of their source."""
     _queries: dict[str, _Query] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
@@ -130,7 +131,8 @@ class Queries:
             with busy:
                 self.run_batch(name, batch, number)
 
-        writer = frame.writeStream.queryName(name).foreachBatch(run)
+        staged = frame.mapInArrow(batch_stage(self.folder, name), SUMMARY_DDL)
+        writer = staged.writeStream.queryName(name).foreachBatch(run)
         checkpoint = (self.folder.checkpoints / name).absolute()
         return writer.option("checkpointLocation", str(checkpoint)).start()
 

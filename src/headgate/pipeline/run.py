@@ -70,7 +70,11 @@ class RunSettings:
 
 
 class Run:
-    """`start`, then `stop`; everything else may be called by any thread in between."""
+    """`start`, then `stop`; everything else may be called by any thread in between.
+
+    `streams` are streaming DataFrames of Spark's, by the name of the registered source whose items
+    they are; they have the columns of `store/columns.py`. The source is then not read otherwise.
+    """
 
     def __init__(
         self,
@@ -182,7 +186,8 @@ class Run:
         if time.monotonic() >= self._weigh_at:
             self._weigh_at = time.monotonic() + WEIGH_S
             self._weights = {name: 1.0 + count for name, count in self.catalog.demand().items()}
-        self.grouped = grouped(planned.sources, planned.schemas, weights=self._weights)
+        sources = {n: each for n, each in planned.sources.items() if n not in self.queries.streams}
+        self.grouped = grouped(sources, planned.schemas, weights=self._weights)
         self.queries.look(self.grouped.groups)
 
     def _deliver(self) -> None:

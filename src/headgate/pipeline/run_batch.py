@@ -20,12 +20,11 @@ from pyspark.sql import DataFrame
 from headgate.language.statements import MaterializeFeed
 from headgate.model.items import Item
 from headgate.pipeline.batch_stage import (
-    SUMMARY_DDL,
     BatchTask,
     Stored,
-    batch_stage,
     match_and_store,
     stored_parts,
+    task_of,
 )
 from headgate.pipeline.deliveries import Dispatcher, Found, found_in
 from headgate.pipeline.journal import BatchRecord, Journal
@@ -55,17 +54,17 @@ class BatchRunner:
     """Called with what a batch has stored, before it is finished."""
 
     def run(self, group: str, frame: DataFrame, number: int) -> None:
+        """The frame is a micro-batch of a stream with the batch stage on it (queries.py)."""
         began, now = time.monotonic(), datetime.now(UTC)
         planned = self.planned()
         record = self.journal.begin(group, number, planned.path.name, now)
         if record.finished:
             self.journal.finish(record)
             return
-        task = self.task(record)
+        task = task_of(self.folder, record)
         if record.replayed:
             remove_batch(self.folder.store, group, record.arrived, number)
-        table = frame.mapInArrow(batch_stage(task), SUMMARY_DDL).toArrow()
-        parts = self.dispatch(stored_parts(table), task, planned, now)
+        parts = self.dispatch(stored_parts(frame.toArrow()), task, planned, now)
         self.ended(record, parts)
         self.journal.finish(record)
         self.meters.add_batch(
@@ -128,15 +127,6 @@ class BatchRunner:
         own = replace(task, group=f"{MATERIALISED}{task.group}")
         stored = match_and_store(batches, own, str(done))
         return [] if stored is None else [stored]
-
-    def task(self, record: BatchRecord) -> BatchTask:
-        return BatchTask(
-            store=str(self.folder.store),
-            group=record.group,
-            number=record.number,
-            arrived=record.arrived,
-            snapshot=str(self.folder.plans / record.snapshot),
-        )
 
 
 def _materialised(planned: Planned, name: str) -> MaterializeFeed | None:
