@@ -25,6 +25,8 @@ from headgate.cli.run import (
 DEMO_SCRIPT = Path("examples/newsroom.feeds")
 MARK = "made-by-headgate-demo"
 WITHOUT_TERMINAL_S = 60.0
+LATENESS_S = 5.0
+"""The newsroom's items come within seconds, and nobody wants to wait a minute for a join."""
 
 Script = Annotated[Path, typer.Argument(metavar="[SCRIPT]", help="The script to apply.")]
 DemoFolder = Annotated[
@@ -66,6 +68,7 @@ def demo(
             data=folder,
             metrics=metrics,
             seconds=length_s,
+            lateness_s=LATENESS_S,
             sources={
                 "allow": "loopback",
                 "budget": "6000",

@@ -66,6 +66,12 @@ Budget = Annotated[int, typer.Option(min=1, help="Fetches of feeds in a minute, 
 Interval = Annotated[
     str, typer.Option(metavar="TIME", help="A feed is not fetched more often than this.")
 ]
+Lateness = Annotated[
+    str, typer.Option(metavar="TIME", help="How long window joins wait for what comes late.")
+]
+Brokers = Annotated[
+    str, typer.Option(metavar="HOST:PORT,…", help="Kafka brokers that sources may name.")
+]
 Metrics = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds /metrics, or 'off'.")
 ]
@@ -84,6 +90,7 @@ class RunOptions:
     data: Path
     metrics: str
     seconds: float | None
+    lateness_s: float
     sources: dict[str, str]
 
 
@@ -98,6 +105,8 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     allow: Allow = "",
     budget: Budget = 600,
     interval: Interval = "5 minutes",
+    lateness: Lateness = "1 minute",
+    brokers: Brokers = "",
     metrics: Metrics = METRICS_DEFAULT,
     seconds: Until = "",
 ) -> None:
@@ -111,6 +120,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     """
     every = duration_option(interval, "--interval")
     until = duration_option(seconds, "--for")
+    late = duration_option(lateness, "--lateness")
     beside = script.parent if script is not None and str(script) != "-" else Path()
     options = RunOptions(
         folder=folder,
@@ -119,8 +129,10 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         data=data,
         metrics=metrics,
         seconds=None if until is None else until.seconds,
+        lateness_s=60.0 if late is None else float(late.seconds),
         sources={
             "allow": allow,
+            "brokers": brokers,
             "budget": str(budget),
             "interval_min_s": str(300 if every is None else every.seconds),
         },
@@ -205,7 +217,13 @@ def _settings(options: RunOptions, console: TextIO) -> RunSettings:
         webhook=WebhookSettings.from_environment(os.environ),
         console=console,
     )
-    return RunSettings(options.folder, deliver, options.data, options.sources)
+    return RunSettings(
+        options.folder,
+        deliver,
+        base=options.data,
+        options=options.sources,
+        lateness_s=options.lateness_s,
+    )
 
 
 def _metrics(run: Run, address: str) -> AbstractContextManager[object]:

@@ -23,6 +23,7 @@ from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
 from headgate.pipeline.groups import Group, GroupKind
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
+from headgate.pipeline.sources.kafka_source import KafkaSource
 from headgate.pipeline.sources.source_list import write_source_list
 from headgate.store.folder import Folder
 
@@ -67,7 +68,7 @@ class Queries:
     _stopped: bool = False
 
     def __post_init__(self) -> None:
-        for source in (FeedsSource, FilesSource):
+        for source in (FeedsSource, FilesSource, KafkaSource):
             self.session.dataSource.register(source)
 
     def look(self, groups: Mapping[str, Group]) -> None:
