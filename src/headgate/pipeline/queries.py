@@ -87,7 +87,8 @@ class Queries:
             return {name: each.error for name, each in self._queries.items() if each.error}
 
     def stop(self) -> None:
-        """Batches that run are waited for: they could be cut off, but then workers complain."""
+        """Batches that run, and sources that start, are waited for: they could be cut off at any
+        moment, but then Python processes of Spark's complain in pages."""
         with self._lock:
             self._stopped = True
             until = time.monotonic() + STOP_S
@@ -95,6 +96,8 @@ class Queries:
                 # Never released: a batch that would begin now waits until its query is stopped.
                 each.busy.acquire(timeout=max(until - time.monotonic(), 0.0))
                 if each.query is not None:
+                    while _is_starting(each.query) and time.monotonic() < until:
+                        time.sleep(0.05)
                     each.query.stop()
 
     def _keep(self, name: str, group: Group | None) -> None:
@@ -136,6 +139,10 @@ class Queries:
         writer = staged.writeStream.queryName(name).foreachBatch(run)
         checkpoint = (self.folder.checkpoints / name).absolute()
         return writer.option("checkpointLocation", str(checkpoint)).start()
+
+
+def _is_starting(query: StreamingQuery) -> bool:
+    return query.isActive and str(query.status.get("message", "")).startswith("Initializing")
 
 
 def first_reason(error: Exception | None) -> str:

@@ -1,0 +1,108 @@
+"""`headgate run` and `headgate demo`, as people start them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.pipeline.waiting import until
+
+pytestmark = pytest.mark.integration
+
+SCRIPT = """
+register stream Tickets from json 'tickets/*.json' (id text, price int);
+create feed Cheap from Tickets where price < 50;
+subscribe to Cheap output file 'cheap.json' for 30 days;
+subscribe to Cheap output console for 30 days;
+"""
+COMMAND = [sys.executable, "-m", "headgate"]
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def items_of(path: Path) -> list[str]:
+    return (
+        [each["title"] for each in json.loads(path.read_bytes())["items"]] if path.exists() else []
+    )
+
+
+def metrics(port: int) -> str:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+    except httpx.TransportError:
+        return ""
+
+
+def test_a_run_delivers_tells_its_figures_and_stops_by_sigterm(tmp_path: Path) -> None:
+    (tmp_path / "script.feeds").write_text(SCRIPT)
+    (tmp_path / "tickets").mkdir()
+    lines = [json.dumps({"id": str(n), "price": n}) for n in range(100)]
+    (tmp_path / "tickets" / "a.json").write_text("\n".join(lines) + "\n")
+    port = free_port()
+    # Twice: the script is applied again, and its subscriptions are not made again.
+    for _ in range(2):
+        process = subprocess.Popen(
+            [*COMMAND, "run", "script.feeds", "--metrics", f"127.0.0.1:{port}"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            until(lambda: len(items_of(tmp_path / "feeds" / "cheap.json")) == 50, patience_s=120)
+            until(lambda: "headgate_feeds 1.0" in metrics(port), patience_s=60)
+            process.send_signal(signal.SIGTERM)
+            out, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 0, errors
+        assert "items of" in out
+        assert "Traceback" not in errors, errors
+    shown = subprocess.run(
+        [*COMMAND, "show", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert json.loads(shown.stdout)["subscriptions"] == 2
+    tail = subprocess.run(
+        [*COMMAND, "tail", "Cheap", "--lines", "3", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [json.loads(line)["id"] for line in tail.stdout.splitlines()] == ["47", "48", "49"]
+
+
+def test_the_demo_runs_and_leaves_feeds(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "demo", "--for", "20 seconds", "--folder", str(tmp_path / "demo")],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "RockConcertStream.rss" in done.stdout
+    assert "MuseWithPhotos.atom" in done.stdout
+    assert "trouble: " not in done.stdout
+    assert "Traceback" not in done.stderr
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine").write_text("precious")
+    refused = subprocess.run(
+        [*COMMAND, "demo", "--folder", str(tmp_path / "other")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 2
+    assert (tmp_path / "other" / "mine").exists()
