@@ -39,6 +39,7 @@ from sqlite3 import Connection
 from headgate.deliver.contents import Contents, key_bytes
 from headgate.deliver.item_json import decode_item
 from headgate.deliver.outbox_database import OutboxDatabase
+from headgate.deliver.twins import Keys, Twins
 from headgate.model.errors import printable
 from headgate.model.items import Item
 
@@ -121,10 +122,16 @@ class Outbox:
         """To commit several calls together."""
         return self.database.transaction()
 
-    def put(self, deliveries: Iterable[Delivery], *, now_s: float) -> int:
-        """How many of them are new. When it returns, they survive everything."""
+    def put(
+        self, deliveries: Iterable[Delivery], *, now_s: float, keys_of: Keys | None = None
+    ) -> int:
+        """How many of them are new. When it returns, they survive everything.
+
+        With keys, what a subscription has had from another source is left out (twins.py).
+        """
         with self.database.transaction() as connection:
             contents = Contents(connection)
+            twins = Twins(connection, keys_of or (lambda _: ()), now_s)
             rows = [
                 (
                     each.subscription,
@@ -136,6 +143,7 @@ class Outbox:
                     now_s,
                 )
                 for each in deliveries
+                if keys_of is None or not twins.is_twin(each.subscription, each.item)
             ]
             before = connection.total_changes
             connection.executemany(

@@ -6,6 +6,7 @@
     agenda      one row per subscription: when something is to be done for it, or why never again
     clock       one row: the latest time that was seen, to notice a clock that goes back
     files       which subscription writes which file
+    twins       by which keys a subscription knows what it has had, and from which source
 
 sqlite3 of the standard library, not SQLAlchemy as in catalog/: this file belongs to one process on
 one machine, it never lives in PostgreSQL, and the hot path is an `executemany` of plain tuples with
@@ -33,7 +34,7 @@ from pathlib import Path
 
 from headgate.deliver.errors import OutboxError, OutboxTaken
 
-VERSION = 1
+VERSION = 2
 _BUSY_S = 10.0
 _TABLES = """
 CREATE TABLE contents (
@@ -75,6 +76,14 @@ CREATE TABLE agenda (
 ) STRICT;
 CREATE INDEX agenda_due ON agenda (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX agenda_halted ON agenda (subscription) WHERE halted IS NOT NULL;
+CREATE TABLE twins (
+    subscription INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    source BLOB NOT NULL,
+    put_at REAL NOT NULL,
+    PRIMARY KEY (subscription, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX twins_by_time ON twins (put_at);
 CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 1), latest REAL NOT NULL) STRICT;
 CREATE TABLE files (path BLOB PRIMARY KEY, subscription INTEGER NOT NULL) STRICT;
 """

@@ -13,6 +13,7 @@ from collections.abc import Collection
 
 from headgate.deliver.contents import forget_contents
 from headgate.deliver.outbox import Outbox
+from headgate.deliver.twins import forget_twins
 
 STEP_ROWS = 5_000
 
@@ -45,6 +46,8 @@ def _step(
         )
         connection.execute("DELETE FROM kept")
         connection.executemany("INSERT OR IGNORE INTO kept VALUES (?)", [(each,) for each in keep])
+        connection.execute("INSERT OR IGNORE INTO kept SELECT subscription FROM files")
+        forget_twins(connection, sent_before_s)
         # `latest` looks at twice as many rows as it wants, as an item may be there in two versions.
         rows = connection.execute(
             "SELECT number, content FROM deliveries AS d "

@@ -14,7 +14,7 @@ transformed; what comes out are items of the source Y (materialise.py).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headgate.acquire.identify import keys_of
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Delivery, Outbox
 from headgate.model.items import Item
@@ -101,14 +102,33 @@ class Dispatcher:
     def subscribers(self, names: Iterable[str], now: datetime) -> Subscribers:
         return self._catalog.subscribers(sorted(set(names)), now=now)
 
-    def put(self, found: Iterable[Found], subscribers: Subscribers, now: datetime) -> int:
-        """How many deliveries are new."""
-        new, waiting = 0, []
+    def put(
+        self,
+        found: Iterable[Found],
+        subscribers: Subscribers,
+        now: datetime,
+        *,
+        web_feeds: Collection[str] = (),
+    ) -> int:
+        """How many deliveries are new. Of web feeds, the same news in two is delivered once."""
+        new = 0
+        waiting: list[Delivery] = []
+
+        def keys(item: Item) -> list[str]:
+            if item.source not in web_feeds:
+                return []
+            return [f"{each.kind}:{each.digest}" for each in keys_of(item)]
+
+        def flush() -> int:
+            known = keys if web_feeds else None
+            new = self._outbox.put(waiting, now_s=now.timestamp(), keys_of=known)
+            waiting.clear()
+            return new
+
         for each in found:
             self.latest.append(each)
             for subscription, version in subscribers.get(each.feed, ()):
                 waiting.append(Delivery(subscription, version, each.feed, each.item))
             if len(waiting) >= PUT_MAX:
-                new += self._outbox.put(waiting, now_s=now.timestamp())
-                waiting.clear()
-        return new + (self._outbox.put(waiting, now_s=now.timestamp()) if waiting else 0)
+                new += flush()
+        return new + (flush() if waiting else 0)

@@ -55,6 +55,8 @@ class Planned:
     above: Mapping[str, Plan] = field(default_factory=dict)
     """The plans of feeds that look further at items."""
     refused: Mapping[str, str] = field(default_factory=dict)
+    web_feeds: frozenset[str] = frozenset()
+    """Sources that are fetched from the web."""
 
 
 class Planner:
@@ -141,7 +143,8 @@ class Planner:
         schemas = {name: next(iter(schemas_of(name, definitions))) for name in sources}
         above = {names[number]: plan for number, plan in self._above.items()}
         refused = {names[each]: why for each, why in self._refused.items() if each in names}
-        self.planned = Planned(snapshot, path, names, sources, schemas, above, refused)
+        web_feeds = frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed))
+        self.planned = Planned(snapshot, path, names, sources, schemas, above, refused, web_feeds)
 
     def _layer(
         self, names: Sequence[str], definitions: Definitions, numbers: Mapping[str, int]

@@ -93,7 +93,7 @@ class BatchRunner:
         feeds = [name for name in names if name not in materialised]
         subscribers = self.dispatcher.subscribers([*feeds, *part.sources], now)
         found = found_in(part, subscribers, planned.names, planned.schemas)
-        if put := self.dispatcher.put(found, subscribers, now):
+        if put := self.dispatcher.put(found, subscribers, now, web_feeds=planned.web_feeds):
             self.meters.add(put=put)
             self.put()
         self.meters.add(matched=part.matched, matches=part.matches)
@@ -110,7 +110,7 @@ class BatchRunner:
         names = {each.feed for each in found}
         materialised = {name: each for name in names if (each := _materialised(planned, name))}
         subscribers = self.dispatcher.subscribers(names - materialised.keys(), now)
-        if put := self.dispatcher.put(found, subscribers, now):
+        if put := self.dispatcher.put(found, subscribers, now, web_feeds=planned.web_feeds):
             self.meters.add(put=put)
             self.put()
         own = (each for each in found if each.feed in materialised)
