@@ -138,7 +138,8 @@ def passwords(call: str) -> Stylesheet:
     ("stylesheet", "why"),
     [
         pytest.param(RECURSION, "recursion|depth|stack", id="recursion"),
-        pytest.param(DOUBLING, "variable 's'", id="doubling"),  # libxml2 has a limit for texts
+        # libxml2 has a limit for texts; a busy machine reaches the limit of time before it.
+        pytest.param(DOUBLING, "variable 's'|takes", id="doubling"),
         pytest.param(EXPONENTIAL_TIME, "takes", id="exponential time"),
         pytest.param(HUGE_OUTPUT, "longer than 100,000", id="huge output"),
         pytest.param(BILLION, "DTD|entit", id="billion laughs"),
