@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -59,7 +59,8 @@ Allow = Annotated[
     str,
     typer.Option(
         metavar="NETWORKS",
-        help="Networks that may be reached besides the public Internet: 'loopback', 10.0.0.0/8, …",
+        help="Networks that feeds and webhooks may be in besides the public Internet: "
+        "'loopback', 10.0.0.0/8, …",
     ),
 ]
 Budget = Annotated[int, typer.Option(min=1, help="Fetches of feeds in a minute, all together.")]
@@ -208,13 +209,16 @@ def _stop_by_signal() -> threading.Event:
 
 def _settings(options: RunOptions, console: TextIO) -> RunSettings:
     from headgate.pipeline.run import RunSettings  # noqa: PLC0415
+    from headgate.pipeline.sources.options import Options  # noqa: PLC0415
 
+    webhook = WebhookSettings.from_environment(os.environ)
+    allowed = Options(options.sources).allowed()
     options.output.mkdir(parents=True, exist_ok=True)
     deliver = Settings(
         options.output,
         options.stylesheets,
         mail=MailSettings.from_environment(os.environ),
-        webhook=WebhookSettings.from_environment(os.environ),
+        webhook=replace(webhook, allowed=allowed),
         console=console,
     )
     return RunSettings(

@@ -87,6 +87,11 @@ class JoinRunner:
                 runner.journal.finish(record)
 
     @property
+    def decided(self) -> datetime:
+        """What arrived until this moment is taken in."""
+        return self._progress.decided
+
+    @property
     def unsupported(self) -> Mapping[str, str]:
         return {} if self.stage is None else self.stage.unsupported
 

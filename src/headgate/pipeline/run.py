@@ -45,6 +45,7 @@ from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.warm import EVERY_S, warm
 from headgate.store.files import remove_before
 from headgate.store.folder import Folder
+from headgate.store.merge_files import merge_days
 
 CONTROL_S = 0.25
 DELIVER_S = 0.25
@@ -210,6 +211,7 @@ class Run:
         self.catalog.expire(now)
         self.deliverer.prune(now=now)
         remove_before(self.folder.store, (now - timedelta(days=self.settings.store_days)).date())
+        merge_days(self.folder.store, before=self.joins.decided.date())
 
     def _find(self, ids: Iterable[int]) -> dict[int, Subscription]:
         return {

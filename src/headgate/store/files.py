@@ -32,6 +32,8 @@ JOINED = "joined."
 
 ARRIVED = pa.field("@arrived", pa.timestamp("us", tz="UTC"), nullable=False)
 ROW_GROUP = 100_000
+MERGED, NAMES = "-merged-", ".names"
+"""In the name of a file that is made of several; behind it, that of the list of their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,9 @@ def remove_before(store: Path, day: date) -> int:
     for each in old:
         each.path.unlink(missing_ok=True)
     for folder in {each.path.parent for each in old}:
-        if not any(folder.iterdir()):
-            folder.rmdir()
+        for rest in folder.glob("*"):
+            rest.unlink(missing_ok=True)
+        folder.rmdir()
     return len(old)
 
 
@@ -164,8 +167,17 @@ def _day_folders(store: Path) -> Iterator[tuple[str, date, Path]]:
 
 def _files_in(folder: Path, group: str, day: date) -> Iterator[StoredFile]:
     """A store has very many small files: no more is asked of one than its name."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            number, _, _ = entry.name.partition("-")
-            if number.isdecimal() and entry.name.endswith(".parquet"):
-                yield StoredFile(Path(entry.path), group, day, int(number))
+    names = os.listdir(folder)
+    merged = {each for name in names if MERGED in name for each in _merged_into(folder / name)}
+    for name in names:
+        number, _, _ = name.partition("-")
+        if number.isdecimal() and name.endswith(".parquet") and name not in merged:
+            yield StoredFile(folder / name, group, day, int(number))
+
+
+def _merged_into(path: Path) -> list[str]:
+    """The names of files whose rows are in this one too (merge_files.py)."""
+    try:
+        return path.with_name(path.name + NAMES).read_text().splitlines()
+    except OSError:
+        return []  # they are gone already
