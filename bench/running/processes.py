@@ -26,11 +26,12 @@ def below(pid: int) -> list[int]:
 
 
 def is_worker(pid: int) -> bool:
+    """The daemon that workers are forked from, or one of them."""
     try:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"pyspark.daemon" in line
+    return b"headgate.pipeline.daemon" in line
 
 
 def resident_mb(pids: list[int]) -> float:
