@@ -16,15 +16,14 @@ deeper than 256, so all these texts together are at most 256 times the document.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from lxml import etree
 
 from headgate.model.items import Item
-from headgate.model.tree_pattern import Axis, PatternNode, ValuePredicate
-from headgate.model.words import fold
+from headgate.model.match_pattern import holds, label_of
+from headgate.model.tree_pattern import Axis, PatternNode
 from headgate.model.xml_text import parse_xml
 
 
@@ -52,7 +51,7 @@ class _Document:
         number_of = {element: number for number, element in enumerate(self.elements)}
         parents = [element.getparent() for element in self.elements[1:]]
         self.parent = [-1, *(number_of[each] for each in parents if each is not None)]
-        self.labels = [_label(element, str(element.tag)) for element in self.elements]
+        self.labels = [label_of(element, str(element.tag)) for element in self.elements]
 
     def embeds(self, pattern: PatternNode) -> bool:
         images = self._images(pattern)
@@ -84,8 +83,8 @@ class _Document:
             return pattern.label in ("*", self.labels[number])
         element = self.elements[number]
         return any(
-            pattern.label == "@" + _label(element, str(name))
-            and all(_compares(predicate, str(value)) for predicate in pattern.predicates)
+            pattern.label == "@" + label_of(element, str(name))
+            and all(holds(predicate, str(value)) for predicate in pattern.predicates)
             for name, value in element.attrib.items()
         )
 
@@ -94,7 +93,7 @@ class _Document:
             return True
         element = self.elements[number]
         text = etree.tostring(element, method="text", encoding="unicode", with_tail=False)
-        return all(_compares(predicate, text) for predicate in pattern.predicates)
+        return all(holds(predicate, text) for predicate in pattern.predicates)
 
 
 def _is_under(pattern: PatternNode, images: _Images, number: int) -> bool:
@@ -103,27 +102,3 @@ def _is_under(pattern: PatternNode, images: _Images, number: int) -> bool:
         own = bool(images.fits[number])
         return own or (pattern.axis is Axis.DESCENDANT and bool(images.below[number]))
     return bool((images.child if pattern.axis is Axis.CHILD else images.below)[number])
-
-
-def _label(element: etree._Element, tag: str) -> str:
-    """The name as it is written in the document, with its prefix if it has one."""
-    name = etree.QName(tag)
-    if name.namespace is None:
-        return name.localname
-    if tag == element.tag:
-        prefix = element.prefix
-    else:
-        prefixes = (key for key, url in element.nsmap.items() if url == name.namespace and key)
-        prefix = next(prefixes, "xml")
-    return f"{prefix}:{name.localname}" if prefix else name.localname
-
-
-def _compares(predicate: ValuePredicate, text: str) -> bool:
-    compare, wanted = predicate.relation.holds, predicate.value
-    if isinstance(wanted, str):
-        return compare(fold(text), fold(wanted))
-    try:
-        number = float(text)
-    except ValueError:
-        return False
-    return not math.isnan(number) and compare(number, wanted)

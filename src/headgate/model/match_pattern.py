@@ -36,12 +36,12 @@ def matches_pattern(pattern: PatternNode, document: str) -> bool:
 
 
 def _element_matches(pattern: PatternNode, element: etree._Element) -> bool:
-    if pattern.label not in ("*", _label(element, str(element.tag))):
+    if pattern.label not in ("*", label_of(element, str(element.tag))):
         return False
     if pattern.predicates:
         # Not itertext(), which also tells what comments say.
         text = etree.tostring(element, method="text", encoding="unicode", with_tail=False)
-        if not all(_holds(predicate, text) for predicate in pattern.predicates):
+        if not all(holds(predicate, text) for predicate in pattern.predicates):
             return False
     return all(_child_matches(child, element) for child in pattern.children)
 
@@ -56,8 +56,8 @@ def _child_matches(pattern: PatternNode, parent: etree._Element) -> bool:
 def _attribute_matches(pattern: PatternNode, owner: etree._Element) -> bool:
     owners = _elements(owner) if pattern.axis is Axis.DESCENDANT else iter([owner])
     return any(
-        pattern.label == "@" + _label(element, str(name))
-        and all(_holds(predicate, str(value)) for predicate in pattern.predicates)
+        pattern.label == "@" + label_of(element, str(name))
+        and all(holds(predicate, str(value)) for predicate in pattern.predicates)
         for element in owners
         for name, value in element.attrib.items()
     )
@@ -68,7 +68,7 @@ def _elements(root: etree._Element) -> Iterator[etree._Element]:
     return root.iter("*")
 
 
-def _label(element: etree._Element, tag: str) -> str:
+def label_of(element: etree._Element, tag: str) -> str:
     """The name as it is written in the document, with its prefix if it has one."""
     name = etree.QName(tag)
     if name.namespace is None:
@@ -81,7 +81,7 @@ def _label(element: etree._Element, tag: str) -> str:
     return f"{prefix}:{name.localname}" if prefix else name.localname
 
 
-def _holds(predicate: ValuePredicate, text: str) -> bool:
+def holds(predicate: ValuePredicate, text: str) -> bool:
     compare, wanted = predicate.relation.holds, predicate.value
     if isinstance(wanted, str):
         return compare(fold(text), fold(wanted))
