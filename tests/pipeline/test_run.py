@@ -187,3 +187,18 @@ def test_one_folder_is_run_once(home: Home) -> None:
 
     with home.run(), pytest.raises(OutboxTaken, match="is written by process"):
         home.run()
+
+
+def test_a_source_that_is_dropped_is_not_read_any_more(home: Home) -> None:
+    home.catalog.apply(parse_script("register stream Alone from json 'alone/*.json' (x float);"))
+    with home.run() as run:
+        run.start()
+        home.write("alone", "a", [{"x": 1.0}])
+        until(lambda: sum(home.stored("Alone").values()) == 1)
+        home.catalog.apply(parse_script("drop stream Alone;"))
+        until(lambda: "Alone" not in run.planned.sources)
+        home.write("alone", "b", [{"x": 2.0}])
+        home.write("tickets", "a", tickets(0, 10))
+        until(lambda: sum(home.stored("Tickets").values()) == 10)
+        assert sum(home.stored("Alone").values()) == 1
+        assert status_of(run).errors == {}

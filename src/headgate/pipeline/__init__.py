@@ -1,6 +1,10 @@
 """The pipeline on Spark: what plans become, and how items go through them (DESIGN.md §6).
 
-source_plan    all filters on a source in one program, and the feeds behind each
-session        a Spark session, set up for small batches and Python workers
-match_stage    items in, items with the feeds that have them out: Arrow batches on executors
+control   planner, snapshot, source_plan     from the catalog to files that workers map
+data      sources/, batch_stage, match_stage  what workers do with a micro-batch
+          run_batch, journal, deliveries, materialise   what the driver does with it
+          join_runner, join_progress, joined            window joins, behind the store
+run       run, queries, groups, warm, status, meters, metrics
+start     session, daemon, java_archive
+jobs/     backtests and statistics, as batches over the store
 """

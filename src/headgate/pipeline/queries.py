@@ -64,6 +64,7 @@ class Queries:
     streams: Mapping[str, DataFrame] = field(default_factory=dict)
     """Streaming DataFrames that are read besides, by the name of their source."""
     _queries: dict[str, _Query] = field(default_factory=dict)
+    _known: dict[str, Group] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopped: bool = False
 
@@ -75,6 +76,10 @@ class Queries:
         """Start what should run and does not."""
         for name, group in groups.items():
             write_source_list(self.folder.lists / f"{name}.json", group.schema, group.sources)
+        for name, group in self._known.items():
+            if name not in groups:  # its last source was dropped: the query goes on without any
+                write_source_list(self.folder.lists / f"{name}.json", group.schema, ())
+        self._known |= groups
         with self._lock:
             if self._stopped:
                 return

@@ -94,12 +94,17 @@ class Run:
         self._note = note
         self._stop, self._put = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
-        self._opened = ExitStack()
-        self.outbox = self._opened.enter_context(Outbox.open(self.folder.outbox))
-        transformer = self._opened.enter_context(Transformer(settings.deliver.transform))
-        self.deliverer = self._opened.enter_context(
-            Deliverer(self.outbox, settings.deliver, self._find)
-        )
+        with ExitStack() as opened:
+            self._open(opened, streams or {})
+            self._opened = opened.pop_all()
+
+    def _open(self, opened: ExitStack, streams: Mapping[str, DataFrame]) -> None:
+        """The outbox first: it is locked, so that no other process runs the same folder."""
+        catalog, settings, note = self.catalog, self.settings, self._note
+        self.outbox = opened.enter_context(Outbox.open(self.folder.outbox))
+        transformer = opened.enter_context(Transformer(settings.deliver.transform))
+        deliverer = Deliverer(self.outbox, settings.deliver, self._find)
+        self.deliverer = opened.enter_context(deliverer)
         decided = read_progress(self.folder.joins).decided
         self.journal = Journal(self.folder.batches, decided=decided)
         self._planner = Planner(catalog, self.folder, note=note)
@@ -120,7 +125,7 @@ class Run:
             self.runner, lambda: self.planned, lateness_s=settings.lateness_s, note=note
         )
         self.queries = Queries(
-            session, self.folder, settings.base, settings.options, self.runner.run, streams or {}
+            self.session, self.folder, settings.base, settings.options, self.runner.run, streams
         )
 
     @property
