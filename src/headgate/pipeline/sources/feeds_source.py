@@ -28,6 +28,7 @@ the row counts of its numbers.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -56,6 +57,7 @@ from headgate.store.columns import item_columns
 
 log = logging.getLogger(__name__)
 
+FIRST_S = 1.5
 LOCK_WAIT_S = 30.0
 """A query that is started again may have to wait until the process of its predecessor has ended."""
 
@@ -101,6 +103,7 @@ class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         acquired = self._acquired()
         acquired.look()
         begin = int(start["number"])
+        acquired.wait_for_first(begin)
         acquired.acquirer.read_up_to(begin)
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         end = acquired.inbox.end_within(begin, rows_max=rows_max)
@@ -162,6 +165,7 @@ class _Acquiring:
         self._list = WatchedList(list_path)
         self.look()
         self.acquirer.start()
+        self._first_until = time.monotonic() + FIRST_S
 
     def look(self) -> None:
         """Feeds that were registered or dropped since the last look."""
@@ -174,6 +178,13 @@ class _Acquiring:
             self.acquirer.watch(
                 ListedFeed(each.name, each.path, each.weight) for each in listed.sources
             )
+
+    def wait_for_first(self, begin: int) -> None:
+        """Once, a moment for the first document: Spark begins a query with a batch, and without
+        anything in it that batch would only delay the next one."""
+        while self.inbox.last <= begin and time.monotonic() < self._first_until:
+            time.sleep(0.01)
+        self._first_until = 0.0
 
     def close(self) -> None:
         self.acquirer.close()
