@@ -60,13 +60,13 @@ def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
         while done < kills:
             say(f"kill {done + 1} of {kills}")
             share = min(FILES, (done + 1) * FILES // (kills + 1))
-            # A file at a time while it runs, so that batches are under way when it is killed.
-            _wait_until_it_works(folder, process)
+            # Each time it must have begun a batch since it was last killed, or nothing is shown.
+            since_s = time.time()
             while written < share:
                 _write_file(folder, written, items)
                 written += 1
-                time.sleep(chance.uniform(0.0, 0.3))
-            time.sleep(chance.uniform(0.0, 2.0))
+            _wait_for_a_batch(folder, process, since_s)
+            time.sleep(chance.uniform(0.0, 0.5))
             who = ("driver", "worker", "both")[done % 3]
             process = _kill(folder, process, who)
             done += 1
@@ -116,17 +116,13 @@ def _write_file(folder: Path, number: int, items: int) -> None:
     fresh.rename(folder / "tickets" / f"{number:05}.json")
 
 
-def _wait_until_it_works(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Until a batch is begun: a run that is killed before shows nothing."""
+def _wait_for_a_batch(folder: Path, process: subprocess.Popen[bytes], since_s: float) -> None:
     until = time.monotonic() + PATIENCE_S
-    began = time.time()
     while time.monotonic() < until and process.poll() is None:
         records = (folder / "headgate-data" / "batches").glob("*/*.json")
-        if any(_changed_s(path) > began - 5 for path in records):
+        if any(_changed_s(path) > since_s for path in records):
             return
-        if (folder / "headgate-data" / "sources").exists() and time.time() - began > 20:
-            return
-        time.sleep(0.1)
+        time.sleep(0.01)
 
 
 def _changed_s(path: Path) -> float:
