@@ -9,23 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.match.arrow_types import STORED_AS
 from headgate.match.batch import ORDERED_TYPES, Batch, Column
 from headgate.match.text_columns import TextColumn
 from headgate.match.texts import Texts, frozen, texts_of
 from headgate.model.errors import InvalidValue
 from headgate.model.schema import Schema
 from headgate.model.values import Type
-
-STORED_AS = {
-    Type.INT: pa.int64(),
-    Type.FLOAT: pa.float64(),
-    Type.BOOL: pa.bool_(),
-    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Type.TEXT: pa.string(),
-    Type.LINK: pa.string(),
-    Type.XML: pa.string(),
-    Type.BYTES: pa.binary(),
-}
 
 
 def batch_of_arrow(table: pa.RecordBatch, schema: Schema) -> Batch:

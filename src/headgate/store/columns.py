@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from headgate.match.arrow import STORED_AS
+from headgate.match.arrow_types import STORED_AS
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Link, Type, Value, Xml

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from headgate.match.arrow import STORED_AS
+from headgate.match.arrow_types import STORED_AS
 from headgate.model.errors import InvalidValue
 from headgate.model.json_values import value_of_json
 from headgate.model.schema import Schema

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from lxml import etree
 
-from headgate.match.arrow import STORED_AS
+from headgate.match.arrow_types import STORED_AS
 from headgate.model.errors import InvalidValue
 from headgate.model.json_values import value_of_json
 from headgate.model.values import Type, Value

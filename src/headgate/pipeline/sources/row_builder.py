@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from headgate.match.arrow import STORED_AS
+from headgate.match.arrow_types import STORED_AS
 from headgate.model.errors import InvalidValue
 from headgate.model.json_values import attributes_of_json
 from headgate.model.schema import Schema
