@@ -171,7 +171,7 @@ class Acquirer:
         except StateError as error:
             if not self._stopped:
                 log.error("%s", error)
-            return failed(state, feed.name, self._clock(), retry_after_s=None, gone=False)
+            return self._failed(state, feed, self._clock())
         except Exception as error:
             # Of all that a hostile document can do to a parser, no list is complete.
             return self._fail(feed, state, error)
@@ -223,7 +223,7 @@ class Acquirer:
             log.warning("feed '%s' made a mistake of ours show", feed.name, exc_info=error)
         retry_after_s = error.retry_after_s if isinstance(error, FetchError) else None
         gone = isinstance(error, FetchError) and error.gone
-        state = failed(state, feed.name, now, retry_after_s=retry_after_s, gone=gone)
+        state = self._failed(state, feed, now, retry_after_s=retry_after_s, gone=gone)
         failure = Failure(now, state, self._turns.next_at(state), printable(reason))
         try:
             if not self._stopped:
@@ -231,6 +231,20 @@ class Acquirer:
         except StateError as trouble:
             log.error("%s", trouble)
         return state
+
+    def _failed(
+        self,
+        state: FeedState,
+        feed: ListedFeed,
+        now: float,
+        *,
+        retry_after_s: float | None = None,
+        gone: bool = False,
+    ) -> FeedState:
+        first_s = self._settings.policy.backoff_first_s
+        return failed(
+            state, feed.name, now, retry_after_s=retry_after_s, gone=gone, first_s=first_s
+        )
 
     def _prune_now_and_then(self) -> None:
         now = self._clock()

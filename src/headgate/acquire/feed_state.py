@@ -125,11 +125,17 @@ def _exposure(state: FeedState, now: float, seen: Observation) -> tuple[float, f
 
 
 def failed(
-    state: FeedState, feed: str, now: float, *, retry_after_s: float | None, gone: bool
+    state: FeedState,
+    feed: str,
+    now: float,
+    *,
+    retry_after_s: float | None,
+    gone: bool,
+    first_s: float = BACKOFF_FIRST_S,
 ) -> FeedState:
     """What is known after a fetch that failed: when it may be tried again at the earliest."""
     failures = state.failures + 1
-    pause_s = min(BACKOFF_FIRST_S * 2.0 ** min(failures - 1, 30), BACKOFF_MAX_S)
+    pause_s = min(first_s * 2.0 ** min(failures - 1, 30), BACKOFF_MAX_S)
     pause_s = max(pause_s * (0.5 + jitter(feed, failures)), retry_after_s or 0.0)
     return replace(state, failures=failures, not_before=now + (GONE_S if gone else pause_s))
 

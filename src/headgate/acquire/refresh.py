@@ -45,6 +45,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from headgate.acquire.feed_state import (
+    BACKOFF_FIRST_S,
     DAY_S,
     HOUR_S,
     FeedState,
@@ -66,6 +67,8 @@ class Policy:
 
     interval_min_s: float = 300.0
     interval_max_s: float = DAY_S
+    backoff_first_s: float = BACKOFF_FIRST_S
+    """How long a feed is left alone after its first failure; it doubles with each further one."""
 
 
 DEFAULT_POLICY = Policy()
@@ -127,7 +130,11 @@ class Refresh:
         """The fetch failed; the feed is backed off, and comes back by itself."""
         if feed in self._states:
             state = self._states[feed]
-            self.put(feed, failed(state, feed, now, retry_after_s=retry_after_s, gone=gone))
+            first_s = self._policy.backoff_first_s
+            state = failed(
+                state, feed, now, retry_after_s=retry_after_s, gone=gone, first_s=first_s
+            )
+            self.put(feed, state)
 
     def next_due(self, now: float, budget: int) -> list[str]:
         """The feeds to fetch now, at most so many, the most urgent first."""

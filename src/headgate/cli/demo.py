@@ -74,6 +74,7 @@ def demo(
                 "budget": "6000",
                 "interval_min_s": "2",
                 "interval_max_s": "4",
+                "backoff_s": "4",
                 "host_delay_s": "0.05",
             },
         )

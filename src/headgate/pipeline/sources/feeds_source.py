@@ -19,6 +19,7 @@ the row counts of its numbers.
     threads              16        fetches at once
     interval_min_s       300       a feed is not fetched more often than this
     interval_max_s       86400     … nor, as far as the budget allows, less often than this
+    backoff_s            300       a feed is left alone after its first failure, then twice as long
     host_delay_s         1         between two fetches from one host
     fetch_s              30        for one fetch, everything included
     rows_max             50000     in a micro-batch, but at least one document
@@ -200,6 +201,7 @@ def acquirer_settings(options: Options) -> AcquirerSettings:
     policy = Policy(
         options.number("interval_min_s", DEFAULT_POLICY.interval_min_s),
         options.number("interval_max_s", DEFAULT_POLICY.interval_max_s),
+        options.number("backoff_s", DEFAULT_POLICY.backoff_first_s),
     )
     return AcquirerSettings(
         threads=options.whole("threads", 16),
