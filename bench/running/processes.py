@@ -31,7 +31,8 @@ def is_worker(pid: int) -> bool:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"headgate.pipeline.daemon" in line
+    # The JVM has the name in its settings, but not as what it runs.
+    return b"-m\0headgate.pipeline.daemon" in line
 
 
 def resident_mb(pids: list[int]) -> float:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from bench.running.processes import below, end
 from tests.pipeline.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -109,3 +110,25 @@ def test_the_demo_runs_and_leaves_feeds(tmp_path: Path) -> None:
     )
     assert refused.returncode == 2
     assert (tmp_path / "other" / "mine").exists()
+
+
+def test_a_run_whose_jvm_dies_says_so_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "script.feeds").write_text(SCRIPT)
+    process = subprocess.Popen(
+        [*COMMAND, "run", "script.feeds", "--metrics", "off"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until((tmp_path / "headgate-data" / "lists").exists, patience_s=60)
+        until(lambda: any((tmp_path / "headgate-data" / "checkpoints").iterdir()), patience_s=60)
+        driver, jvm, *_ = below(process.pid)
+        assert driver == process.pid
+        end(jvm, signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 3
+    assert "Spark's JVM has ended; nothing is lost" in errors

@@ -28,6 +28,7 @@ from headgate.deliver.output_webhook import WebhookSettings
 from headgate.deliver.settings import Settings
 from headgate.language import unparse
 from headgate.language.statements import Statement, Subscribe
+from headgate.model.errors import PipelineError
 
 if TYPE_CHECKING:
     from headgate.cli.run_display import ConsoleLines
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 SCREEN_EVERY_S = 0.5
 LINE_EVERY_S = 10.0
 METRICS_DEFAULT = "127.0.0.1:9464"
+LOST = (
+    "Spark's JVM has ended; nothing is lost: start the run again, or let whatever watches over it "
+    "do so"
+)
 
 OptionalScript = Annotated[
     Path | None, typer.Argument(metavar="[SCRIPT]", help="A script to apply first.")
@@ -167,15 +172,20 @@ def _lives(catalog: Catalog, statement: Statement) -> bool:
 def starting_spark(master: str) -> Iterator[Future[Session]]:
     """Spark starts in the background: it takes four seconds, in which a script can be applied."""
     # Late imports, here and below: what runs takes a second to load, and can be loaded meanwhile.
-    from headgate.pipeline.session import require_java, start_session  # noqa: PLC0415
+    from headgate.pipeline.session import is_alive, require_java, start_session  # noqa: PLC0415
 
     require_java()
     with ThreadPoolExecutor(1, thread_name_prefix="spark") as thread:
         session = thread.submit(start_session, master)
         try:
             yield session
+        except Exception:
+            # Whatever went wrong then, this is what a person wants to know.
+            if session.exception() is None and not is_alive(session.result()):
+                raise PipelineError(LOST) from None
+            raise
         finally:
-            if session.exception() is None:
+            if session.exception() is None and is_alive(session.result()):
                 session.result().stop()
 
 
@@ -254,6 +264,8 @@ def _show_until(
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     def left_s(step_s: float) -> float:
+        if run.has_lost_spark:
+            raise PipelineError(LOST)
         return step_s if until is None else min(step_s, until - time.monotonic())
 
     if lines is None:

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.errors import printable
 from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
 from headgate.pipeline.groups import Group, GroupKind
+from headgate.pipeline.session import is_alive
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.kafka_source import KafkaSource
@@ -99,8 +100,9 @@ class Queries:
             until = time.monotonic() + STOP_S
             for each in self._queries.values():
                 # Never released: a batch that would begin now waits until its query is stopped.
-                each.busy.acquire(timeout=max(until - time.monotonic(), 0.0))
-                if each.query is not None:
+                if is_alive(self.session):
+                    each.busy.acquire(timeout=max(until - time.monotonic(), 0.0))
+                if each.query is not None and is_alive(self.session):
                     while _is_starting(each.query) and time.monotonic() < until:
                         time.sleep(0.05)
                     each.query.stop()

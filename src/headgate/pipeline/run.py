@@ -42,6 +42,7 @@ from headgate.pipeline.meters import Meters
 from headgate.pipeline.planner import Planned, Planner
 from headgate.pipeline.queries import Queries
 from headgate.pipeline.run_batch import BatchRunner
+from headgate.pipeline.session import is_alive
 from headgate.pipeline.warm import EVERY_S, warm
 from headgate.store.files import remove_before
 from headgate.store.folder import Folder
@@ -177,6 +178,11 @@ class Run:
         thread = threading.Thread(target=loop, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
+
+    @property
+    def has_lost_spark(self) -> bool:
+        """Whether Spark's JVM has ended by itself, or was killed: then nothing is read any more."""
+        return not is_alive(self.session)
 
     def _control(self) -> None:
         before = self.planned

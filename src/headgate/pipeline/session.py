@@ -82,6 +82,12 @@ def start_session(
     return session
 
 
+def is_alive(session: SparkSession) -> bool:
+    """Whether the JVM lives that this process has started; of another's, nothing is known."""
+    process = getattr(session.sparkContext._gateway, "proc", None)
+    return process is None or process.poll() is None
+
+
 def _java_options() -> list[str]:
     options = ["-Xss16m", f"-Dlog4j2.configurationFile={_log_settings()}", *archive_options()]
     return [*options, "-XX:+UseSerialGC"] if (os.cpu_count() or 1) <= FEW_CORES else options
