@@ -202,3 +202,19 @@ def test_a_source_that_is_dropped_is_not_read_any_more(home: Home) -> None:
         until(lambda: sum(home.stored("Tickets").values()) == 10)
         assert sum(home.stored("Alone").values()) == 1
         assert status_of(run).errors == {}
+
+
+def test_stopping_while_batches_begin_ends_and_loses_nothing(home: Home) -> None:
+    """Again and again, at moments when the next batch is about to begin."""
+    written = 0
+    for _ in range(4):
+        with home.run() as run:
+            run.start()
+            for _ in range(5):
+                home.write("tickets", str(written), tickets(10 * written, 10))
+                written += 1
+            until(lambda: run.meters.tally().batches > 0)
+    with home.run() as run:
+        run.start()
+        until(lambda: sum(home.stored("Tickets").values()) >= 10 * written)
+    assert home.stored("Tickets") == Counter({str(n): 1 for n in range(10 * written)})

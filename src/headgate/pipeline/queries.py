@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.model.errors import printable
+from headgate.model.errors import PipelineError, printable
 from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
 from headgate.pipeline.groups import Group, GroupKind
 from headgate.pipeline.session import is_alive
@@ -32,6 +32,7 @@ RESTART_FIRST_S = 1.0
 RESTART_MAX_S = 60.0
 HEALTHY_S = 60.0
 STOP_S = 10.0
+STOPPING_S = 0.5
 ERROR_LENGTH_MAX = 300
 FORMATS = {
     GroupKind.FEEDS: "feeds",
@@ -67,7 +68,7 @@ class Queries:
     _queries: dict[str, _Query] = field(default_factory=dict)
     _known: dict[str, Group] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _stopped: bool = False
+    _stopping: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         for source in (FeedsSource, FilesSource, KafkaSource):
@@ -82,7 +83,7 @@ class Queries:
                 write_source_list(self.folder.lists / f"{name}.json", group.schema, ())
         self._known |= groups
         with self._lock:
-            if self._stopped:
+            if self._stopping.is_set():
                 return
             for name in [*groups, *self.streams]:
                 self._keep(name, groups.get(name))
@@ -95,17 +96,17 @@ class Queries:
     def stop(self) -> None:
         """Batches that run, and sources that start, are waited for: they could be cut off at any
         moment, but then Python processes of Spark's complain in pages."""
+        self._stopping.set()
         with self._lock:
-            self._stopped = True
             until = time.monotonic() + STOP_S
             for each in self._queries.values():
-                # Never released: a batch that would begin now waits until its query is stopped.
-                if is_alive(self.session):
-                    each.busy.acquire(timeout=max(until - time.monotonic(), 0.0))
-                if each.query is not None and is_alive(self.session):
-                    while _is_starting(each.query) and time.monotonic() < until:
-                        time.sleep(0.05)
-                    each.query.stop()
+                if each.query is None or not is_alive(self.session):
+                    continue
+                if each.busy.acquire(timeout=max(until - time.monotonic(), 0.0)):
+                    each.busy.release()
+                while _is_starting(each.query) and time.monotonic() < until:
+                    time.sleep(0.05)
+                each.query.stop()
 
     def _keep(self, name: str, group: Group | None) -> None:
         known, now = self._queries.setdefault(name, _Query()), time.monotonic()
@@ -140,6 +141,10 @@ class Queries:
 
         def run(batch: DataFrame, number: int) -> None:
             with busy:
+                if self._stopping.is_set():
+                    # It must not seem done, and it must end: Spark waits for it before it stops.
+                    time.sleep(STOPPING_S)
+                    raise PipelineError("the run is being stopped")
                 self.run_batch(name, batch, number)
 
         staged = frame.mapInArrow(batch_stage(self.folder, name), SUMMARY_DDL)
