@@ -89,7 +89,7 @@ def test_a_run_delivers_tells_its_figures_and_stops_by_sigterm(tmp_path: Path) -
 
 def test_the_demo_runs_and_leaves_feeds(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*COMMAND, "demo", "--for", "20 seconds", "--folder", str(tmp_path / "demo")],
+        [*COMMAND, "demo", "--for", "50 seconds", "--folder", str(tmp_path / "demo")],
         capture_output=True,
         text=True,
         timeout=240,
