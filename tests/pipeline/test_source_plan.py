@@ -28,6 +28,7 @@ from headgate.pipeline.source_plan import (
 )
 from headgate.plan.compose import compose_all
 from headgate.plan.execute import execute
+from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
 
 
@@ -48,7 +49,7 @@ def declared(some: list[Item], definitions: dict[str, Statement]) -> list[Item]:
 
 def planned(definitions: dict[str, Statement], number_of: dict[str, int]) -> dict[str, SourcePlan]:
     plans = normalize_all(compose_all(number_of, definitions))
-    return plan_sources(plans, definitions, number_of)
+    return plan_sources(leaves_by_source(plans), definitions, number_of)
 
 
 @given(definitions(), streams())

@@ -150,16 +150,14 @@ class Planner:
         self, names: Sequence[str], definitions: Definitions, numbers: Mapping[str, int]
     ) -> Layer:
         plans = self._normal_plans(names, definitions, numbers)
+        asked = leaves_by_source(plans)
         inner = {
-            feed
-            for leaves in leaves_by_source(plans).values()
-            for askers in leaves.values()
-            for feed in askers.inner
+            feed for leaves in asked.values() for askers in leaves.values() for feed in askers.inner
         }
         self._above |= {numbers[name]: plans[name] for name in inner}
         files = {
             source: write_source_plan(self._folder, plan).name
-            for source, plan in plan_sources(plans, definitions, numbers).items()
+            for source, plan in plan_sources(asked, definitions, numbers).items()
         }
         return Layer(tuple(sorted(numbers[name] for name in plans)), files)
 

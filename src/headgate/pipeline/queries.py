@@ -67,6 +67,9 @@ class Queries:
     """Streaming DataFrames that are read besides, by the name of their source."""
     _queries: dict[str, _Query] = field(default_factory=dict)
     _known: dict[str, Group] = field(default_factory=dict)
+    """Every group there has been."""
+    _listed: Mapping[str, Group] | None = None
+    """The groups as they were last written to lists."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -75,18 +78,22 @@ class Queries:
             self.session.dataSource.register(source)
 
     def look(self, groups: Mapping[str, Group]) -> None:
-        """Start what should run and does not."""
-        for name, group in groups.items():
-            write_source_list(self.folder.lists / f"{name}.json", group.schema, group.sources)
-        for name, group in self._known.items():
-            if name not in groups:  # its last source was dropped: the query goes on without any
-                write_source_list(self.folder.lists / f"{name}.json", group.schema, ())
-        self._known |= groups
+        """Start what should run and does not. The same mapping stands for the same groups."""
+        if groups is not self._listed:
+            self._write_lists(groups)
+            self._listed = groups
         with self._lock:
             if self._stopping.is_set():
                 return
             for name in [*groups, *self.streams]:
                 self._keep(name, groups.get(name))
+
+    def _write_lists(self, groups: Mapping[str, Group]) -> None:
+        self._known.update(groups)
+        for name, group in self._known.items():
+            # Of a group whose last source was dropped, the query goes on without any.
+            sources = groups[name].sources if name in groups else ()
+            write_source_list(self.folder.lists / f"{name}.json", group.schema, sources)
 
     def errors(self) -> dict[str, str]:
         """What last went wrong, of the groups whose query does not run well."""

@@ -29,8 +29,7 @@ from headgate.match.stored import freeze
 from headgate.match.stored_file import open_stored, write_stored
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
-from headgate.plan.algebra import Plan
-from headgate.plan.leaves import Askers, leaves_by_source
+from headgate.plan.leaves import Askers, Leaves
 from headgate.plan.translate import Definitions
 
 KIND, VERSION = "source plan", 1
@@ -70,17 +69,14 @@ class SourcePlan:
 
 
 def plan_sources(
-    plans: Mapping[str, Plan], definitions: Definitions, number_of: Mapping[str, int]
+    asked: Mapping[str, Leaves], definitions: Definitions, number_of: Mapping[str, int]
 ) -> dict[str, SourcePlan]:
-    """The plan of each source that these feeds read: their normalised plans by name.
-
-    Feeds are known by their numbers.
-    """
+    """The plan of each source, given what is asked of it. Feeds are known by their numbers."""
     return {
         source: source_plan(
             source, next(iter(schemas_of(source, definitions))), leaves, number_of=number_of
         )
-        for source, leaves in leaves_by_source(plans).items()
+        for source, leaves in asked.items()
     }
 
 

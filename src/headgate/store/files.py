@@ -15,7 +15,7 @@ replaced: who wants only what is certain leaves out `pending` batches.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -149,11 +149,6 @@ def remove_batch(store: Path, group: str, arrived: datetime, batch: int) -> None
         folder = path_of(store, each, arrived, batch, "").parent
         for path in folder.glob(f"{batch}-*.parquet"):
             path.unlink(missing_ok=True)
-
-
-def read_files(paths: Iterable[Path]) -> Iterator[pa.Table]:
-    for path in paths:
-        yield pq.read_table(path, partitioning=None)
 
 
 def _day_folders(store: Path) -> Iterator[tuple[str, date, Path]]:

@@ -57,7 +57,7 @@ def question_of(feed: CreateFeed, definitions: Mapping[str, Statement]) -> Quest
     return Question(
         name,
         plan,
-        plan_sources({name: plan}, known, {name: _NUMBER}),
+        plan_sources(leaves, known, {name: _NUMBER}),
         frozenset(attributes),
         any(askers.inner for own in leaves.values() for askers in own.values()),
     )

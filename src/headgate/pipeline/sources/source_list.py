@@ -9,7 +9,6 @@ with another schema are another query.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
+from headgate.store.folder import write_whole
 
 VERSION = 1
 
@@ -71,13 +71,7 @@ def write_source_list(path: Path, schema: Schema, sources: Iterable[ListedSource
     ).encode()
     if path.exists() and path.read_bytes() == content:
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    write_whole(path, content)
     return True
 
 
