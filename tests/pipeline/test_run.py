@@ -100,7 +100,8 @@ def test_what_comes_is_stored_matched_joined_and_delivered_once(home: Home) -> N
         run.start()
         until(lambda: len(home.delivered("tickets.json")) == 200)
         until(lambda: len(home.delivered("cheap.json")) == 100)
-        # Both came at once or the train first: those that were decided with it have it.
+        # The train may have come after the first tickets: those that come from now on find it.
+        until(lambda: home.stored("Trains") == {"t1": 1})
         home.write("tickets", "b", tickets(200, 70))
         until(lambda: len(home.delivered("cheap.json")) == 150)
         until(lambda: run.meters.tally().joined >= 10)
@@ -144,6 +145,7 @@ def test_a_run_goes_on_where_the_last_one_was(home: Home) -> None:
         run.start()
         home.write("tickets", "a", tickets(0, 50))
         until(lambda: len(home.delivered("cheap.json")) == 50)
+        until(lambda: home.stored("Trains") == {"t1": 1})
     home.write("tickets", "b", tickets(100, 50))
     with home.run() as run:
         run.start()
