@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -58,7 +59,7 @@ def _planned(folder: Folder, filters: int) -> Planned:
     number_of = {str(number): number for number in range(filters)}
     plan = source_plan("S", SCHEMA, leaves, number_of=number_of)
     files = {"S": write_source_plan(folder.plans, plan).name}
-    snapshot = Snapshot(0, (Layer(tuple(range(filters)), files),))
+    snapshot = Snapshot(0, (Layer(np.arange(filters, dtype=np.int32), files),))
     names = {number: f"Feed{number}" for number in range(filters)}
     return Planned(snapshot, write_snapshot(folder.plans, snapshot), names, {}, {"S": SCHEMA})
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -105,7 +106,7 @@ def test_without_a_change_nothing_is_planned(catalog: Catalog, tmp_path: Path) -
     catalog.apply(parse_script("create feed A from S where a > 1;"))
     second = planner.update()
     assert second is not first
-    assert [layer.feeds for layer in second.snapshot.layers] == [(3,)]
+    assert [layer.feeds.tolist() for layer in second.snapshot.layers] == [[3]]
     assert catalog.list_snapshots()[0].path == second.path.name
 
 
@@ -158,7 +159,7 @@ def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change:
     changed = {
         "truncate": content[:-3],
         "flip": content.replace(b'"dropped":[]', b'"dropped":[3]'),
-        "format": content.replace(b'"format":1', b'"format":2'),
+        "format": content.replace(b'"format":2', b'"format":3'),
     }[change]
     planned.path.write_bytes(changed)
     with pytest.raises(PipelineError, match="cannot be used"):
@@ -167,5 +168,6 @@ def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change:
 
 def test_layers_are_geometric() -> None:
     layer = snapshot_module.Layer
-    snapshot = snapshot_module.Snapshot(1, (layer(tuple(range(80)), {}), layer((1, 2), {})))
+    many, few = np.arange(80, dtype=np.int32), np.arange(2, dtype=np.int32)
+    snapshot = snapshot_module.Snapshot(1, (layer(many, {}), layer(few, {})))
     assert not snapshot.has_to_merge()

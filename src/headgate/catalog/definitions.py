@@ -7,13 +7,13 @@ of 100,000 subscriptions parses nothing here: that a name is registered is known
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from sqlalchemy import Connection, select
 
-from headgate.catalog import tables
+from headgate.catalog import lookup, tables
 from headgate.catalog.kinds import DefinitionKind
 from headgate.language.parse import parse
 from headgate.language.statements import Statement
@@ -65,6 +65,11 @@ class Definitions(Mapping[str, Statement]):
             self._entries.update(dict.fromkeys(chunk))
             if self._connection is not None:
                 self._entries.update(_load(self._connection, chunk))
+
+    def changes(self, known: Collection[int]) -> lookup.Changes:
+        """What has come and gone since someone knew these numbers; in the database only."""
+        assert self._connection is not None, "these are entries of one moment"
+        return lookup.changes(self._connection, known)
 
     def add(self, name: str, entry: Entry, statement: Statement) -> None:
         self._entries[name] = entry

@@ -10,7 +10,7 @@ from headgate.join.stage import JoinStage
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import MaterializeFeed, Statement
 from headgate.pipeline.groups import Grouped, grouped
-from headgate.pipeline.planner import Source
+from headgate.pipeline.registered import Source
 from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all

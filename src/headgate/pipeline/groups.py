@@ -22,7 +22,7 @@ from headgate.language.statements import (
     RegisterTable,
 )
 from headgate.model.schema import Schema
-from headgate.pipeline.planner import Source
+from headgate.pipeline.registered import Source
 from headgate.pipeline.sources.source_list import ListedSource
 from headgate.store.columns import group_of
 

@@ -4,6 +4,9 @@
                                             dropped feeds: their numbers
                                             ──► snapshot ──► the next micro-batch uses it
 
+Only what has changed is read from the catalog (registered.py): one more feed, or one more
+subscription, costs the same beside a million others.
+
 Nothing here touches an item, and no batch waits for it: a batch takes the last snapshot that there
 is. The files of a snapshot are complete before anybody knows its name. After a crash, or in another
 process, planning goes on from the last snapshot; what was planned is not planned again.
@@ -14,23 +17,18 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
-from headgate.catalog.kinds import DefinitionKind
-from headgate.language.schemas import schemas_of
-from headgate.language.statements import (
-    MaterializeFeed,
-    RegisterDocuments,
-    RegisterFeed,
-    RegisterStream,
-    RegisterTable,
-)
+from headgate.language.statements import RegisterFeed
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
+from headgate.pipeline.registered import Registered, Source
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
 from headgate.pipeline.source_plan import plan_sources, write_source_plan
 from headgate.plan.algebra import Plan
@@ -40,7 +38,6 @@ from headgate.plan.normalize import normalize_all
 from headgate.store.folder import Folder, write_whole
 
 CURRENT = "current"
-Source = RegisterFeed | RegisterStream | RegisterTable | RegisterDocuments | MaterializeFeed
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,69 +65,71 @@ class Planner:
         self._catalog = catalog
         self._folder = folder.plans
         self._note = note
+        self._registered = Registered()
         self._refused: dict[int, str] = {}
         self._above: dict[int, Plan] = {}
         snapshot = self._last()
+        self._in_layers = snapshot.feeds
         self.planned = Planned(snapshot, write_snapshot(self._folder, snapshot))
         self._seen_version = -1
+        self._is_behind = True
+        """Whether what is registered is not planned yet: also where planning was cut off."""
 
     def update(self) -> Planned:
         """What is registered now. Without a change of the catalog this is one question to it."""
-        version = self._catalog.version()
-        if version != self._seen_version:
-            self._plan(self._catalog.definitions())
-            self._seen_version = version
+        if self._catalog.version() != self._seen_version:
+            with self._catalog.looking_up() as definitions:
+                self._is_behind |= self._registered.follow(definitions)
+                layers = self._layers(definitions) if self._is_behind else ()
+            if self._is_behind:
+                self._publish(Snapshot(definitions.version, layers))
+                self._is_behind = False
+            self._seen_version = definitions.version
         return self.planned
 
     def merge(self) -> Planned:
         """Plan small layers together where they have become large: it may take a while."""
         snapshot = self.planned.snapshot
         if snapshot.has_to_merge():
-            definitions = self._catalog.definitions()
             layers = list(snapshot.layers)
             while len(layers) > 1 and replace(snapshot, layers=tuple(layers)).has_to_merge():
                 later, earlier = layers.pop(), layers.pop()
-                layers.append(Layer(earlier.feeds + later.feeds, {}))
-            numbers = _numbers_of_feeds(definitions)
-            for at, layer in enumerate(layers):
-                if not layer.plans:
-                    wanted = set(layer.feeds)
-                    names = [name for name, number in numbers.items() if number in wanted]
-                    layers[at] = self._layer(names, definitions, numbers)
-            self._publish(replace(snapshot, layers=tuple(layers)), definitions, numbers)
+                layers.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
+            with self._catalog.looking_up() as definitions:
+                if definitions.version != self._seen_version:
+                    return self.planned  # the next update comes first
+                for at, layer in enumerate(layers):
+                    if not layer.plans:
+                        layers[at] = self._layer(layer.feeds.tolist(), definitions)
+            snapshot = replace(snapshot, layers=tuple(layers))
+            self._in_layers = snapshot.feeds
+            self._publish(snapshot)
         return self.planned
 
-    def _plan(self, definitions: Definitions) -> None:
-        numbers = _numbers_of_feeds(definitions)
+    def _layers(self, definitions: Definitions) -> tuple[Layer, ...]:
+        """Those there are, and one for the feeds that are new."""
         snapshot = self.planned.snapshot
-        known = snapshot.feeds | self._refused.keys()
-        fresh = [name for name, number in numbers.items() if number not in known]
-        self._plan_above_again(snapshot, definitions, numbers)
-        layers = snapshot.layers
-        if fresh:
-            self._note(f"planning {len(fresh):,} feeds")
-            layer = self._layer(fresh, definitions, numbers)
-            layers = (*layers, layer) if layer.feeds else layers
-        version = definitions.version
-        self._publish(Snapshot(version, layers), definitions, numbers)
+        feeds = self._registered.feeds
+        # Plans of joins are not in files: after a restart they are made anew.
+        missing = (set(snapshot.above) - self._above.keys()) & feeds.keys()
+        self._above |= self._normal_plans(sorted(missing), definitions)
+        fresh = [
+            each for each in feeds if each not in self._in_layers and each not in self._refused
+        ]
+        if not fresh:
+            return snapshot.layers
+        self._note(f"planning {len(fresh):,} feeds")
+        layer = self._layer(fresh, definitions)
+        self._in_layers.update(layer.feeds.tolist())
+        return (*snapshot.layers, layer) if layer.feeds.size else snapshot.layers
 
-    def _plan_above_again(
-        self, snapshot: Snapshot, definitions: Definitions, numbers: Mapping[str, int]
-    ) -> None:
-        """Plans of joins are not in files: after a restart they are made anew."""
-        missing = set(snapshot.above) - self._above.keys()
-        names = [name for name, number in numbers.items() if number in missing]
-        for name, plan in self._normal_plans(names, definitions, numbers).items():
-            self._above[numbers[name]] = plan
-
-    def _publish(
-        self, snapshot: Snapshot, definitions: Definitions, numbers: Mapping[str, int]
-    ) -> None:
-        living = set(numbers.values())
-        self._above = {number: self._above[number] for number in self._above.keys() & living}
+    def _publish(self, snapshot: Snapshot) -> None:
+        feeds, sources = self._registered.feeds, self._registered.sources
+        self._above = {n: plan for n, plan in self._above.items() if n in feeds}
+        self._refused = {n: why for n, why in self._refused.items() if n in feeds}
         snapshot = replace(
             snapshot,
-            dropped=tuple(sorted(snapshot.feeds - living)),
+            dropped=tuple(sorted(self._in_layers - feeds.keys())),
             above=tuple(sorted(self._above)),
         )
         path = write_snapshot(self._folder, snapshot)
@@ -138,46 +137,53 @@ class Planner:
         self._catalog.record_snapshot(
             path.name.split(".")[0], path.name, catalog_version=snapshot.catalog_version
         )
-        names = {number: name for name, number in numbers.items()}
-        sources = _sources(definitions)
-        schemas = {name: next(iter(schemas_of(name, definitions))) for name in sources}
-        above = {names[number]: plan for number, plan in self._above.items()}
-        refused = {names[each]: why for each, why in self._refused.items() if each in names}
-        web_feeds = frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed))
-        self.planned = Planned(snapshot, path, names, sources, schemas, above, refused, web_feeds)
+        self.planned = Planned(
+            snapshot,
+            path,
+            names=feeds,
+            sources=sources,
+            schemas=self._registered.schemas,
+            above={feeds[number]: plan for number, plan in self._above.items()},
+            refused={feeds[number]: why for number, why in self._refused.items()},
+            web_feeds=frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed)),
+        )
 
-    def _layer(
-        self, names: Sequence[str], definitions: Definitions, numbers: Mapping[str, int]
-    ) -> Layer:
-        plans = self._normal_plans(names, definitions, numbers)
-        asked = leaves_by_source(plans)
+    def _layer(self, numbers: Sequence[int], definitions: Definitions) -> Layer:
+        """Of those that are still registered, and can be planned."""
+        plans = self._normal_plans(numbers, definitions)
+        feeds = self._registered.feeds
+        named = {feeds[number]: plan for number, plan in plans.items()}
+        number_of = {feeds[number]: number for number in plans}
+        asked = leaves_by_source(named)
         inner = {
             feed for leaves in asked.values() for askers in leaves.values() for feed in askers.inner
         }
-        self._above |= {numbers[name]: plans[name] for name in inner}
+        self._above |= {number_of[name]: named[name] for name in inner}
         files = {
             source: write_source_plan(self._folder, plan).name
-            for source, plan in plan_sources(asked, definitions, numbers).items()
+            for source, plan in plan_sources(asked, definitions, number_of).items()
         }
-        return Layer(tuple(sorted(numbers[name] for name in plans)), files)
+        return Layer(np.array(sorted(plans), np.int32), files)
 
-    def _normal_plans(
-        self, names: Collection[str], definitions: Definitions, numbers: Mapping[str, int]
-    ) -> dict[str, Plan]:
+    def _normal_plans(self, numbers: Sequence[int], definitions: Definitions) -> dict[int, Plan]:
+        feeds = self._registered.feeds
+        names = {feeds[number]: number for number in numbers if number in feeds}
+        definitions.fetch(names)
         try:
-            return dict(normalize_all(compose_all(names, definitions)))
+            found = normalize_all(compose_all(names, definitions))
+            return {names[name]: plan for name, plan in found.items()}
         except HeadgateError as error:
             if len(names) == 1:
-                (name,) = names
-                self._refused[numbers[name]] = str(error)
+                (number,) = names.values()
+                self._refused[number] = str(error)
                 return {}
         # One of them is beyond the limits: halve them until it stands alone.
-        half = len(names) // 2
-        parts = list(names)[:half], list(names)[half:]
+        half = len(numbers) // 2
+        parts = numbers[:half], numbers[half:]
         return {
-            name: plan
+            number: plan
             for part in parts
-            for name, plan in self._normal_plans(part, definitions, numbers).items()
+            for number, plan in self._normal_plans(part, definitions).items()
         }
 
     def _last(self) -> Snapshot:
@@ -185,24 +191,3 @@ class Planner:
         if not current.exists():
             return Snapshot(0)
         return read_snapshot(self._folder / current.read_text().strip())
-
-
-def _numbers_of_feeds(definitions: Definitions) -> dict[str, int]:
-    """By the kind that the catalog knows: no statement is parsed for it."""
-    kinds = DefinitionKind.FEED, DefinitionKind.MATERIALIZED
-    return {
-        name: entry.number
-        for name in definitions
-        if (entry := definitions.entry(name)) is not None and entry.kind in kinds
-    }
-
-
-def _sources(definitions: Definitions) -> dict[str, Source]:
-    others = DefinitionKind.FEED, DefinitionKind.OPERATOR
-    return {
-        name: statement
-        for name in definitions
-        if (entry := definitions.entry(name)) is not None
-        and entry.kind not in others
-        and isinstance(statement := definitions[name], Source)
-    }

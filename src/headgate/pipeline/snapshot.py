@@ -3,6 +3,9 @@
     layers    [ 100,000 feeds │ 900 feeds │ 3 feeds ]      each: for each source a source plan
     dropped   the numbers of feeds that are in a layer, but not registered any more
 
+Which feeds a layer has is in a file of its own, written with the layer: a snapshot of a million
+feeds is a small file, and workers, which need no list of them, read nothing else.
+
 New feeds make a new layer, so that one feed is planned in milliseconds beside a million others; a
 layer that has grown to an eighth of the one before it is planned together with it. This is how a
 log-structured merge tree keeps its files: a feed is planned again O(log n) times in all.
@@ -15,10 +18,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,21 +31,25 @@ from headgate.match.kernels import Ints
 from headgate.model.errors import PipelineError
 from headgate.store.folder import write_whole
 
-FORMAT = 1
+FORMAT = 2
+SNAPSHOT = ".snapshot.json"
+FEEDS = ".feeds"
 SHARE = 8
 """A layer is merged into the one before it when it has more than this share of its feeds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Layer:
-    feeds: tuple[int, ...]
+    feeds: Ints
+    """Their numbers, ascending."""
     plans: Mapping[str, str]
     """The file name of each source's plan."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     catalog_version: int
+    """At which definitions last changed; who subscribes is no part of it."""
     layers: tuple[Layer, ...] = ()
     dropped: tuple[int, ...] = ()
     above: tuple[int, ...] = ()
@@ -48,11 +57,11 @@ class Snapshot:
 
     @property
     def feeds(self) -> set[int]:
-        return {each for layer in self.layers for each in layer.feeds}
+        return {each for layer in self.layers for each in layer.feeds.tolist()}
 
     def has_to_merge(self) -> bool:
         return any(
-            len(later.feeds) * SHARE >= len(earlier.feeds)
+            later.feeds.size * SHARE >= earlier.feeds.size
             for earlier, later in zip(self.layers, self.layers[1:], strict=False)
         )
 
@@ -66,46 +75,78 @@ class OpenSnapshot:
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
-    content = json.dumps(
-        {
-            "format": FORMAT,
-            "catalog_version": snapshot.catalog_version,
-            "layers": [
-                {"feeds": layer.feeds, "plans": dict(sorted(layer.plans.items()))}
-                for layer in snapshot.layers
-            ],
-            "dropped": snapshot.dropped,
-            "above": snapshot.above,
-        },
-        separators=(",", ":"),
-    ).encode()
-    path = folder / f"{hashlib.sha256(content).hexdigest()[:32]}.snapshot.json"
-    if not path.exists():
-        write_whole(path, content)
-    return path
+    content = {
+        "format": FORMAT,
+        "catalog_version": snapshot.catalog_version,
+        "layers": [
+            {"feeds": _feeds_file(folder, layer), "plans": dict(sorted(layer.plans.items()))}
+            for layer in snapshot.layers
+        ],
+        "dropped": snapshot.dropped,
+        "above": snapshot.above,
+    }
+    return _write_named(folder, json.dumps(content, separators=(",", ":")).encode(), SNAPSHOT)
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    try:
-        content = path.read_bytes()
-        if not path.name.startswith(hashlib.sha256(content).hexdigest()[:32]):
-            raise ValueError("its name does not fit its content")
-        found = json.loads(content)
-        if found["format"] != FORMAT:
-            raise ValueError(f"it has format {found['format']}, not {FORMAT}")
-        layers = tuple(Layer(tuple(each["feeds"]), each["plans"]) for each in found["layers"])
+    with _told(path):
+        found = _content(path)
+        layers = tuple(
+            Layer(_feeds(path.with_name(each["feeds"])), each["plans"]) for each in found["layers"]
+        )
         dropped, above = tuple(found["dropped"]), tuple(found["above"])
         return Snapshot(int(found["catalog_version"]), layers, dropped, above)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"the snapshot '{path}' cannot be used: {error}") from None
 
 
 @lru_cache(maxsize=8)
 def open_snapshot(path: str) -> OpenSnapshot:
     """Files never change, so what was read stays right."""
-    snapshot = read_snapshot(Path(path))
     plans: dict[str, list[str]] = {}
-    for layer in snapshot.layers:
-        for source, name in layer.plans.items():
-            plans.setdefault(source, []).append(str(Path(path).with_name(name)))
-    return OpenSnapshot(plans, np.array(snapshot.dropped, np.int32))
+    with _told(Path(path)):
+        found = _content(Path(path))
+        for layer in found["layers"]:
+            for source, name in layer["plans"].items():
+                plans.setdefault(source, []).append(str(Path(path).with_name(name)))
+        return OpenSnapshot(plans, np.array(found["dropped"], np.int32))
+
+
+def _feeds_file(folder: Path, layer: Layer) -> str:
+    """The name of the file with the layer's feeds: it is there unless the layer is new."""
+    return _write_named(folder, layer.feeds.astype("<i4").tobytes(), FEEDS).name
+
+
+def _feeds(path: Path) -> Ints:
+    return np.frombuffer(_checked(path), "<i4").astype(np.int32)
+
+
+def _content(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_checked(path))
+    if found["format"] != FORMAT:
+        raise ValueError(f"it has format {found['format']}, not {FORMAT}")
+    return found
+
+
+def _write_named(folder: Path, content: bytes, ending: str) -> Path:
+    path = folder / f"{_name_of(content)}{ending}"
+    if not path.exists():
+        write_whole(path, content)
+    return path
+
+
+def _checked(path: Path) -> bytes:
+    content = path.read_bytes()
+    if not path.name.startswith(_name_of(content)):
+        raise ValueError(f"the name of '{path.name}' does not fit its content")
+    return content
+
+
+def _name_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PipelineError(f"the snapshot '{path}' cannot be used: {error}") from None
