@@ -16,13 +16,13 @@ from tests.deliver.things import NOW, NOW_S, delivery, find_among, item, setting
 
 from headgate.deliver import folder as folder_module
 from headgate.deliver.deliver import Deliverer
-from headgate.deliver.errors import OutboxError
 from headgate.deliver.outbox import Delivery, Outbox, State
 from headgate.deliver.output_webhook import WebhookSettings
 from headgate.deliver.schedule import Agenda, boundary_after_s, phase_s
 from headgate.deliver.subscriptions import OutputKind, Subscription
 from headgate.deliver.transform import TransformLimits
 from headgate.model.addresses import LOOPBACK
+from headgate.model.errors import StateError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LOCAL = WebhookSettings(key=b"key", allowed=LOOPBACK, step_s=5, total_s=5)
@@ -552,11 +552,11 @@ def test_an_outbox_that_fails_stops_everything(
     outbox.put([delivery("a")], now_s=NOW_S)
 
     def fail(*_: object, **__: object) -> None:
-        raise OutboxError("the disk is full")
+        raise StateError("the disk is full")
 
     with Deliverer(outbox, settings(tmp_path), find_among(file_to("a.rss"))) as deliverer:
         with monkeypatch.context() as patch:
             patch.setattr(Outbox, "mark_sent", fail)
-            with pytest.raises(OutboxError):
+            with pytest.raises(StateError):
                 deliverer.run_due(NOW)
         assert deliverer.run_due(NOW).sent == 1

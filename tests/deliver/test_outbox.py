@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.deliver.things import NOW, NOW_S, delivery, item
 
-from headgate.deliver.errors import OutboxError, OutboxTaken
 from headgate.deliver.outbox import Delivery, Message, Outbox, State, message_id
 from headgate.deliver.prune import prune
 from headgate.deliver.schedule import Agenda
+from headgate.model.errors import StateError, StateTaken
 from headgate.model.items import Item
 
 Key = tuple[int, int, str, str]
@@ -129,6 +130,8 @@ class OutboxHistory(RuleBasedStateMachine):
             return
         found = {key_of(each.delivery): each.state for each in self.outbox._select("1", [])}
         assert found == self.states
+        counted = Counter(self.states.values())
+        assert self.outbox.count() == {state: counted[state] for state in State}
         with self.outbox.database.reading() as connection:
             unused = connection.execute(
                 "SELECT count(*) FROM contents WHERE number NOT IN (SELECT content FROM deliveries)"
@@ -223,7 +226,7 @@ def test_pruning_keeps_what_is_not_done_or_not_old(outbox: Outbox):
 
 def test_a_second_writer_is_refused_and_readers_are_not(outbox: Outbox):
     outbox.put([delivery()], now_s=NOW_S)
-    with pytest.raises(OutboxTaken, match="is written by process"):
+    with pytest.raises(StateTaken, match="is written by process"):
         Outbox.open(outbox.database.path)
     code = (
         "import sys; from pathlib import Path; from headgate.deliver.outbox import Outbox\n"
@@ -234,13 +237,13 @@ def test_a_second_writer_is_refused_and_readers_are_not(outbox: Outbox):
     )
     command = [sys.executable, "-c", code, str(outbox.database.path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stderr.strip() == "1 OutboxTaken"
+    assert done.stderr.strip() == "1 StateTaken"
 
 
 def test_a_reader_cannot_write(outbox: Outbox):
     with (
         Outbox.open(outbox.database.path, read_only=True) as reader,
-        pytest.raises(OutboxError, match="readonly"),
+        pytest.raises(StateError, match="readonly"),
     ):
         reader.put([delivery()], now_s=NOW_S)
 
@@ -253,15 +256,15 @@ def test_the_lock_ends_with_its_holder(tmp_path: Path):
 
 def test_another_file_is_no_outbox(tmp_path: Path):
     (tmp_path / "text").write_text("this is no database, and longer than its header is")
-    with pytest.raises(OutboxError, match="not a database"):
+    with pytest.raises(StateError, match="not a database"):
         Outbox.open(tmp_path / "text")
     with sqlite3.connect(tmp_path / "other") as connection:
         connection.execute("CREATE TABLE x (a)")
     connection.close()
-    with pytest.raises(OutboxError, match="is no outbox of version"):
+    with pytest.raises(StateError, match="is no outbox of version"):
         Outbox.open(tmp_path / "other")
-    with pytest.raises(OutboxError):
-        Outbox.open(tmp_path / "none" / "outbox")
+    with pytest.raises(StateError, match="unable to open"):
+        Outbox.open(tmp_path / "none" / "outbox", read_only=True)
 
 
 def test_a_failed_transaction_leaves_nothing(outbox: Outbox):

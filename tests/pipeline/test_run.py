@@ -185,9 +185,9 @@ def test_a_batch_that_fails_is_run_again_and_nothing_comes_twice(
 
 
 def test_one_folder_is_run_once(home: Home) -> None:
-    from headgate.deliver.errors import OutboxTaken
+    from headgate.model.errors import StateTaken
 
-    with home.run(), pytest.raises(OutboxTaken, match="is written by process"):
+    with home.run(), pytest.raises(StateTaken, match="is written by process"):
         home.run()
 
 

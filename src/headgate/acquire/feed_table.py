@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.acquire.inbox_tables import FILE, LAYOUT, unpack_state
-from headgate.acquire.state_database import StateDatabase
+from headgate.durable.database import DurableDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,10 @@ def _read(folder: Path, which: str) -> list[FeedRow]:
     path = folder / FILE
     if not path.exists():
         return []
-    with StateDatabase(path, LAYOUT, read_only=True) as database, database.reading() as connection:
+    with (
+        DurableDatabase(path, LAYOUT, read_only=True) as database,
+        database.reading() as connection,
+    ):
         found = connection.execute(
             "SELECT name, url, moved_to, items, state, tried_at, next_at, error, broken_since"
             f" FROM feeds WHERE {which} ORDER BY name"

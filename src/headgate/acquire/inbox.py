@@ -52,7 +52,8 @@ from headgate.acquire.inbox_tables import (
     unpack_seen,
     unpack_state,
 )
-from headgate.acquire.state_database import StateDatabase
+from headgate.durable.database import DurableDatabase
+from headgate.durable.whole_files import sync_folder, write_synced
 from headgate.model.errors import StateError
 
 MARGIN = 100
@@ -69,7 +70,7 @@ class Inbox:
 
     def __init__(self, folder: Path, *, wait_s: float = 0.0) -> None:
         self.folder = folder
-        self._database = StateDatabase(folder / FILE, LAYOUT, wait_s=wait_s)
+        self._database = DurableDatabase(folder / FILE, LAYOUT, wait_s=wait_s)
         self._taking = threading.Lock()
         with self._database.reading() as connection:
             found = connection.execute("SELECT last, released FROM numbers").fetchone()
@@ -238,10 +239,7 @@ class Inbox:
         """A synced file under a name of its own: only the number decides where it goes."""
         path = self.folder / f".{os.getpid()}-{threading.get_ident()}.{suffix}"
         try:
-            with path.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            write_synced(path, content)
         except OSError as error:
             path.unlink(missing_ok=True)
             raise StateError(f"'{path}' cannot be written: {error.strerror}") from error
@@ -251,7 +249,7 @@ class Inbox:
         try:
             for path in written:
                 path.replace(self.folder / f"{number}{path.suffix}")
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             raise StateError(f"'{self.folder}' cannot be written: {error.strerror}") from error
 
@@ -314,11 +312,3 @@ def _mark_dropped(
         [(now, each) for each in known if each not in names],
     )
     connection.execute("DELETE FROM feeds WHERE dropped_at < ?", (now - DROPPED_KEPT_S,))
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

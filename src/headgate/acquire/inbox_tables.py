@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headgate.acquire.feed_state import FeedState
 from headgate.acquire.identify import NOTHING_SEEN, Seen
-from headgate.acquire.state_database import Layout
+from headgate.durable.database import Layout
 
 LAYOUT = Layout(
     "inbox",

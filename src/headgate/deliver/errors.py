@@ -2,8 +2,6 @@
 
 HeadgateError
 └── DeliveryError
-    ├── OutboxError      the outbox cannot be opened, read or written
-    │   └── OutboxTaken  another process writes to it
     ├── OutputError      a file, mail or call failed; says whether to try again, and when
     └── TransformError   a stylesheet is wrong, refused or too costly; says which and where
 """
@@ -18,14 +16,6 @@ class DeliveryError(HeadgateError):
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(message))
-
-
-class OutboxError(DeliveryError):
-    """The outbox cannot be opened, read or written."""
-
-
-class OutboxTaken(OutboxError):
-    """Another process writes to this outbox."""
 
 
 class OutputError(DeliveryError):

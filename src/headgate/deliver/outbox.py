@@ -38,8 +38,9 @@ from sqlite3 import Connection
 
 from headgate.deliver.contents import Contents, key_bytes
 from headgate.deliver.item_json import decode_item
-from headgate.deliver.outbox_database import OutboxDatabase
+from headgate.deliver.outbox_tables import LAYOUT
 from headgate.deliver.twins import Keys, Twins
+from headgate.durable.database import DurableDatabase
 from headgate.model.errors import printable
 from headgate.model.items import Item
 
@@ -101,13 +102,13 @@ class Message:
 class Outbox:
     """All methods may be called by any thread; each is one transaction."""
 
-    def __init__(self, database: OutboxDatabase) -> None:
+    def __init__(self, database: DurableDatabase) -> None:
         self.database = database
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Outbox:
-        """For writing it is locked: a second process gets `OutboxTaken`."""
-        return cls(OutboxDatabase(path, read_only=read_only))
+        """For writing it is locked: a second process gets `StateTaken`."""
+        return cls(DurableDatabase(path, LAYOUT, read_only=read_only))
 
     def close(self) -> None:
         self.database.close()
@@ -145,13 +146,11 @@ class Outbox:
                 for each in deliveries
                 if keys_of is None or not twins.is_twin(each.subscription, each.item)
             ]
-            before = connection.total_changes
-            connection.executemany(
+            new = connection.executemany(
                 "INSERT INTO deliveries (subscription, version, item, source, feed, content, "
                 "put_at) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 rows,
-            )
-            new = connection.total_changes - before
+            ).rowcount
             if new < len(rows):
                 contents.forget_unused()
             if new:
@@ -250,13 +249,12 @@ class Outbox:
             self._mark(numbers, change, shown, retry_at_s)
             if attempts_max is None:
                 return 0
-            before = connection.total_changes
-            connection.executemany(
+            dead = connection.executemany(
                 "UPDATE deliveries SET state = 'dead', done_at = ? "
                 "WHERE number = ? AND state = 'failed' AND attempts >= ?",
                 [(now_s, number, attempts_max) for number in numbers],
             )
-            return connection.total_changes - before
+            return dead.rowcount
 
     def give_up(self, subscription: int, error: str, *, now_s: float) -> int:
         """Everything that is pending becomes a dead letter."""
@@ -301,10 +299,8 @@ class Outbox:
 
     def count(self) -> dict[State, int]:
         with self.database.reading() as connection:
-            found = dict(
-                connection.execute("SELECT state, count(*) FROM deliveries GROUP BY state")
-            )
-        return {state: found.get(state, 0) for state in State}
+            found = dict(connection.execute("SELECT state, count FROM totals"))
+        return {state: found[state.value] for state in State}
 
     def owner_of_file(self, path: str, subscription: int) -> int:
         """Who writes this file: whoever came first, until `release_file`."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from headgate.deliver.entry import Document, FreeText, entry_of, stable_id
-from headgate.deliver.errors import DeliveryError, OutboxError, OutputError, TransformError
+from headgate.deliver.errors import DeliveryError, OutputError, TransformError
 from headgate.deliver.outbox import Message, Outbox, Stored
 from headgate.deliver.output_console import write_console
 from headgate.deliver.output_file import renderer_of, write_document
@@ -32,6 +32,7 @@ from headgate.deliver.schedule import Agenda, put_before_s
 from headgate.deliver.settings import Settings
 from headgate.deliver.subscriptions import OutputKind, Subscription
 from headgate.deliver.transform import LimitBroken, Stylesheet, Transformer, read_stylesheet
+from headgate.model.errors import StateError
 from headgate.model.items import Item
 
 
@@ -63,7 +64,7 @@ class RunSubscription:
                 failure = self._run_file(subscription, now_s, report, done)
             else:
                 failure = self._run_messages(subscription, now, report, done, until=until)
-        except OutboxError:
+        except StateError:
             raise  # without the outbox nothing can go on
         except Exception as error:  # a bug of ours must not stop the others either
             failure, is_bug = OutputError(f"{type(error).__name__}: {error}", busy=True), True

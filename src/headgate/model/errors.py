@@ -14,7 +14,7 @@
     ├── RoutingError         a routing table has no such key, or has it already
     ├── FetchError           a feed cannot be fetched, or not within its limits
     ├── FeedError            what was fetched is no feed, or cannot be read within its limits
-    ├── StateError           what a source remembers cannot be opened, read or written
+    ├── StateError           what a source or the outbox remembers cannot be read or written
     │   └── StateTaken       … another process writes to it
     ├── OperatorError        an operator is unknown, failed or answered nonsense
     ├── PipelineError        the pipeline cannot run: no Java, a folder that is somebody else's

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from headgate.durable.whole_files import write_whole
 from headgate.model.errors import PipelineError
-from headgate.store.folder import write_whole
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
+from headgate.durable.whole_files import write_whole
 from headgate.language.statements import RegisterFeed
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
@@ -35,7 +36,7 @@ from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
-from headgate.store.folder import Folder, write_whole
+from headgate.store.folder import Folder
 
 CURRENT = "current"
 

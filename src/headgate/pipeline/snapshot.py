@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
+from headgate.durable.whole_files import write_whole
 from headgate.match.kernels import Ints
 from headgate.model.errors import PipelineError
-from headgate.store.folder import write_whole
 
 FORMAT = 2
 SNAPSHOT = ".snapshot.json"

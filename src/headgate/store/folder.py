@@ -12,7 +12,6 @@ outbox.db     what is to be delivered, and what was
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,24 +57,3 @@ class Folder:
             each.mkdir(parents=True, exist_ok=True)
         self.store.mkdir(exist_ok=True)
         return self
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """The file has this content from one moment to the next, and keeps it if power is lost."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    rename_whole(fresh, path)
-
-
-def rename_whole(fresh: Path, path: Path) -> None:
-    """The new name lasts too: that is in the folder, which has to be written by itself."""
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

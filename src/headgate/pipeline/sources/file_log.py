@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from headgate.acquire.state_database import Layout, StateDatabase
+from headgate.durable.database import DurableDatabase, Layout
 from headgate.model.errors import StateError
 from headgate.pipeline.sources.file_parts import Part
 
@@ -82,7 +82,7 @@ class FileLog:
 
     def __init__(self, folder: Path, *, wait_s: float = 0.0) -> None:
         self.folder = folder
-        self._database = StateDatabase(folder / FILE, LAYOUT, wait_s=wait_s)
+        self._database = DurableDatabase(folder / FILE, LAYOUT, wait_s=wait_s)
         with self._database.reading() as connection:
             found = connection.execute("SELECT last, released FROM numbers").fetchone()
         self._last, self._released = int(found[0]), int(found[1])
@@ -209,7 +209,10 @@ def file_problems(folder: Path) -> dict[str, str]:
     path = folder / FILE
     if not path.exists():
         return {}
-    with StateDatabase(path, LAYOUT, read_only=True) as database, database.reading() as connection:
+    with (
+        DurableDatabase(path, LAYOUT, read_only=True) as database,
+        database.reading() as connection,
+    ):
         return dict(connection.execute("SELECT source, problem FROM problems ORDER BY source"))
 
 

@@ -10,13 +10,13 @@ that names another one is a problem of that source.
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.durable.whole_files import write_whole
 from headgate.model.errors import PipelineError
 
 try:
@@ -190,10 +190,7 @@ _silent = _Silent()
 
 
 def write_problems(folder: Path, problems: Mapping[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f".problems.{os.getpid()}"
-    fresh.write_text(json.dumps(dict(sorted(problems.items()))), encoding="utf-8")
-    fresh.replace(folder / "problems.json")
+    write_whole(folder / "problems.json", json.dumps(dict(sorted(problems.items()))).encode())
 
 
 def kafka_problems(folder: Path) -> dict[str, str]:

@@ -9,11 +9,11 @@ said before. Of one part a thousand are kept; if there are more, the last line c
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from headgate.durable.whole_files import write_whole
 from headgate.model.errors import printable
 
 TEXT_MAX = 1_000
@@ -66,13 +66,8 @@ class Rejects:
         if not found:
             path.unlink(missing_ok=True)
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        with fresh.open("w", encoding="ascii") as file:
-            file.writelines(json.dumps(asdict(each)) + "\n" for each in found)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        lines = (json.dumps(asdict(each)) + "\n" for each in found)
+        write_whole(path, "".join(lines).encode("ascii"))
 
 
 def read_rejected(folder: Path) -> Iterator[Rejected]:

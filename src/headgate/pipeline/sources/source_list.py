@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from headgate.durable.whole_files import write_whole
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.store.folder import write_whole
 
 VERSION = 1
 

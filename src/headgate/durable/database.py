@@ -1,15 +1,20 @@
-"""The file in which a source remembers what it has read: one writer, transactions that last.
+"""A SQLite file with one writer, and transactions that last.
 
-SQLite in WAL mode, so that others can look while one process writes. synchronous=FULL: a number
-that Spark's checkpoint knows must be there after the loss of power too. Each commit costs an fsync,
-so what belongs together is committed together.
+WAL, so readers never wait. synchronous=FULL, so that a commit survives the loss of power too: what
+Spark's checkpoint says was read or put must be there, and a mail that was marked as sent must not
+be sent again. With NORMAL a commit survives `kill -9` only. The price is one fsync for each commit,
+so what belongs together is committed together (`transaction` may be nested; the outermost one
+commits).
 
 One process writes. It holds a lock on `<file>.lock` for as long as it lives, and the kernel lets go
-of it when the process dies in any way. Two that fetch for one inbox would take each other's
-numbers. A query that is started again may find its predecessor about to end, so the lock can be
-waited for.
+of it when the process dies in any way. SQLite would let two processes write in turn, and both would
+then take the same number or send the same mail. A query that is started again may find its
+predecessor about to end, so the lock can be waited for.
 
-Rejected: files of our own beside Spark's checkpoint. Numbers, what was seen and the state of a feed
+sqlite3 of the standard library, not SQLAlchemy as in catalog/: such a file belongs to one process
+on one machine, it never lives in PostgreSQL, and hot paths are an `executemany` of plain tuples.
+
+Rejected: files of our own beside Spark's checkpoint. Numbers, what was seen and what is to be done
 have to change in one step, and that is what a database is for.
 """
 
@@ -24,7 +29,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from headgate.model.errors import StateError, StateTaken
@@ -42,7 +46,7 @@ class Layout:
     version: int
 
 
-class StateDatabase:
+class DurableDatabase:
     """One connection for all threads of a process, used by one at a time."""
 
     def __init__(
@@ -51,6 +55,7 @@ class StateDatabase:
         self.path = path
         self._layout = layout
         self._one_at_a_time = threading.RLock()
+        self._depth = 0
         self._lock_file: int | None = None
         if not read_only:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,12 +70,7 @@ class StateDatabase:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -82,15 +82,20 @@ class StateDatabase:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All of it is committed at the end, or nothing of it after an exception."""
         with self._one_at_a_time, self._told():
-            self._connection.execute("BEGIN IMMEDIATE")
+            if self._depth == 0:
+                self._connection.execute("BEGIN IMMEDIATE")
+            self._depth += 1
             try:
                 yield self._connection
-                self._connection.execute("COMMIT")
+                if self._depth == 1:
+                    self._connection.execute("COMMIT")
             except BaseException:
                 # A full disk may fail the commit and leave the transaction open, or end it.
-                if self._connection.in_transaction:
+                if self._depth == 1 and self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            finally:
+                self._depth -= 1
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -1,0 +1,1 @@
+"""What survives: files that are whole or not there, and databases with one writer."""
