@@ -35,6 +35,7 @@ def status(**changes: object) -> Status:
             State.FAILED: 2,
             State.DEAD: 1,
         },
+        "rejected": {"Tickets": 4},
         "broken": (
             BrokenFeed("MuseNews", "http://muse.mu", f"it is gone {HOSTILE}", 3, NOON, NOON),
         ),
@@ -75,7 +76,7 @@ def test_long_lists_are_cut() -> None:
     meters = Meters()
     meters.add_batch(((f"S{n}", n) for n in range(50)), seconds=0.1)
     refused = {f"F{n}": "why" for n in range(50)}
-    text = shown(status(tally=meters.tally(), refused=refused))
+    text = shown(status(tally=meters.tally(), refused=refused, rejected={}))
     assert "and 38 more" in text
     assert len(text.splitlines()) < 45
 
@@ -87,6 +88,7 @@ def test_line_and_summary() -> None:
     text = "\n".join(summary(found, uptime_s=60.0))
     assert "8 deliveries made, 3 wait, 1 dead" in text
     assert "cannot run: Mobs" in text
+    assert "rejected: 4 of Tickets (see 'headgate rejected Tickets')" in text
 
 
 def test_lines_of_the_console_come_whole() -> None:

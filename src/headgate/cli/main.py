@@ -18,7 +18,7 @@ from headgate.model.errors import HeadgateError
 COMMANDS = (
     *("run", "demo", "check", "apply", "show", "explain"),
     *("subscribe", "renew", "unsubscribe", "drop"),
-    *("tail", "why", "stats", "backtest", "statistics", "opml", "bench"),
+    *("tail", "why", "stats", "rejected", "backtest", "statistics", "opml", "bench"),
 )
 
 

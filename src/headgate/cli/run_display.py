@@ -73,6 +73,10 @@ def summary(status: Status, *, uptime_s: float) -> list[str]:
         f"{tally.matched:,} items matched, {tally.matches:,} times in all; "
         f"{tally.joined:,} joined with others",
         f"{tally.sent:,} deliveries made, {status.backlog:,} wait, {outbox[State.DEAD]:,} dead",
+        *(
+            f"rejected: {count:,} of {name} (see 'headgate rejected {name}')"
+            for name, count in status.rejected.items()
+        ),
         *(f"broken: {each.name}: {each.error}" for each in status.broken),
         *(f"cannot run: {name}: {reason}" for name, reason in status.refused.items()),
         *(f"trouble: {name}: {reason}" for name, reason in status.errors.items()),
@@ -101,11 +105,18 @@ def _headline(status: Status, uptime_s: float) -> Table:
 def _sources(status: Status) -> Table:
     broken = {each.name for each in status.broken}
     table = Table.grid(padding=(0, 2))
-    table.add_row(Text("sources", style="bold"), Text("items", style="dim"))
-    ordered = sorted(status.tally.by_source.items(), key=lambda pair: -pair[1])
-    for name, items in ordered[:SOURCES_SHOWN]:
+    heads = [Text("sources", style="bold"), Text("items", style="dim")]
+    table.add_row(*heads, Text("rejected" if status.rejected else "", style="dim"))
+    items = dict.fromkeys(status.rejected, 0) | status.tally.by_source
+    ordered = sorted(items.items(), key=lambda pair: -pair[1])
+    for name, count in ordered[:SOURCES_SHOWN]:
         style = "red" if name in broken else ""
-        table.add_row(Text(name, style=style), Text(f"{items:,}", justify="right"))
+        rejected = status.rejected.get(name, 0)
+        table.add_row(
+            Text(name, style=style),
+            Text(f"{count:,}", justify="right"),
+            Text(f"{rejected:,}" if rejected else "", justify="right", style="yellow"),
+        )
     more = len(ordered) - SOURCES_SHOWN
     if more > 0:
         table.add_row(Text(f"and {more:,} more", style="dim"))

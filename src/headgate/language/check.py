@@ -40,7 +40,9 @@ _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _MAIL = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")
 _WEB = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 _STREAM_FORMATS = (Format.JSON, Format.CSV, Format.PARQUET, Format.KAFKA, Format.NATS)
-_FILE_ENDINGS = (".rss", ".atom", ".xml", ".json")
+_FILE_ENDINGS = (".rss", ".atom", ".xml", ".json", ".html", ".htm", ".txt")
+_MADE_ENDINGS = (".csv", ".tsv", ".md", ".ics", ".opml", ".xhtml")
+"""What a stylesheet may make besides. Not just anything: a web server may run what it finds."""
 
 
 def check(statement: Statement, definitions: Definitions) -> Statement:
@@ -70,7 +72,7 @@ def check(statement: Statement, definitions: Definitions) -> Statement:
             return check_feed(statement, definitions)
         case Subscribe(feed, output):
             definition_of(feed, definitions)
-            _check_output(feed, output)
+            _check_output(feed, output, has_stylesheet=bool(statement.stylesheet))
         case Explain(feed):
             definition_of(feed, definitions)
     return statement
@@ -131,7 +133,7 @@ def _advertise(statement: Advertise, definitions: Definitions) -> Advertise:
     return replace(statement, filter=typed)
 
 
-def _check_output(feed: str, output: Output) -> None:
+def _check_output(feed: str, output: Output, *, has_stylesheet: bool) -> None:
     kind, target = output.kind, output.target
     if kind is OutputKind.CONSOLE:
         if target:
@@ -146,10 +148,10 @@ def _check_output(feed: str, output: Output) -> None:
             feed, f"'{target}' is not the URL of a webhook", hint="it begins with https://"
         )
     if kind is OutputKind.FILE:
-        _check_file(feed, target)
+        _check_file(feed, target, has_stylesheet=has_stylesheet)
 
 
-def _check_file(feed: str, target: str) -> None:
+def _check_file(feed: str, target: str, *, has_stylesheet: bool) -> None:
     """A file is written below the output folder: nothing absolute, nothing that climbs out."""
     parts = target.replace("\\", "/").split("/")
     if target.startswith(("/", "\\", "~")) or ":" in parts[0] or ".." in parts or not parts[-1]:
@@ -158,5 +160,8 @@ def _check_file(feed: str, target: str) -> None:
             f"'{target}' leaves the output folder",
             hint="name a file below it, such as 'rock/concerts.rss'",
         )
-    if not target.lower().endswith(_FILE_ENDINGS) or not target.isprintable():
-        raise error_at(feed, f"'{target}' must end in {alternatives(_FILE_ENDINGS)}")
+    if not target.isprintable():
+        raise error_at(feed, f"'{target}' has characters that cannot be printed")
+    endings = _FILE_ENDINGS + (_MADE_ENDINGS if has_stylesheet else ())
+    if not target.lower().endswith(endings):
+        raise error_at(feed, f"'{target}' must end in {alternatives(endings)}")

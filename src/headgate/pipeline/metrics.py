@@ -80,6 +80,12 @@ class _StatusCollector(Collector):
         for source, items in tally.by_source.items():
             by_source.add_metric([source], items)
         yield by_source
+        rejected = CounterMetricFamily(
+            "headgate_rejected", "What could not be read as an item, by source.", labels=["source"]
+        )
+        for source, count in status.rejected.items():
+            rejected.add_metric([source], count)
+        yield rejected
         seconds = GaugeMetricFamily(
             "headgate_batch_seconds", "Time of a micro-batch, recent ones.", labels=["quantile"]
         )

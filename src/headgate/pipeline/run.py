@@ -43,6 +43,8 @@ from headgate.pipeline.planner import Planned, Planner
 from headgate.pipeline.queries import Queries
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.session import is_alive
+from headgate.pipeline.sources.rejected import remove_rejected
+from headgate.pipeline.sources.rejected_counts import RejectedCounts
 from headgate.pipeline.warm import EVERY_S, warm
 from headgate.store.files import remove_before
 from headgate.store.folder import Folder
@@ -110,6 +112,7 @@ class Run:
         self.journal = Journal(self.folder.batches, decided=decided)
         self._planner = Planner(catalog, self.folder, note=note)
         self.grouped = Grouped()
+        self.rejected = RejectedCounts(self.folder.sources)
         self._weights: dict[str, float] = {}
         self._weigh_at = 0.0
         self.runner = BatchRunner(
@@ -221,7 +224,9 @@ class Run:
         now = datetime.now(UTC)
         self.catalog.expire(now)
         self.deliverer.prune(now=now)
-        remove_before(self.folder.store, (now - timedelta(days=self.settings.store_days)).date())
+        oldest = now - timedelta(days=self.settings.store_days)
+        remove_before(self.folder.store, oldest.date())
+        remove_rejected(self.folder.sources.glob("*"), before_s=oldest.timestamp())
         merge_days(self.folder.store, before=self.joins.decided.date())
 
     def _find(self, ids: Iterable[int]) -> dict[int, Subscription]:

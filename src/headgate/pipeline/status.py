@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headgate.acquire.feed_table import BrokenFeed, broken_feeds
@@ -9,6 +10,8 @@ from headgate.deliver.outbox import State
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.meters import Tally
 from headgate.pipeline.run import Run
+from headgate.pipeline.sources.file_log import file_problems
+from headgate.pipeline.sources.kafka_topics import kafka_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,8 @@ class Status:
     feeds: int
     catalog_version: int
     outbox: dict[State, int]
+    rejected: dict[str, int]
+    """How much of each source could not be read as an item (`headgate rejected` shows it)."""
     broken: tuple[BrokenFeed, ...]
     refused: dict[str, str]
     """Feeds and sources that cannot run, each with the reason."""
@@ -39,11 +44,24 @@ def status_of(run: Run) -> Status:
         feeds=len(planned.names),
         catalog_version=planned.snapshot.catalog_version,
         outbox=run.outbox.count(),
+        rejected=run.rejected.by_source(),
         broken=tuple(each for group in run.grouped.groups for each in _broken_of(run, group)),
         refused={**run.grouped.refused, **planned.refused, **run.joins.unsupported},
-        errors={**run.queries.errors(), **run.runner.materialiser.errors, **run.errors},
+        errors={
+            **run.queries.errors(),
+            **{name: why for group in run.grouped.groups for name, why in _problems(run, group)},
+            **run.runner.materialiser.errors,
+            **run.errors,
+        },
         latest=tuple(run.runner.dispatcher.latest),
     )
+
+
+def _problems(run: Run, group: str) -> Iterable[tuple[str, str]]:
+    """Sources that cannot be read as they are registered, with the reason."""
+    folder = run.folder.sources / group
+    read = {"files": file_problems, "kafka": kafka_problems}.get(group.split("-", 1)[0])
+    return () if read is None else read(folder).items()
 
 
 def _broken_of(run: Run, group: str) -> list[BrokenFeed]:

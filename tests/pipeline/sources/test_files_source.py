@@ -74,7 +74,7 @@ def test_files_arrive_once_over_restarts_and_replays(tmp_path: Path):
     assert found["A@stocks/1.json:1"].source == "Stocks"
     assert found["cells/1.csv:3"].attributes == {"symbol": "b", "price": 8}
     rejected = sorted(
-        (each.source, each.line, each.text) for each in read_rejected(tmp_path / "state")
+        (each.source, each.line, each.text) for each in read_rejected([tmp_path / "state"])
     )
     assert rejected == [("Prices", 1_001, "wrong"), ("Stocks", 2, "")]
 
@@ -94,7 +94,7 @@ def test_documents_arrive(tmp_path: Path):
         ("news/1.xml", "<item><topic>ACME</topic></item>"),
         ("news/deep/er/3.xml", "<item/>"),
     ]
-    (rejected,) = read_rejected(tmp_path / "state")
+    (rejected,) = read_rejected([tmp_path / "state"])
     assert rejected.file == "news/2.xml"
 
 
@@ -110,4 +110,4 @@ def test_what_is_there_now_can_be_read_to_its_end(tmp_path: Path):
     publish(tmp_path, "prices/3.json", lines(50, 50))
     read_available(FilesSource, given, checkpoint, collected)
     assert len(collected.ids()) == len(set(collected.ids())) == 100
-    assert [each.file for each in read_rejected(tmp_path / "state")] == ["prices/2.json"]
+    assert [each.file for each in read_rejected([tmp_path / "state"])] == ["prices/2.json"]

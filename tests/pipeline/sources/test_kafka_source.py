@@ -92,7 +92,7 @@ def test_messages_arrive_once_over_restarts_and_replays(tmp_path: Path, broker: 
     assert found["second:0:3"].attributes == {"n": 5_003, "title": "t5003"}
     assert found["second:0:3"].source == "Second"
     assert found["first:1:3"].attributes == {"n": 1}
-    rejected = [(each.file, each.line, each.text) for each in read_rejected(tmp_path / "state")]
+    rejected = [(each.file, each.line, each.text) for each in read_rejected([tmp_path / "state"])]
     assert sorted(rejected) == [
         ("first:1", 0, "poison"),
         ("first:1", 1, ""),

@@ -20,7 +20,7 @@ from headgate.pipeline.sources import file_parts
 from headgate.pipeline.sources.file_log import FileLog, file_problems
 from headgate.pipeline.sources.file_parts import LINES, LONG, TABLE, Part, cut
 from headgate.pipeline.sources.read_part import read_part
-from headgate.pipeline.sources.rejected import count_rejected, read_rejected
+from headgate.pipeline.sources.rejected import read_rejected
 from headgate.pipeline.sources.scan_files import FileScanner, checked_pattern, files_of
 from headgate.pipeline.sources.source_list import ListedSource
 from headgate.store.columns import items_of_batch
@@ -121,7 +121,7 @@ def test_what_is_appended_is_taken_further(folder: Folder):
     folder.append("a.json", '\n{"n": 5}\n')
     folder.scan()
     assert [each for each, _ in folder.items()] == [f"in/a.json:{line}" for line in range(1, 6)]
-    assert count_rejected(folder.state) == 0
+    assert list(read_rejected([folder.state])) == []
 
 
 def test_a_last_line_that_is_no_object_is_waited_for_but_not_for_ever(folder: Folder):
@@ -131,7 +131,7 @@ def test_a_last_line_that_is_no_object_is_waited_for_but_not_for_ever(folder: Fo
     assert folder.numbers() == [1]
     folder.scan(10)
     assert folder.numbers() == [1]
-    (wrong,) = read_rejected(folder.state)
+    (wrong,) = read_rejected([folder.state])
     assert (wrong.source, wrong.file, wrong.line, wrong.text) == (
         "events",
         "in/a.json",
@@ -141,7 +141,7 @@ def test_a_last_line_that_is_no_object_is_waited_for_but_not_for_ever(folder: Fo
     folder.append("a.json", '5}\n{"n": 6}\n')
     folder.scan()
     assert folder.numbers() == [1, 6]
-    assert [each.line for each in read_rejected(folder.state)] == [2, 2]
+    assert [each.line for each in read_rejected([folder.state])] == [2, 2]
 
 
 def test_a_file_that_is_written_anew_is_new_and_one_that_is_touched_is_not(folder: Folder):
@@ -156,14 +156,16 @@ def test_a_file_that_is_written_anew_is_new_and_one_that_is_touched_is_not(folde
     folder.scan()
     # The file is another one now, so its first two numbers cannot be read again.
     assert folder.items() == [("in/a.json#3:1", {"n": 9})]
-    assert [each.error[:20] for each in read_rejected(folder.state)] == ["the file was changed"] * 2
+    assert [each.error[:20] for each in read_rejected([folder.state])] == [
+        "the file was changed"
+    ] * 2
 
 
 def test_an_array_is_taken_as_a_whole(folder: Folder):
     folder.write("a.json", '\n [{"n": 1}, {"n": "x"}, 5, {"n": 2}]')
     folder.scan()
     assert folder.items() == [("in/a.json:1", {"n": 1}), ("in/a.json:4", {"n": 2})]
-    assert [each.line for each in read_rejected(folder.state)] == [2, 3]
+    assert [each.line for each in read_rejected([folder.state])] == [2, 3]
     folder.write("a.json", '[{"n": 1}, {"n": 2}]')
     folder.scan()
     assert folder.log.last == 2
@@ -180,7 +182,7 @@ def test_csv_is_taken_by_records(folder: Folder):
     folder.append("a.csv", 'and closed",3\n')
     folder.scan()
     assert folder.items()[2:] == [("in/a.csv:5", {"title": "open\nand closed", "n": 3})]
-    assert count_rejected(folder.state) == 0
+    assert list(read_rejected([folder.state])) == []
 
 
 def test_what_vanishes_or_changes_before_it_is_read_is_rejected_and_the_rest_goes_on(
@@ -193,7 +195,7 @@ def test_what_vanishes_or_changes_before_it_is_read_is_rejected_and_the_rest_goe
     gone.unlink()
     (folder.base / "in" / "c.json").write_text('{"n": 4}\n')
     assert folder.numbers() == [1]
-    wrong = {each.file: each.error for each in read_rejected(folder.state)}
+    wrong = {each.file: each.error for each in read_rejected([folder.state])}
     assert wrong["in/b.json"] == "the file cannot be read: No such file or directory"
     assert wrong["in/c.json"].startswith("the file was changed after it was taken")
     folder.scan()

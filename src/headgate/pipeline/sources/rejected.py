@@ -9,7 +9,7 @@ said before. Of one part a thousand are kept; if there are more, the last line c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -70,17 +70,28 @@ class Rejects:
         write_whole(path, "".join(lines).encode("ascii"))
 
 
-def read_rejected(folder: Path) -> Iterator[Rejected]:
-    """All that was rejected, the oldest first; `folder` is that of the source."""
-    for path in _files(folder):
-        for line in path.read_text(encoding="ascii").splitlines():
-            yield Rejected(**json.loads(line))
+def rejected_files(folders: Iterable[Path]) -> list[Path]:
+    """Of the folders of queries, the oldest first."""
+    found = [path for each in folders for path in (each / "rejected").glob("*.jsonl")]
+    return sorted(
+        (path for path in found if not path.name.startswith(".")),
+        key=lambda path: (path.parent, len(path.name), path.name),
+    )
 
 
-def count_rejected(folder: Path) -> int:
-    return sum(each.count for each in read_rejected(folder))
+def read_rejected(folders: Iterable[Path]) -> Iterator[Rejected]:
+    """All that was rejected by these queries, the oldest of each first."""
+    for path in rejected_files(folders):
+        yield from read_rejected_file(path)
 
 
-def _files(folder: Path) -> Sequence[Path]:
-    found = [each for each in (folder / "rejected").glob("*.jsonl") if each.name[0] != "."]
-    return sorted(found, key=lambda each: (len(each.name), each.name))
+def read_rejected_file(path: Path) -> Iterator[Rejected]:
+    for line in path.read_text(encoding="ascii").splitlines():
+        yield Rejected(**json.loads(line))
+
+
+def remove_rejected(folders: Iterable[Path], *, before_s: float) -> None:
+    """Forget what was rejected before this moment."""
+    for path in rejected_files(folders):
+        if path.stat().st_mtime < before_s:
+            path.unlink(missing_ok=True)
