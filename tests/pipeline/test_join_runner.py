@@ -74,6 +74,19 @@ class Process:
             )
         self.runner.journal.finish(record)
 
+    def settle(self) -> None:
+        """A lot that was cut off is ended by the first step, and holds up what came after it."""
+        for _ in range(3):
+            self.joins.step()
+
+    def change(self, statement: str) -> None:
+        """What came before it is decided before it, and what comes after it after it."""
+        self.settle()
+        self.catalog.apply(parse_script(statement))
+        self.planner.update()
+        self.planner.merge()
+        self.joins.step()
+
     def leave(self) -> None:
         self.outbox.close()
         self.transformer.close()
@@ -118,9 +131,7 @@ def test_histories(steps: list[tuple[str, list[tuple[bool, int]]]]) -> None:
             else:
                 _die(process, kind)
                 process = Process(folder, catalog)
-        # A lot that was cut off is ended by the first, and holds up what came after it until then.
-        for _ in range(3):
-            process.joins.step()
+        process.settle()
         expected = _expected(items)
         with process.outbox.database.reading() as connection:
             found = connection.execute("SELECT item FROM deliveries").fetchall()
@@ -128,6 +139,69 @@ def test_histories(steps: list[tuple[str, list[tuple[bool, int]]]]) -> None:
         assert _stored_outputs(folder) == Counter(expected)
         assert process.runner.journal.pending() == set()
         process.leave()
+
+
+Changes = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("batch"),
+            st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=4),
+        ),
+        st.tuples(st.sampled_from(["create", "create", "drop"]), st.integers(0, 11)),
+        st.tuples(st.sampled_from(["step", "die", "die before", "die after"]), st.just(0)),
+    ),
+    max_size=20,
+)
+
+
+@given(Changes)
+@settings(deadline=None, max_examples=25)
+def test_joins_that_come_and_go(steps: list[tuple[str, list[tuple[bool, int]] | int]]) -> None:
+    """A join decides on what arrives while it is registered, whatever layers there are."""
+    with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
+        catalog.apply(parse_script(SCRIPT.partition("create")[0]))
+        folder = Folder(Path(home)).make()
+        process = Process(folder, catalog)
+        number, keys = 0, set[int]()
+        living: dict[int, int] = {}
+        expected: Counter[tuple[int, str]] = Counter()
+        for kind, more in steps:
+            if isinstance(more, list):
+                moment = datetime.now(UTC)
+                rows = [(f"{number}-{at}", *each) for at, each in enumerate(more)]
+                process.batch(
+                    number,
+                    [Item(id_, "P" if own else "W", moment, {"k": k}) for id_, own, k in rows],
+                )
+                number += 1
+                keys |= {k for _, is_primary, k in rows if not is_primary}
+                for bound, feed in living.items():
+                    found = [id_ for id_, own, k in rows if own and k in keys and k >= bound % 3]
+                    expected.update((feed, id_) for id_ in found)
+            elif kind == "create" and more not in living:
+                text = f"create feed J{more} from P as $p join last 1 hour on W "
+                process.change(f"{text} with $p[k = window.k] where $p[k >= {more % 3}];")
+                living[more] = catalog.definitions().number_of(f"J{more}")
+            elif kind == "drop" and more in living:
+                process.change(f"drop feed J{more};")
+                del living[more]
+            elif kind == "step":
+                process.joins.step()
+            elif kind.startswith("die"):
+                _die(process, kind)
+                process = Process(folder, catalog)
+        process.settle()
+        assert _stored_pairs(folder) == expected
+        process.leave()
+
+
+def _stored_pairs(folder: Folder) -> Counter[tuple[int, str]]:
+    found: Counter[tuple[int, str]] = Counter()
+    for file in stored_files(folder.store):
+        if file.group.startswith("joined."):
+            for row in pq.read_table(file.path, partitioning=None).to_pylist():
+                found.update((feed, row["@id"]) for feed in row["@feeds"])
+    return found
 
 
 def _die(process: Process, kind: str) -> None:

@@ -70,6 +70,7 @@ class JoinStage:
         reach_s: float = REACH_DEFAULT_S,
     ) -> None:
         """From the normalised plans of feeds by name, and the schemas of sources by name."""
+        self.plans = plans
         self.graph = build_graph(plans)
         self.sources = frozenset(self.graph.leaves)
         self.unsupported = self.graph.unsupported

@@ -2,7 +2,7 @@
 
     finished batches ──► their stored items ──► JoinStage ──► outputs ──► store, outbox,
                          up to what is complete      ▲                    materialised feeds
-    restart, new joins ──► stored items of the windows (rebuild)
+    restart, new joins ──► stored items of their windows (join_layers.py)
 
 The store is the only state on disk. What is decided follows from items and their recorded moments
 of arrival alone (join/stage.py), so a run that died goes on from its last progress and decides the
@@ -37,6 +37,7 @@ from headgate.join.stage import JoinStage
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import Stored, task_of
 from headgate.pipeline.deliveries import Found
+from headgate.pipeline.join_layers import JoinLayers
 from headgate.pipeline.join_progress import NEVER, JoinProgress, read_progress, write_progress
 from headgate.pipeline.joined import write_joined
 from headgate.pipeline.planner import Planned
@@ -78,8 +79,8 @@ class JoinRunner:
         self._write(self._progress)
         self._lock = threading.Lock()
         self._ended: list[_Ended] = []
-        self._plans: Mapping[str, Plan] = {}
-        self.stage: JoinStage | None = None
+        self.layers = JoinLayers(self._stage)
+        self._has_looked = False
         self.wake = threading.Event()
         for group, number in runner.journal.pending():
             if group == GROUP and number < self._progress.number:
@@ -93,7 +94,7 @@ class JoinRunner:
 
     @property
     def unsupported(self) -> Mapping[str, str]:
-        return {} if self.stage is None else self.stage.unsupported
+        return self.layers.unsupported
 
     def ended(self, arrived: datetime, parts: Iterable[Stored]) -> None:
         """A batch has stored these."""
@@ -105,16 +106,16 @@ class JoinRunner:
         """Take in what has come, and decide what can be decided."""
         self.wake.clear()
         planned = self._planned()
-        if planned.above != self._plans:
-            self._rebuild(planned)
+        self.layers.follow(planned.above)
+        if planned.above and not self._has_looked:
+            self._look_for_files()
         complete = self._runner.journal.complete(datetime.now(UTC))
         ended = self._taken(complete)
         if complete <= self._progress.decided:
             return
-        outputs: list[Output] = []
-        if self.stage is not None:
-            self.stage.push([each for file in ended for each in self._arrivals(file, planned)])
-            outputs = self.stage.advance(complete)
+        sources = self.layers.sources
+        self.layers.push([each for file in ended for each in self._arrivals(file, sources)])
+        outputs = self.layers.advance(complete)
         fresh = JoinProgress(complete, self._progress.number + bool(outputs))
         if outputs:
             self._put(outputs, planned, fresh)
@@ -124,32 +125,34 @@ class JoinRunner:
 
     def wait_s(self, most_s: float) -> float:
         """How long nothing will have to be decided, unless something comes."""
-        due = None if self.stage is None else self.stage.next_decision()
+        due = self.layers.next_decision()
         if due is None:
             return most_s
         return min(max((due - datetime.now(UTC)).total_seconds(), 0.01), most_s)
 
-    def _rebuild(self, planned: Planned) -> None:
-        self._plans = planned.above
-        self.stage = None
-        if not planned.above:
-            return
-        stage = JoinStage(planned.above, planned.schemas, lateness_s=self._lateness_s)
+    def _stage(self, plans: Mapping[str, Plan]) -> JoinStage:
+        """A stage for these joins, as if it had always been there."""
+        stage = JoinStage(plans, self._planned().schemas, lateness_s=self._lateness_s)
         decided = self._progress.decided
-        self._note("reading the windows of joins from the store")
-        rebuild(stage, lambda since: self._stored(since, planned, until=decided), decided)
+        # After a crash too, what arrived before a join was there is none of its business.
+        self._write(self._progress)
+        self._note(f"reading the windows of {len(plans):,} joins from the store")
+        rebuild(stage, lambda since: self._stored(since, until=decided), decided)
+        return stage
+
+    def _look_for_files(self) -> None:
+        """What an earlier process has stored and not taken in."""
+        found = self._files_since(self._progress.decided)
         with self._lock:
             known = {each.path for each in self._ended}
-        late = [each for each in self._files_since(decided) if each.path not in known]
-        with self._lock:
-            self._ended = late + self._ended
-        self.stage = stage
+            self._ended = [each for each in found if each.path not in known] + self._ended
+        self._has_looked = True
 
     def _taken(self, until: datetime) -> list[_Ended]:
         with self._lock:
             taken = [each for each in self._ended if each.arrived <= until]
             self._ended = [each for each in self._ended if each.arrived > until]
-        wanted = frozenset() if self.stage is None else self.stage.sources
+        wanted = self.layers.sources
         return [each for each in taken if each.sources & wanted]
 
     def _put(self, outputs: Sequence[Output], planned: Planned, fresh: JoinProgress) -> None:
@@ -191,7 +194,7 @@ class JoinRunner:
         return found
 
     def _stored(
-        self, since: Mapping[str, datetime | None], planned: Planned, *, until: datetime
+        self, since: Mapping[str, datetime | None], *, until: datetime
     ) -> Iterator[Arrival]:
         """The stored items of these sources from their times on, that arrived until a moment."""
         known = [each for each in since.values() if each is not None]
@@ -200,20 +203,20 @@ class JoinRunner:
         for file in stored_files(self._runner.folder.store, since=first, pending=pending):
             if not file.group.startswith(JOINED):
                 whole = _Ended(until, file.path, frozenset(since))
-                for each in self._arrivals(whole, planned):
+                for each in self._arrivals(whole, frozenset(since)):
                     start = since.get(each.item.source)
                     if each.arrived <= until and (start is None or each.item.time > start):
                         yield each
 
-    def _arrivals(self, file: _Ended, planned: Planned) -> Iterator[Arrival]:
-        wanted = [each for each in file.sources if each in planned.schemas]
-        if self.stage is not None:
-            wanted = [each for each in wanted if each in self.stage.sources]
+    def _arrivals(self, file: _Ended, wanted: frozenset[str]) -> Iterator[Arrival]:
+        """The items of a file that are of these sources."""
+        schemas = self._planned().schemas
+        names = [each for each in file.sources & wanted if each in schemas]
         table = pq.read_table(
-            file.path, partitioning=None, filters=pc.field(SOURCE).isin(wanted or [""])
+            file.path, partitioning=None, filters=pc.field(SOURCE).isin(names or [""])
         )
         for batch in table.combine_chunks().to_batches():
-            yield from _of_batch(batch, planned.schemas)
+            yield from _of_batch(batch, schemas)
 
 
 def _of_batch(batch: pa.RecordBatch, schemas: Mapping[str, Schema]) -> Iterator[Arrival]:
