@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.errors import PipelineError, printable
 from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
 from headgate.pipeline.groups import Group, GroupKind
-from headgate.pipeline.session import is_alive
+from headgate.pipeline.session import is_alive, quiet
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.kafka_source import KafkaSource
@@ -102,9 +102,10 @@ class Queries:
 
     def stop(self) -> None:
         """Batches that run, and sources that start, are waited for: they could be cut off at any
-        moment, but then Python processes of Spark's complain in pages."""
+        moment, but then Python processes of Spark's complain in pages. A batch that would have
+        begun is refused, of which Spark's log knows nothing that anybody should read."""
         self._stopping.set()
-        with self._lock:
+        with self._lock, quiet(self.session):
             until = time.monotonic() + STOP_S
             for each in self._queries.values():
                 if each.query is None or not is_alive(self.session):

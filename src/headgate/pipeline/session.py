@@ -21,7 +21,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -80,6 +81,18 @@ def start_session(
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def quiet(session: SparkSession) -> Iterator[None]:
+    """Spark's log is silent meanwhile."""
+    if is_alive(session):
+        session.sparkContext.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        if is_alive(session):
+            session.sparkContext.setLogLevel("ERROR")
 
 
 def is_alive(session: SparkSession) -> bool:
