@@ -37,12 +37,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Lines over a common x axis."""
+    """Lines over a common x axis; with `scatter` points, both axes logarithmic."""
 
     title: str
     x_label: str
     y_label: str
     lines: dict[str, list[tuple[float, float]]]
+    scatter: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,13 @@ def write_plot(plot: Plot, path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
     for name, points in plot.lines.items():
-        axes.plot(*zip(*points, strict=True), marker="o", label=name)
+        style = "none" if plot.scatter else "-"
+        axes.plot(*zip(*points, strict=True), marker="o", linestyle=style, label=name)
     axes.set(title=plot.title, xlabel=plot.x_label, ylabel=plot.y_label)
-    axes.set_ylim(bottom=0)
+    if plot.scatter:
+        axes.loglog()
+    else:
+        axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, metadata={"Date": None})

@@ -64,3 +64,17 @@ def test_the_program_of_a_source(headgate: Run, golden: Callable[[str, str], Non
     code, _, err = headgate("explain", "--script", EXAMPLE, "--program", "Nothing")
     assert code == 2
     assert "no feed reads 'Nothing'" in " ".join(err.split())
+
+
+def test_the_filter_plan_of_a_source(headgate: Run, golden: Callable[[str, str], None]) -> None:
+    call = ["explain", "--script", EXAMPLE, "--factorized"]
+    code, out, _ = headgate(*call, "EventAnnounces")
+    assert code == 0
+    golden("cli/explain_factorized.txt", out)
+    code, out, _ = headgate(*call, "EventAnnounces", "--json")
+    told = json.loads(out)
+    assert told["measured_items"] == 0
+    assert told["cost"] < told["naive_cost"] == 2
+    code, _, err = headgate(*call, "Nothing")
+    assert code == 2
+    assert "no feed reads 'Nothing'" in " ".join(err.split())

@@ -14,10 +14,12 @@ def test_queries_joins_and_what_cannot_run() -> None:
         "  EventAnnounces: 2 filters",
         "made within: MuseWithPhotos",
         "[title similar window.title] and 3 more joins: by similar title",
-        "cannot run: Mobs: it calls an operator",
+        "operators, for Drones",
+        "locIn('Bronx')",
         "cannot run: Rated: it joins tables",
     ):
         assert part in text
     found = json.loads(CliRunner().invoke(make_app(), [*command, "--json"]).output)
     assert ["Tickets"] in found["queries"].values()
-    assert set(found["cannot_run"]) == {"Mobs", "Rated"}
+    assert set(found["cannot_run"]) == {"Rated"}
+    assert list(found["operators"]) == ["Drones"]

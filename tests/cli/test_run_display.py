@@ -11,8 +11,10 @@ from headgate.acquire.feed_table import BrokenFeed
 from headgate.cli.run_display import ConsoleLines, line, screen, summary
 from headgate.deliver.outbox import State
 from headgate.model.items import Item
+from headgate.operators.estimates import Learned
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.meters import Meters
+from headgate.pipeline.operator_ledger import OperatorStatus
 from headgate.pipeline.status import Status
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -39,7 +41,8 @@ def status(**changes: object) -> Status:
         "broken": (
             BrokenFeed("MuseNews", "http://muse.mu", f"it is gone {HOSTILE}", 3, NOON, NOON),
         ),
-        "refused": {"Mobs": "operators cannot run yet"},
+        "refused": {"Mobs": "operator 'mobs' is not allowed"},
+        "operators": {"near": OperatorStatus(Learned(3e-6, 0.25, 1_234))},
         "errors": {"files-1f": "the disk is full"},
         "latest": (
             Found("Rock", Item("1", "MuseNews", NOON, {"title": HOSTILE})),
@@ -61,7 +64,9 @@ def test_the_screen_tells_everything() -> None:
     text = shown(status(), ("a line of the console",))
     for part in ("61 s", "15", "MuseNews", "Tickets", "Rock", "Trips", "price 150", "80 ms"):
         assert part in text
-    for part in ("it is gone", "operators cannot run yet", "the disk is full", "a line of the"):
+    for part in ("near", "1,234", "3.0", "25.0%"):
+        assert part in text
+    for part in ("it is gone", "is not allowed", "the disk is full", "a line of the"):
         assert part in text
 
 

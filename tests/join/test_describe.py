@@ -23,7 +23,7 @@ create feed B from N as $n join last 2 hours on P with $n[title similar(0.9) win
   where $n[a > 3];
 create feed C from A where a = 1;
 create feed D from N as $n join last 5 items on P with $n[a = window.a and title != window.title];
-create feed E from N where near(3);
+create feed E from A where near(3);
 """  # noqa: E501
 
 
@@ -43,5 +43,5 @@ def test_the_text() -> None:
         "  ⋈ D#1 [a = window.a and title != window.title]: by equal a",
         "1 item waits",
         "late: P 2",
-        "not joined: E, as it calls an operator, which the window joins do not do",
+        "not joined: E, as it calls an operator below a join or a pattern",
     ]

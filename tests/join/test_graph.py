@@ -54,7 +54,6 @@ def test_what_cannot_be_answered_is_told() -> None:
     )
     assert graph.unsupported == {
         "Tables": "it joins tables, which the window joins do not do",
-        "Calls": "it calls an operator, which the window joins do not do",
-        "Inside": "it calls an operator, which the window joins do not do",
+        "Inside": "it calls an operator below a join or a pattern",
     }
     assert sorted(graph.leaves) == ["N", "P"]

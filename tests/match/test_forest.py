@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headgate.match.forest import Forest, build_forest
+from headgate.match.forest import Forest, build_forest, build_path_forest
 from headgate.model.errors import SnapshotError
 
 ROWS, OWNERS = 5, 4
@@ -59,3 +59,15 @@ def test_a_number_beyond_its_bounds_is_refused(name: str) -> None:
 def test_walks_that_would_not_agree_are_refused(name: str, values: list[int], why: str) -> None:
     with pytest.raises(SnapshotError, match=why):
         replace(forest(), **{name: np.array(values, np.int32)}).check(ROWS, OWNERS)
+
+
+def test_paths_share_equal_beginnings_in_the_order_in_which_they_are_given() -> None:
+    paths = [[2, 0, 1], [1, 0], [2, 0, 3], [2], [1, 0]]
+    lengths = np.array([len(path) for path in paths], np.int32)
+    flat = np.array([row for path in paths for row in path], np.int32)
+    found = build_path_forest(lengths, flat, np.arange(5, dtype=np.int32))
+    assert found.check(ROWS, 5) is None
+    assert found.node_row.tolist() == [1, 0, 2, 0, 1, 3]
+    assert found.node_depth.tolist() == [0, 1, 0, 1, 2, 2]
+    assert found.subscriptions.tolist() == [1, 4, 3, 0, 2]
+    assert found.end_start.tolist() == [0, 2, 3, 4, 5]

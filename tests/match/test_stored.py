@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.model.strategies import all_atoms, filters
 
 from headgate.match.snapshot_layout import JSON
 from headgate.match.stored import WrongShape, put_together, take_apart
-from headgate.model.atoms import Part
+from headgate.model.atoms import Call, Part, Variable
+from headgate.model.filters import Filter
+from headgate.model.values import Link, Xml
 
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 
@@ -97,3 +105,54 @@ def test_an_array_of_another_kind_is_refused(wrong: npt.NDArray[np.int64] | None
         changed["leaves.0.values"] = wrong
     with pytest.raises(WrongShape, match="values is not a line of int32"):
         put_together(Tree, changed, stored)
+
+
+@dataclass(frozen=True)
+class Kept:
+    filters: tuple[Filter, ...]
+
+
+@given(st.lists(filters(all_atoms), max_size=3))
+def test_filters_are_kept(some: list[Filter]) -> None:
+    kept = Kept(tuple(some))
+    arrays, stored = take_apart(kept)
+    assert put_together(Kept, arrays, json.loads(json.dumps(stored))) == kept
+
+
+CALL = Call(
+    "p",
+    (1, 1.0, True, "a", Link("http://a.b"), Xml("<a/>"), b"\x00\xff", NOON, Variable("x")),
+)
+
+
+def test_values_of_every_kind_are_kept() -> None:
+    arrays, stored = take_apart(Kept((CALL,)))
+    (again,) = put_together(Kept, arrays, json.loads(json.dumps(stored))).filters
+    assert again == CALL
+    assert isinstance(again, Call)
+    assert [type(each) for each in again.arguments] == [type(each) for each in CALL.arguments]
+
+
+@pytest.mark.parametrize(
+    ("argument", "told"),
+    [
+        ({"is": "datetime", "text": "soon"}, "a datetime"),
+        ({"is": "datetime", "text": 3}, "a datetime"),
+        ({"is": "bytes", "text": "é"}, "a bytes"),
+        ({"is": "list"}, "anything that may stand there"),
+        ([], "anything that may stand there"),
+    ],
+)
+def test_values_that_are_none_are_refused(argument: JSON, told: str) -> None:
+    stored: JSON = {
+        "is": "Kept",
+        "filters": [{"is": "Call", "operator": "p", "arguments": [argument]}],
+    }
+    with pytest.raises(WrongShape, match=told):
+        put_together(Kept, {}, stored)
+
+
+def test_an_atom_that_cannot_be_is_refused() -> None:
+    between: JSON = {"is": "Between", "attribute": "a", "low": 3, "high": 1, "part": None}
+    with pytest.raises(WrongShape, match="lies nothing"):
+        put_together(Kept, {}, {"is": "Kept", "filters": [between]})

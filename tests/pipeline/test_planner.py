@@ -159,7 +159,7 @@ def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change:
     changed = {
         "truncate": content[:-3],
         "flip": content.replace(b'"dropped":[]', b'"dropped":[3]'),
-        "format": content.replace(b'"format":2', b'"format":3'),
+        "format": content.replace(b'"format":3', b'"format":4'),
     }[change]
     planned.path.write_bytes(changed)
     with pytest.raises(PipelineError, match="cannot be used"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.kinds import DefinitionKind
 from headgate.language import parse_script
-from headgate.pipeline import planner as planner_module
+from headgate.pipeline import write_plans
 from headgate.pipeline.planner import Planner
 from headgate.pipeline.registered import FEEDS, SOURCES, Registered
 from headgate.store.folder import Folder
@@ -88,7 +88,7 @@ def test_planning_that_was_cut_off_is_done_the_next_time(
             raise OSError("the disk is full")
 
         with monkeypatch.context() as patched:
-            patched.setattr(planner_module, "write_source_plan", full)
+            patched.setattr(write_plans, "write_source_plan", full)
             with pytest.raises(OSError, match="full"):
                 planner.update()
         planned = planner.update()

@@ -46,7 +46,10 @@ def test_operators_come_behind() -> None:
     asked = leaves_by_source({"A": normalize(compose("A", known))})
     assert [unparse_filter(each) for each in asked["T"]] == ["a > 5"]
     (askers,) = asked["T"].values()
-    assert (askers.feeds, askers.inner, askers.names) == ([], ["A"], ["A"])
+    assert (askers.feeds, askers.inner, askers.names) == ([], [], ["A"])
+    ((feed, tested),) = askers.tested
+    whole = "near(3) and (not near(4) or not a < 9) and a > 5"
+    assert (feed, unparse_filter(tested)) == ("A", whole)
 
 
 def test_windows_ask_too() -> None:
@@ -84,3 +87,27 @@ def test_the_program_lets_through_what_the_plan_needs(
         for source, some in items.items()
     }
     assert execute(plan, kept, OPERATORS) == execute(plan, items, OPERATORS)
+
+
+@given(definitions(), streams())
+def test_what_operators_let_through_is_in_the_feed(
+    definitions: dict[str, Statement], items: dict[str, list[Item]]
+) -> None:
+    """A feed without joins has exactly what its leaves and its operators say."""
+    plan = normalize(compose("last", definitions))
+    leaves = leaves_by_source({"last": plan})
+    if any(askers.inner for own in leaves.values() for askers in own.values()):
+        return
+    output = {(item.source, item.id) for item in execute(plan, items, OPERATORS)}
+    found = {
+        (item.source, item.id)
+        for source, own in leaves.items()
+        for item in items.get(source, ())
+        for cheap, askers in own.items()
+        if matches(cheap, item)
+        and (
+            askers.feeds
+            or any(matches(tested, item, operators=OPERATORS) for _, tested in askers.tested)
+        )
+    }
+    assert found == output

@@ -8,7 +8,16 @@ from pathlib import Path
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.outcome import Outcome
 from headgate.cli.applying import apply_script
-from headgate.cli.options import CATALOG_DEFAULT, IN_MEMORY, AsJson, CatalogUrl, Script
+from headgate.cli.loadable import problems
+from headgate.cli.options import (
+    CATALOG_DEFAULT,
+    IN_MEMORY,
+    AllowedModules,
+    AsJson,
+    CatalogUrl,
+    Script,
+    modules_of,
+)
 from headgate.cli.output import print_json, print_line
 from headgate.cli.read import read_statements, read_text
 from headgate.language.statements import (
@@ -27,10 +36,16 @@ from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.normalize import normalize_all
 
 
-def check(file: Script, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = False) -> None:
+def check(
+    file: Script,
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    json: AsJson = False,
+    operators: AllowedModules = "",
+) -> None:
     """Check a script: its statements, names, types and plans. Nothing is changed.
 
-    It is checked against the catalog, where there is one, and otherwise on its own.
+    It is checked against the catalog, where there is one, and otherwise on its own. Operators that
+    cannot be loaded here are named; that is no error.
 
     [bold]headgate check examples/newsroom.feeds[/bold]
     """
@@ -46,11 +61,15 @@ def check(file: Script, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = Fa
     defined = {str(each.name): each.statement for each in outcomes if _defines(each)}
     feeds = feed_names(defined)
     normalize_all(compose_all(feeds, known | defined))  # raises where a feed has no plan
+    cannot_run = problems((each.statement for each in outcomes), modules_of(operators))
     if json:
-        print_json({"file": str(file), "statements": len(outcomes), "ok": True})
+        told = {"file": str(file), "statements": len(outcomes), "ok": True}
+        print_json(told | ({"cannot_run": cannot_run} if cannot_run else {}))
     else:
         against = "" if alone else f", checked against {name}"
         print_line(f"{file}: {_summary(outcomes)}{against}")
+        for problem in cannot_run:
+            print_line(f"cannot run here: {problem}")
 
 
 def _defines(outcome: Outcome) -> bool:

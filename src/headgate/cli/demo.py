@@ -68,6 +68,7 @@ def demo(
             data=folder,
             metrics=metrics,
             seconds=length_s,
+            operators=(),
             lateness_s=LATENESS_S,
             sources={
                 "allow": "loopback",

@@ -40,6 +40,9 @@ def explain(
     program: Annotated[
         str, typer.Option(metavar="SOURCE", help="The program of all filters on a source.")
     ] = "",
+    factorized: Annotated[
+        str, typer.Option(metavar="SOURCE", help="What the filters on a source share, its cost.")
+    ] = "",
     run: Annotated[
         bool, typer.Option("--run", help="How everything runs: queries, windows, indexes.")
     ] = False,
@@ -57,13 +60,17 @@ def explain(
 
     [bold]headgate explain --program Tickets[/bold]
 
+    [bold]headgate explain --factorized Tickets[/bold]
+
     [bold]headgate explain --run[/bold]
     """
+    measured = None
     if script is not None:
         definitions = _definitions_of(script, as_json=json)
     else:
         with Catalog.open(catalog) as opened:
             definitions = opened.definitions()
+            measured = opened.statistics(factorized) if factorized else None
     if item is not None:
         found = read_item(item)
         for feed in feeds or feed_names(definitions):
@@ -77,6 +84,10 @@ def explain(
         from headgate.cli.explain_program import print_program  # noqa: PLC0415 - the same
 
         print_program(program, definitions, as_json=json)
+    elif factorized:
+        from headgate.cli.explain_factorized import print_factorized  # noqa: PLC0415 - the same
+
+        print_factorized(factorized, definitions, measured, as_json=json)
     else:
         print_explanation(definitions, feeds or [], as_json=json)
 

@@ -8,11 +8,14 @@ from headgate.cli.output import print_json, print_line
 from headgate.join.describe import describe
 from headgate.join.stage import JoinStage
 from headgate.language.schemas import schemas_of
-from headgate.language.statements import MaterializeFeed, Statement
+from headgate.language.statements import MaterializeFeed, RegisterOperator, Statement
+from headgate.optimize.order_explain import order_text
 from headgate.pipeline.groups import Grouped, grouped
-from headgate.pipeline.registered import Source
+from headgate.pipeline.operator_stage import declared_estimates
+from headgate.pipeline.registered import Source, declaration_of
+from headgate.pipeline.source_plan import tests_of
 from headgate.plan.compose import compose_all, feed_names
-from headgate.plan.leaves import leaves_by_source
+from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
 
 SOURCES_SHOWN_MAX = 20
@@ -36,6 +39,7 @@ def print_run(definitions: Mapping[str, Statement], *, as_json: bool) -> None:
     cannot = {**found.refused, **stage.unsupported}
     materialised = [name for name, each in sources.items() if isinstance(each, MaterializeFeed)]
     filters = {source: len(own) for source, own in leaves.items()}
+    operators = _operators(leaves, definitions)
     if as_json:
         print_json(
             {
@@ -46,6 +50,7 @@ def print_run(definitions: Mapping[str, Statement], *, as_json: bool) -> None:
                 "filters": filters,
                 "materialised": materialised,
                 "joins": joins if above else [],
+                "operators": operators,
                 "cannot_run": cannot,
             }
         )
@@ -58,8 +63,29 @@ def print_run(definitions: Mapping[str, Statement], *, as_json: bool) -> None:
         print_line(f"joins and patterns, for {len(above):,} feeds", style="bold")
         for line in joins:
             print_line(f"  {line}")
+    for source, lines in operators.items():
+        print_line("")
+        print_line(f"operators, for {source}", style="bold")
+        for line in lines:
+            print_line(f"  {line}")
     for name, reason in cannot.items():
         print_line(f"cannot run: {name}: {reason}", style="yellow")
+
+
+def _operators(
+    leaves: Mapping[str, Leaves], definitions: Mapping[str, Statement]
+) -> dict[str, list[str]]:
+    """By source: what operators are asked, and in which order."""
+    declared = [
+        declaration_of(each) for each in definitions.values() if isinstance(each, RegisterOperator)
+    ]
+    number_of = {name: number for number, name in enumerate(feed_names(definitions))}
+    found: dict[str, list[str]] = {}
+    for source, own in leaves.items():
+        table = tests_of(own.values(), number_of)
+        if table is not None:
+            found[source] = order_text(table, declared_estimates(table, declared)).split("\n")
+    return found
 
 
 def _print_queries(found: Grouped, filters: Mapping[str, int]) -> None:

@@ -27,6 +27,15 @@ Script = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A script of statements, or - for standard input."),
 ]
+AllowedModules = Annotated[
+    str,
+    typer.Option(
+        "--operators",
+        envvar="HEADGATE_OPERATORS",
+        metavar="MODULES",
+        help="Modules from which operators may come, separated by commas.",
+    ),
+]
 RunFolder = Annotated[
     Path,
     typer.Option(
@@ -37,3 +46,12 @@ RunFolder = Annotated[
         help="Where a run keeps everything that must survive it.",
     ),
 ]
+
+
+def modules_of(text: str) -> tuple[str, ...]:
+    """What `--operators` names.
+
+    >>> modules_of("city.operators, more")
+    ('city.operators', 'more')
+    """
+    return tuple(each.strip() for each in text.split(",") if each.strip())

@@ -20,7 +20,14 @@ from rich.live import Live
 from headgate.catalog.catalog import Catalog
 from headgate.cli.applying import apply_script
 from headgate.cli.durations import duration_option
-from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, CatalogUrl, RunFolder
+from headgate.cli.options import (
+    CATALOG_DEFAULT,
+    FOLDER_DEFAULT,
+    AllowedModules,
+    CatalogUrl,
+    RunFolder,
+    modules_of,
+)
 from headgate.cli.output import print_line, stderr, stdout
 from headgate.cli.read import read_statements, read_text
 from headgate.deliver.output_mail import MailSettings
@@ -97,6 +104,7 @@ class RunOptions:
     metrics: str
     seconds: float | None
     lateness_s: float
+    operators: tuple[str, ...]
     sources: dict[str, str]
 
 
@@ -115,6 +123,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     brokers: Brokers = "",
     metrics: Metrics = METRICS_DEFAULT,
     seconds: Until = "",
+    operators: AllowedModules = "",
 ) -> None:
     """Run everything that is registered: read the sources, match, and deliver.
 
@@ -136,6 +145,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         metrics=metrics,
         seconds=None if until is None else until.seconds,
         lateness_s=60.0 if late is None else float(late.seconds),
+        operators=modules_of(operators),
         sources={
             "allow": allow,
             "brokers": brokers,
@@ -218,6 +228,7 @@ def _stop_by_signal() -> threading.Event:
 
 
 def _settings(options: RunOptions, console: TextIO) -> RunSettings:
+    from headgate.pipeline.operator_stage import OperatorRules  # noqa: PLC0415
     from headgate.pipeline.run import RunSettings  # noqa: PLC0415
     from headgate.pipeline.sources.options import Options  # noqa: PLC0415
 
@@ -237,6 +248,7 @@ def _settings(options: RunOptions, console: TextIO) -> RunSettings:
         base=options.data,
         options=options.sources,
         lateness_s=options.lateness_s,
+        operators=OperatorRules(options.operators),
     )
 
 

@@ -22,6 +22,7 @@ from headgate.pipeline.status import Status
 
 LATEST_SHOWN = 12
 SOURCES_SHOWN = 12
+OPERATORS_SHOWN = 8
 TROUBLES_SHOWN = 6
 CONSOLE_LINES = 5
 TITLE_WIDTH = 60
@@ -43,6 +44,8 @@ class ConsoleLines(io.StringIO):
 
 def screen(status: Status, *, uptime_s: float, console: Iterable[str] = ()) -> RenderableType:
     parts: list[RenderableType] = [_headline(status, uptime_s), Text(), _sources(status)]
+    if any(each.learned.items for each in status.operators.values()):
+        parts += [Text(), _operators(status)]
     if status.latest:
         parts += [Text(), _latest(status)]
     lines = [Text(printable(line), overflow="ellipsis", no_wrap=True) for line in console]
@@ -120,6 +123,19 @@ def _sources(status: Status) -> Table:
     more = len(ordered) - SOURCES_SHOWN
     if more > 0:
         table.add_row(Text(f"and {more:,} more", style="dim"))
+    return table
+
+
+def _operators(status: Status) -> Table:
+    """Those that were asked, the costly ones first."""
+    table = Table.grid(padding=(0, 2))
+    heads = ("asked", "µs each", "true")
+    table.add_row(Text("operators", style="bold"), *(Text(each, style="dim") for each in heads))
+    asked = [(name, each.learned) for name, each in status.operators.items() if each.learned.items]
+    asked.sort(key=lambda pair: -pair[1].cost_s * pair[1].items)
+    for name, each in asked[:OPERATORS_SHOWN]:
+        figures = (f"{each.items:,}", f"{1e6 * each.cost_s:,.1f}", f"{each.selectivity:.1%}")
+        table.add_row(Text(name), *(Text(figure, justify="right") for figure in figures))
     return table
 
 

@@ -11,8 +11,9 @@ Plans are values (plan/algebra.py), so equal nodes are found by their hash. Numb
 inputs to those that use them: whoever is visited by number finds its inputs done.
 
 Only branches above leaves are taken. A feed's branch that is a leaf is the match stage's affair
-(plan/leaves.py: `feeds` and `inner`); what a feed outputs is what both say of it. A feed with a
-table join or an operator call in it is refused whole, with the reason: nobody here could answer it.
+(plan/leaves.py: `feeds`, `tested` and `inner`); what a feed outputs is what both say of it. A feed
+with a table join, or with an operator call below or in a join or a pattern, is refused whole, with
+the reason: nobody here could answer it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headgate.model.atoms import Call, Constraint
-from headgate.model.filters import TRUE, atoms_of
+from headgate.model.filters import TRUE
 from headgate.model.filters import Filter as Predicate
 from headgate.plan.algebra import (
     Filter,
@@ -34,6 +34,7 @@ from headgate.plan.algebra import (
     bottom_up,
     inputs_of,
 )
+from headgate.plan.leaves import calls_operators
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ def build_graph(plans: Mapping[str, Plan]) -> Graph:
     """The graph of all feeds that have something above leaves, from their normalised plans."""
     graph = Graph()
     for feed, plan in plans.items():
-        branches = [each for each in _branches(plan) if _has_work(each)]
+        branches = [each for each in _branches(plan) if leaf_of(each) is None]
         reason = _why_not(branches)
         if reason:
             graph.unsupported[feed] = reason
@@ -88,24 +89,14 @@ def _branches(plan: Plan) -> tuple[Plan, ...]:
     return top.inputs if isinstance(top, Union) else (top,)
 
 
-def _has_work(branch: Plan) -> bool:
-    """Whether the match stage alone cannot tell: all but leaves without operators."""
-    leaf = leaf_of(branch)
-    return leaf is None or _calls(leaf[1])
-
-
 def _why_not(branches: Iterable[Plan]) -> str:
     for node in bottom_up(branches):
         match node:
             case TableJoin():
                 return "it joins tables, which the window joins do not do"
-            case Filter(filter_, _) | Join(_, filter_, _, _) if _calls(filter_):
-                return "it calls an operator, which the window joins do not do"
+            case Filter(filter_, _) | Join(_, filter_, _, _) if calls_operators(filter_):
+                return "it calls an operator below a join or a pattern"
     return ""
-
-
-def _calls(filter_: Predicate) -> bool:
-    return any(isinstance(atom, Call | Constraint) for atom in atoms_of(filter_))
 
 
 def _add(graph: Graph, branch: Plan) -> int:

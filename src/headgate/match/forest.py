@@ -8,8 +8,10 @@
 
 A conjunction is a set of rows (kernels.py), sorted by a common order of rows. Sorting the
 conjunctions then puts those with a common beginning side by side, and a node is made wherever one
-differs from the one before. Which order is best is the optimiser's decision; the default puts rare
-rows first, as whatever they rule out is skipped, and among those the ones that are used most.
+differs from the one before. The default order puts rare rows first, as whatever they rule out is
+skipped, and among those the ones that are used most. An optimiser may give each conjunction an
+order of its own instead (`build_path_forest`): whatever tree it has found, the way from the root to
+a conjunction is an order of rows, and equal beginnings are the tree's shared nodes.
 
 Cost: sorting, O(n log n) in NumPy; no loop over conjunctions in Python.
 """
@@ -84,13 +86,29 @@ def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:
 
     owners[i] is its subscription; rank[row] is the row's place in the common order.
     """
-    matrix = _sorted_matrix(lengths, flat, rank)
+    row_at = np.argsort(rank).astype(np.int32)
+    return _grow(_sorted_matrix(lengths, flat, rank), lengths, owners, row_at)
+
+
+def build_path_forest(lengths: Ints, flat: Ints, owners: Ints) -> Forest:
+    """The forest of conjunctions whose rows come in the order in which they are given.
+
+    No row may come twice in a conjunction. Equal beginnings share their nodes.
+    """
+    width = int(lengths.max(initial=1))
+    matrix = np.full((lengths.size, width), -1, np.int32)
+    matrix[np.arange(width) < lengths[:, None]] = flat
+    return _grow(matrix, lengths, owners, np.arange(flat.max(initial=-1) + 1, dtype=np.int32))
+
+
+def _grow(matrix: Ints, lengths: Ints, owners: Ints, row_at: Ints) -> Forest:
+    """A line of the matrix is a conjunction, and a number in it stands for the row row_at[number];
+    −1 fills it up."""
     order = np.lexsort(matrix.T[::-1])
     matrix, lengths, owners = matrix[order], lengths[order], owners[order]
     shared = _shared_beginnings(matrix, lengths)
     is_new = (np.arange(matrix.shape[1]) >= shared[:, None]) & (matrix >= 0)
     made_by, depth = np.nonzero(is_new)
-    row_at = np.argsort(rank).astype(np.int32)
     node_row = row_at[matrix[made_by, depth]]
     # A conjunction ends at the last node that it made; one that made none equals the one before it.
     made_count = is_new.sum(axis=1)

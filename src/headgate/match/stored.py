@@ -6,19 +6,21 @@
     JSON        {"groups": [{"is": "WordAtoms", "attribute": "title", …}], "atom_count": 3, …}
 
 Law: put_together(type, *take_apart(value)) has the fields of value. The types of the fields say
-what may stand where: arrays of one dimension, texts, numbers, enumerations, tuples, other such
-dataclasses, and unions of them, whose name then stands with them. Nothing else is ever made: a file
-cannot name a class that its field does not allow, so reading it runs no code of its choosing.
+what may stand where: arrays of one dimension, values, enumerations, tuples, other such dataclasses,
+and unions of them, whose name then stands with them. Nothing else is ever made: a file cannot name
+a class that its field does not allow, so reading it runs no code of its choosing.
 
 Whether the numbers in the arrays make sense is for the dataclass to check.
 """
 
 from __future__ import annotations
 
+import base64
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -27,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.match.snapshot_layout import JSON
-from headgate.model.errors import alternatives
+from headgate.model.errors import InvalidValue, alternatives
+from headgate.model.values import Link, Value, Xml
 
 Array = npt.NDArray[Any]  # which dtype it has, the field's type says
 Part = TypeVar("Part")
@@ -48,6 +51,8 @@ def take_apart(part: object) -> tuple[dict[str, Array], JSON]:
                 return None
             case StrEnum():
                 return value.value
+            case datetime() | bytes() | Link() | Xml():
+                return {"is": type(value).__name__, "text": _text_of(value)}
             case None | bool() | int() | float() | str():
                 return value
             case tuple():
@@ -70,7 +75,7 @@ def freeze(part: object) -> None:
     match part:
         case np.ndarray():
             part.setflags(write=False)
-        case None | str() | int() | float():
+        case None | str() | int() | float() | datetime() | bytes():
             return
         case tuple():
             for each in part:
@@ -82,7 +87,10 @@ def freeze(part: object) -> None:
 
 def put_together(kind: type[Part], arrays: Mapping[str, Array], stored: JSON) -> Part:
     """The dataclass that was taken apart into these; WrongShape if they cannot be its parts."""
-    made: Part = _Reader(arrays).made(kind, stored, "")
+    try:
+        made: Part = _Reader(arrays).made(kind, stored, "")
+    except RecursionError:
+        raise _wrong("", "nested that deep") from None
     return made
 
 
@@ -118,22 +126,29 @@ class _Reader:
             raise _wrong(way, f"a {kind.__name__}")
         if set(stored) != {"is", *hints}:
             raise _wrong(way, f"a {kind.__name__} with just its fields")
-        return kind(
-            **{
-                name: self.made(hint, stored[name], f"{way}.{name}".lstrip("."))
-                for name, hint in hints.items()
-            }
-        )
+        parts = {
+            name: self.made(hint, stored[name], f"{way}.{name}".lstrip("."))
+            for name, hint in hints.items()
+        }
+        try:
+            return kind(**parts)
+        except (InvalidValue, AssertionError) as error:
+            raise _wrong(way, f"a {kind.__name__}: {error}") from None
 
     def _one_of(self, kinds: tuple[Any, ...], stored: JSON, way: str) -> Any:
         if all(get_origin(each) is np.ndarray for each in kinds):
             return self._array(kinds, way)
-        if stored is None and type(None) in kinds:
-            return None
+        if type(stored) in kinds:
+            return stored
+        if isinstance(stored, Mapping) and (kind := _VALUES.get(str(stored.get("is")))) in kinds:
+            return _value_of(stored, way)
+        named = stored.get("is") if isinstance(stored, Mapping) else None
         for kind in kinds:
-            named = isinstance(stored, Mapping) and stored.get("is") == kind.__name__
-            if named or (not is_dataclass(kind) and kind is not type(None)):
+            if is_dataclass(kind) and kind.__name__ == named:
                 return self.made(kind, stored, way)
+        others = [each for each in kinds if not is_dataclass(each) and each is not type(None)]
+        if len(others) == 1:
+            return self.made(others[0], stored, way)
         raise _wrong(way, "anything that may stand there")
 
     def _tuple(self, inner: tuple[Any, ...], stored: JSON, way: str) -> tuple[Any, ...]:
@@ -152,6 +167,36 @@ class _Reader:
         if found is None or found.ndim != 1 or found.dtype not in allowed:
             raise _wrong(way, f"a line of {alternatives([str(each) for each in allowed])}")
         return found
+
+
+_VALUES = {"datetime": datetime, "bytes": bytes, "Link": str, "Xml": str}
+"""Values that JSON does not have, and what a field that may hold them says."""
+
+
+def _text_of(value: datetime | bytes | Link | Xml) -> str:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case bytes():
+            return base64.b64encode(value).decode()
+    return str(value)
+
+
+def _value_of(stored: Mapping[str, JSON], way: str) -> Value:
+    name, text = stored.get("is"), stored.get("text")
+    try:
+        match name, text:
+            case "datetime", str():
+                return datetime.fromisoformat(text)
+            case "bytes", str():
+                return base64.b64decode(text, validate=True)
+            case "Link", str():
+                return Link(text)
+            case "Xml", str():
+                return Xml(text)
+    except ValueError:
+        pass
+    raise _wrong(way, f"a {name}")
 
 
 @cache

@@ -12,9 +12,10 @@ tells; what that batch uses is in its record (journal.py), which is there before
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -23,8 +24,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.match.kernels import Ints
+from headgate.operators.ledger import Report
 from headgate.pipeline.journal import BatchRecord, read_record
 from headgate.pipeline.match_stage import Asked, match_batch, settle_once
+from headgate.pipeline.operator_stage import RULES, OperatorRules, OperatorSetup, take_report
 from headgate.pipeline.snapshot import open_snapshot
 from headgate.store.columns import FEEDS, INNER, SOURCE
 from headgate.store.files import ItemsWriter, path_of
@@ -42,11 +45,12 @@ SUMMARY = pa.schema(
         pa.field("counts", pa.list_(pa.int64())),
         pa.field("feeds", pa.list_(pa.int32())),
         pa.field("inner", pa.list_(pa.int32())),
+        pa.field("report", pa.string()),
     ]
 )
 SUMMARY_DDL = (
     "path string, items bigint, matched bigint, matches bigint, sources array<string>, "
-    "counts array<bigint>, feeds array<int>, inner array<int>"
+    "counts array<bigint>, feeds array<int>, inner array<int>, report string"
 )
 
 
@@ -59,6 +63,7 @@ class BatchTask:
     number: int
     arrived: datetime
     snapshot: str
+    operators: OperatorRules = RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +78,23 @@ class Stored:
     sources: dict[str, int]
     feeds: Ints
     inner: Ints
+    report: Report = field(default_factory=dict)
+    """What operators have cost, answered and failed."""
 
 
-def task_of(folder: Folder, record: BatchRecord) -> BatchTask:
+def task_of(folder: Folder, record: BatchRecord, operators: OperatorRules = RULES) -> BatchTask:
     return BatchTask(
         store=str(folder.store),
         group=record.group,
         number=record.number,
         arrived=record.arrived,
         snapshot=str(folder.plans / record.snapshot),
+        operators=operators,
     )
 
 
 def batch_stage(
-    folder: Folder, group: str
+    folder: Folder, group: str, operators: OperatorRules = RULES
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow` on the stream of a group."""
 
@@ -95,7 +103,7 @@ def batch_stage(
         context = TaskContext.get()
         assert context is not None, "on a worker"
         number = int(context.getLocalProperty(BATCH_ID) or -1)
-        task = task_of(folder, read_record(folder.batches, group, number))
+        task = task_of(folder, read_record(folder.batches, group, number), operators)
         stored = match_and_store(batches, task, str(context.partitionId()))
         if stored is not None:
             yield _row(stored)
@@ -106,7 +114,8 @@ def batch_stage(
 def match_and_store(batches: Iterable[pa.RecordBatch], task: BatchTask, part: str) -> Stored | None:
     """In this process; nothing where there were no items."""
     opened = open_snapshot(task.snapshot)
-    asked = Asked(opened.plans, opened.dropped, every=True)
+    setup = OperatorSetup(opened.operators, task.operators) if opened.operators else None
+    asked = Asked(opened.plans, opened.dropped, every=True, operators=setup)
     path = path_of(Path(task.store), task.group, task.arrived, task.number, part)
     writer, tally = ItemsWriter(path), _Tally()
     try:
@@ -140,7 +149,14 @@ class _Tally:
     def stored(self, path: Path) -> Stored:
         feeds, inner = (np.unique(np.concatenate(each)) for each in (self.feeds, self.inner))
         return Stored(
-            path, self.items, self.matched, self.matches, dict(self.sources), feeds, inner
+            path=path,
+            items=self.items,
+            matched=self.matched,
+            matches=self.matches,
+            sources=dict(self.sources),
+            feeds=feeds,
+            inner=inner,
+            report=take_report(),
         )
 
 
@@ -154,6 +170,7 @@ def _row(stored: Stored) -> pa.RecordBatch:
         "counts": list(stored.sources.values()),
         "feeds": stored.feeds,
         "inner": stored.inner,
+        "report": json.dumps(stored.report),
     }
     return pa.RecordBatch.from_pydict({name: [each] for name, each in columns.items()}, SUMMARY)
 
@@ -169,6 +186,7 @@ def stored_parts(table: pa.Table) -> list[Stored]:
             sources=dict(zip(row["sources"], row["counts"], strict=True)),
             feeds=np.array(row["feeds"], np.int32),
             inner=np.array(row["inner"], np.int32),
+            report=json.loads(row["report"]),
         )
         for row in table.to_pylist()
     ]

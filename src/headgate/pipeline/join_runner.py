@@ -169,7 +169,8 @@ class JoinRunner:
             numbers=numbers,
         )
         found = [Found(feed, each.item) for each in outputs for feed in each.feeds]
-        parts = runner.dispatch_found(found, task_of(runner.folder, record), planned, now)
+        task = task_of(runner.folder, record, runner.operators)
+        parts = runner.dispatch_found(found, task, planned, now)
         runner.meters.add(joined=len(outputs))
         self.ended(record.arrived, parts)
         self._write(fresh)

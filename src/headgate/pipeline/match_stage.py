@@ -17,7 +17,6 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +25,11 @@ import pyarrow.compute as pc
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.kernels import Ints
 from headgate.match.matcher import Matches
-from headgate.pipeline.source_plan import SourcePlan, open_source_plan
+from headgate.pipeline.operator_stage import OperatorSetup, tester_of
+from headgate.pipeline.source_plan import opened_source_plan
 from headgate.store.columns import FEEDS_FIELD, INNER_FIELD, SOURCE
 
 BATCH = 4_096
-PLANS_OPEN_MAX = 4_096
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -50,6 +49,8 @@ class Asked:
     """The columns that go on besides the feeds; without it, all of them."""
     every: bool = False
     """Whether items that no feed asks for go on too."""
+    operators: OperatorSetup | None = None
+    """How operators are called; without it, no feed has an item because of them."""
 
 
 def match_stage(asked: Asked) -> Stage:
@@ -64,10 +65,10 @@ def match_stage(asked: Asked) -> Stage:
 def match_batch(batch: pa.RecordBatch, asked: Asked) -> Iterator[pa.RecordBatch]:
     """The items of a batch with their feeds, by source."""
     for source, items in _by_source(batch):
-        plans = [_opened(path) for path in asked.plans.get(source, ())]
-        if plans or asked.every:
+        paths = asked.plans.get(source, ())
+        if paths or asked.every:
             for start in range(0, items.num_rows, BATCH):
-                matched = _matched(items.slice(start, BATCH), plans, asked)
+                matched = _matched(items.slice(start, BATCH), paths, asked)
                 if matched.num_rows:
                     yield matched
 
@@ -86,10 +87,19 @@ def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         start = end
 
 
-def _matched(items: pa.RecordBatch, plans: Sequence[SourcePlan], asked: Asked) -> pa.RecordBatch:
-    found = [plan.match(batch_of_arrow(items, plan.schema)) for plan in plans]
-    feeds = _united([each for each, _ in found], items.num_rows, asked.dropped)
-    inner = _united([each for _, each in found], items.num_rows, asked.dropped)
+def _matched(items: pa.RecordBatch, paths: Sequence[str], asked: Asked) -> pa.RecordBatch:
+    all_feeds: list[Matches] = []
+    all_inner: list[Matches] = []
+    for path in paths:
+        plan = opened_source_plan(path)
+        found = plan.match(batch_of_arrow(items, plan.schema))
+        all_feeds.append(found.feeds)
+        all_inner.append(found.inner)
+        if asked.operators and (tester := tester_of(path, asked.operators)):
+            tested = tester.feeds(found.clauses, items, plan.schema, asked.dropped)
+            all_feeds.append(_without(tested, found.feeds))
+    feeds = _united(all_feeds, items.num_rows, asked.dropped)
+    inner = _united(all_inner, items.num_rows, asked.dropped)
     kept = items if asked.keep is None else items.select(asked.keep)
     columns = [*kept.columns, _lists(feeds), _lists(inner)]
     matched = pa.RecordBatch.from_arrays(columns, schema=matched_schema(kept.schema))
@@ -113,6 +123,23 @@ def _united(found: Sequence[Matches], size: int, dropped: Ints) -> Matches:
     return Matches(starts, feeds[living])
 
 
+def _without(found: Matches, known: Matches) -> Matches:
+    """What is found and not known yet: a feed may have an item by several of its branches."""
+    if not found.subscriptions.size or not known.subscriptions.size:
+        return found
+    size = found.starts.size - 1
+    rows = np.repeat(np.arange(size), np.diff(found.starts))
+    known_rows = np.repeat(np.arange(size), np.diff(known.starts))
+    pairs, known_pairs = (
+        (each_rows << 32) | each.subscriptions
+        for each_rows, each in ((rows, found), (known_rows, known))
+    )
+    fresh = np.isin(pairs, known_pairs, invert=True)
+    starts = np.zeros(size + 1, np.int64)
+    np.cumsum(np.bincount(rows[fresh], minlength=size), out=starts[1:])
+    return Matches(starts, found.subscriptions[fresh])
+
+
 def matched_schema(items: pa.Schema) -> pa.Schema:
     return items.append(FEEDS_FIELD).append(INNER_FIELD)
 
@@ -122,12 +149,6 @@ def _lists(matches: Matches) -> pa.ListArray:
     return pa.ListArray.from_arrays(
         pa.array(matches.starts.astype(np.int32)), pa.array(matches.subscriptions)
     )
-
-
-@lru_cache(maxsize=PLANS_OPEN_MAX)
-def _opened(path: str) -> SourcePlan:
-    """Files never change, so what is open stays right."""
-    return open_source_plan(Path(path))
 
 
 @lru_cache(maxsize=1)

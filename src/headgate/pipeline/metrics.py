@@ -86,6 +86,7 @@ class _StatusCollector(Collector):
         for source, count in status.rejected.items():
             rejected.add_metric([source], count)
         yield rejected
+        yield from _of_operators(status)
         seconds = GaugeMetricFamily(
             "headgate_batch_seconds", "Time of a micro-batch, recent ones.", labels=["quantile"]
         )
@@ -104,3 +105,20 @@ class _StatusCollector(Collector):
             ("headgate_errors", "Queries and threads in trouble.", len(status.errors)),
         ):
             yield GaugeMetricFamily(name, help_, value=value)
+
+
+def _of_operators(status: Status) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    failures = CounterMetricFamily(
+        "headgate_operator_failures", "Items that an operator failed on.", labels=["operator"]
+    )
+    seconds = GaugeMetricFamily(
+        "headgate_operator_seconds", "What an operator takes for an item.", labels=["operator"]
+    )
+    share = GaugeMetricFamily(
+        "headgate_operator_selectivity", "How often an operator is true.", labels=["operator"]
+    )
+    for name, each in status.operators.items():
+        failures.add_metric([name], each.failures)
+        seconds.add_metric([name], each.learned.cost_s)
+        share.add_metric([name], each.learned.selectivity)
+    yield from (failures, seconds, share)

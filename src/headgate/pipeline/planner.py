@@ -29,9 +29,11 @@ from headgate.durable.whole_files import write_whole
 from headgate.language.statements import RegisterFeed
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
+from headgate.operators.load import check_allowed
+from headgate.optimize.order_clauses import clauses_of
 from headgate.pipeline.registered import Registered, Source
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
-from headgate.pipeline.source_plan import plan_sources, write_source_plan
+from headgate.pipeline.write_plans import PlanTask, WrittenPlan, write_plans
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.leaves import leaves_by_source
@@ -39,6 +41,10 @@ from headgate.plan.normalize import normalize_all
 from headgate.store.folder import Folder
 
 CURRENT = "current"
+INFORM_MIN = 1_000
+"""Layers of fewer feeds are not planned again because something was learned about items."""
+
+WritePlans = Callable[[Path, Path, Sequence[PlanTask]], list[WrittenPlan]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,20 @@ class Planner:
     """For one thread. `note` is told what takes long."""
 
     def __init__(
-        self, catalog: Catalog, folder: Folder, *, note: Callable[[str], None] = lambda _: None
+        self,
+        catalog: Catalog,
+        folder: Folder,
+        *,
+        note: Callable[[str], None] = lambda _: None,
+        allowed: Sequence[str] = (),
+        write: WritePlans = write_plans,
     ) -> None:
+        """`allowed` are the modules that operators may come from; `write` makes the files."""
         self._catalog = catalog
-        self._folder = folder.plans
+        self._folder, self._store = folder.plans, folder.store
+        self._write = write
         self._note = note
+        self._allowed = allowed
         self._registered = Registered()
         self._refused: dict[int, str] = {}
         self._above: dict[int, Plan] = {}
@@ -81,48 +96,57 @@ class Planner:
         if self._catalog.version() != self._seen_version:
             with self._catalog.looking_up() as definitions:
                 self._is_behind |= self._registered.follow(definitions)
-                layers = self._layers(definitions) if self._is_behind else ()
+                plans = self._fresh_plans(definitions) if self._is_behind else {}
             if self._is_behind:
+                layers = self.planned.snapshot.layers
+                if plans:
+                    layers = (*layers, self._layer(plans))
+                    self._in_layers.update(plans)
                 self._publish(Snapshot(definitions.version, layers))
                 self._is_behind = False
             self._seen_version = definitions.version
         return self.planned
 
     def merge(self) -> Planned:
-        """Plan small layers together where they have become large: it may take a while."""
+        """Plan small layers together where they have become large, and large ones again about
+        whose items something is known by now: it may take a while."""
         snapshot = self.planned.snapshot
-        if snapshot.has_to_merge():
-            layers = list(snapshot.layers)
-            while len(layers) > 1 and replace(snapshot, layers=tuple(layers)).has_to_merge():
-                later, earlier = layers.pop(), layers.pop()
-                layers.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
+        layers = [self._to_be_informed(each) for each in snapshot.layers]
+        while len(layers) > 1 and replace(snapshot, layers=tuple(layers)).has_to_merge():
+            later, earlier = layers.pop(), layers.pop()
+            layers.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
+        anew = [at for at, layer in enumerate(layers) if not layer.plans and layer.feeds.size]
+        if anew:
             with self._catalog.looking_up() as definitions:
                 if definitions.version != self._seen_version:
                     return self.planned  # the next update comes first
-                for at, layer in enumerate(layers):
-                    if not layer.plans:
-                        layers[at] = self._layer(layer.feeds.tolist(), definitions)
+                plans = [self._normal_plans(layers[at].feeds.tolist(), definitions) for at in anew]
+            for at, own in zip(anew, plans, strict=True):
+                layers[at] = self._layer(own)
             snapshot = replace(snapshot, layers=tuple(layers))
             self._in_layers = snapshot.feeds
             self._publish(snapshot)
         return self.planned
 
-    def _layers(self, definitions: Definitions) -> tuple[Layer, ...]:
-        """Those there are, and one for the feeds that are new."""
-        snapshot = self.planned.snapshot
+    def _to_be_informed(self, layer: Layer) -> Layer:
+        """The layer without plans, if they were made before anything was known of its sources."""
+        known = not layer.informed and layer.feeds.size >= INFORM_MIN
+        if known and any(self._catalog.statistics(source) for source in layer.plans):
+            return Layer(layer.feeds, {})
+        return layer
+
+    def _fresh_plans(self, definitions: Definitions) -> dict[int, Plan]:
+        """The plans of feeds that are new."""
         feeds = self._registered.feeds
         # Plans of joins are not in files: after a restart they are made anew.
-        missing = (set(snapshot.above) - self._above.keys()) & feeds.keys()
+        missing = (set(self.planned.snapshot.above) - self._above.keys()) & feeds.keys()
         self._above |= self._normal_plans(sorted(missing), definitions)
         fresh = [
             each for each in feeds if each not in self._in_layers and each not in self._refused
         ]
-        if not fresh:
-            return snapshot.layers
-        self._note(f"planning {len(fresh):,} feeds")
-        layer = self._layer(fresh, definitions)
-        self._in_layers.update(layer.feeds.tolist())
-        return (*snapshot.layers, layer) if layer.feeds.size else snapshot.layers
+        if fresh:
+            self._note(f"planning {len(fresh):,} feeds")
+        return self._normal_plans(fresh, definitions)
 
     def _publish(self, snapshot: Snapshot) -> None:
         feeds, sources = self._registered.feeds, self._registered.sources
@@ -132,6 +156,7 @@ class Planner:
             snapshot,
             dropped=tuple(sorted(self._in_layers - feeds.keys())),
             above=tuple(sorted(self._above)),
+            operators=tuple(each for _, each in sorted(self._registered.operators.items())),
         )
         path = write_snapshot(self._folder, snapshot)
         write_whole(self._folder / CURRENT, path.name.encode())
@@ -149,10 +174,8 @@ class Planner:
             web_feeds=frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed)),
         )
 
-    def _layer(self, numbers: Sequence[int], definitions: Definitions) -> Layer:
-        """Of those that are still registered, and can be planned."""
-        plans = self._normal_plans(numbers, definitions)
-        feeds = self._registered.feeds
+    def _layer(self, plans: Mapping[int, Plan]) -> Layer:
+        feeds, schemas = self._registered.feeds, self._registered.schemas
         named = {feeds[number]: plan for number, plan in plans.items()}
         number_of = {feeds[number]: number for number in plans}
         asked = leaves_by_source(named)
@@ -160,11 +183,22 @@ class Planner:
             feed for leaves in asked.values() for askers in leaves.values() for feed in askers.inner
         }
         self._above |= {number_of[name]: named[name] for name in inner}
-        files = {
-            source: write_source_plan(self._folder, plan).name
-            for source, plan in plan_sources(asked, definitions, number_of).items()
-        }
-        return Layer(np.array(sorted(plans), np.int32), files)
+        tasks = [
+            PlanTask(
+                source,
+                schemas[source],
+                leaves,
+                {name: number_of[name] for each in leaves.values() for name in each.names},
+                self._catalog.statistics(source),
+            )
+            for source, leaves in asked.items()
+        ]
+        written = self._write(self._folder, self._store, tasks)
+        return Layer(
+            np.array(sorted(plans), np.int32),
+            {each.source: each.file for each in written},
+            informed=any(each.informed for each in written),
+        )
 
     def _normal_plans(self, numbers: Sequence[int], definitions: Definitions) -> dict[int, Plan]:
         feeds = self._registered.feeds
@@ -172,6 +206,7 @@ class Planner:
         definitions.fetch(names)
         try:
             found = normalize_all(compose_all(names, definitions))
+            self._check_operators(found)
             return {names[name]: plan for name, plan in found.items()}
         except HeadgateError as error:
             if len(names) == 1:
@@ -186,6 +221,16 @@ class Planner:
             for part in parts
             for number, plan in self._normal_plans(part, definitions).items()
         }
+
+    def _check_operators(self, plans: Mapping[str, Plan]) -> None:
+        """That the operators of these feeds may run, and that their filters are not too many."""
+        for leaves in leaves_by_source(plans).values():
+            for askers in leaves.values():
+                for _, filter_ in askers.tested:
+                    for clause in clauses_of(filter_):
+                        for need in clause.needs:
+                            declared = self._registered.operators[need.predicate.operator]
+                            check_allowed(declared, self._allowed)
 
     def _last(self) -> Snapshot:
         current = self._folder / CURRENT

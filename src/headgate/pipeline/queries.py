@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.model.errors import PipelineError, printable
 from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
 from headgate.pipeline.groups import Group, GroupKind
+from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.session import is_alive, quiet
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
@@ -65,6 +66,7 @@ class Queries:
     run_batch: RunBatch
     streams: Mapping[str, DataFrame] = field(default_factory=dict)
     """Streaming DataFrames that are read besides, by the name of their source."""
+    operators: OperatorRules = RULES
     _queries: dict[str, _Query] = field(default_factory=dict)
     _known: dict[str, Group] = field(default_factory=dict)
     """Every group there has been."""
@@ -155,7 +157,7 @@ class Queries:
                     raise PipelineError("the run is being stopped")
                 self.run_batch(name, batch, number)
 
-        staged = frame.mapInArrow(batch_stage(self.folder, name), SUMMARY_DDL)
+        staged = frame.mapInArrow(batch_stage(self.folder, name, self.operators), SUMMARY_DDL)
         writer = staged.writeStream.queryName(name).foreachBatch(run)
         checkpoint = (self.folder.checkpoints / name).absolute()
         return writer.option("checkpointLocation", str(checkpoint)).start()

@@ -1,6 +1,6 @@
 """What is registered, as a run knows it: followed by number, so that one more costs no more.
 
-    catalog ── numbers after the last, and how many there are ──► feeds, sources, schemas
+    catalog ── numbers after the last, and how many there are ──► feeds, sources, schemas, operators
 
 Of feeds only the name is kept: a feed's text is read when it is planned. Whoever has asked for
 `feeds`, `sources` or `schemas` may keep them: a change makes new ones.
@@ -18,11 +18,13 @@ from headgate.language.statements import (
     MaterializeFeed,
     RegisterDocuments,
     RegisterFeed,
+    RegisterOperator,
     RegisterStream,
     RegisterTable,
     Statement,
 )
 from headgate.model.schema import Schema
+from headgate.operators.declaration import Declaration
 
 Source = RegisterFeed | RegisterStream | RegisterTable | RegisterDocuments | MaterializeFeed
 FEEDS = frozenset({DefinitionKind.FEED, DefinitionKind.MATERIALIZED})
@@ -37,6 +39,7 @@ class Registered:
         """By number."""
         self.sources: Mapping[str, Source] = {}
         self.schemas: Mapping[str, Schema] = {}
+        self.operators: Mapping[str, Declaration] = {}
         self._known: dict[int, str] = {}
 
     def follow(self, definitions: Definitions) -> bool:
@@ -53,6 +56,10 @@ class Registered:
         if names or left:
             # One that was dropped and registered anew is both among the gone and among the fresh.
             self._take_sources(names, left, definitions)
+        operators = [each.name for each in changes.fresh if each.kind is DefinitionKind.OPERATOR]
+        if operators or gone_names & self.operators.keys():
+            kept_operators = {n: d for n, d in self.operators.items() if n not in gone_names}
+            self.operators = kept_operators | {n: _declared(definitions[n]) for n in operators}
         return bool(changes.fresh or changes.gone)
 
     def _take_sources(
@@ -64,6 +71,18 @@ class Registered:
         kept = [name for name in self.sources if name not in left]
         self.sources = {name: self.sources[name] for name in kept} | sources
         self.schemas = {name: self.schemas[name] for name in kept} | schemas
+
+
+def declaration_of(operator: RegisterOperator) -> Declaration:
+    parameters = tuple((str(each.name), each.type) for each in operator.parameters)
+    return Declaration(
+        str(operator.name), operator.target, parameters, operator.cost, operator.selectivity
+    )
+
+
+def _declared(statement: Statement) -> Declaration:
+    assert isinstance(statement, RegisterOperator), "its kind is that of an operator"
+    return declaration_of(statement)
 
 
 def _source(statement: Statement) -> Source:

@@ -39,6 +39,8 @@ from headgate.pipeline.join_runner import JoinRunner
 from headgate.pipeline.journal import Journal
 from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
+from headgate.pipeline.operator_ledger import OperatorLedger
+from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.planner import Planned, Planner
 from headgate.pipeline.queries import Queries
 from headgate.pipeline.run_batch import BatchRunner
@@ -46,6 +48,7 @@ from headgate.pipeline.session import is_alive
 from headgate.pipeline.sources.rejected import remove_rejected
 from headgate.pipeline.sources.rejected_counts import RejectedCounts
 from headgate.pipeline.warm import EVERY_S, warm
+from headgate.pipeline.write_plans import write_plans_on
 from headgate.store.files import remove_before
 from headgate.store.folder import Folder
 from headgate.store.merge_files import merge_days
@@ -71,6 +74,7 @@ class RunSettings:
     store_days: int = 30
     lateness_s: float = LATENESS_DEFAULT_S
     """How long window joins wait for items that come late (join/stage.py)."""
+    operators: OperatorRules = RULES
 
 
 class Run:
@@ -110,7 +114,15 @@ class Run:
         self.deliverer = opened.enter_context(deliverer)
         decided = read_progress(self.folder.joins).decided
         self.journal = Journal(self.folder.batches, decided=decided)
-        self._planner = Planner(catalog, self.folder, note=note)
+        self._planner = Planner(
+            catalog,
+            self.folder,
+            note=note,
+            allowed=settings.operators.allowed,
+            write=partial(write_plans_on, self.session),
+        )
+        self.operators = OperatorLedger(self.folder.operators)
+        opened.callback(self.operators.write)
         self.grouped = Grouped()
         self.rejected = RejectedCounts(self.folder.sources)
         self._weights: dict[str, float] = {}
@@ -124,12 +136,20 @@ class Run:
             planned=lambda: self.planned,
             put=self._put.set,
             ended=lambda record, parts: self.joins.ended(record.arrived, parts),
+            operators=settings.operators,
+            reported=self.operators.add,
         )
         self.joins = JoinRunner(
             self.runner, lambda: self.planned, lateness_s=settings.lateness_s, note=note
         )
         self.queries = Queries(
-            self.session, self.folder, settings.base, settings.options, self.runner.run, streams
+            session=self.session,
+            folder=self.folder,
+            base=settings.base,
+            options=settings.options,
+            run_batch=self.runner.run,
+            streams=streams,
+            operators=settings.operators,
         )
 
     @property
@@ -198,6 +218,7 @@ class Run:
 
     def _look(self) -> None:
         planned = self.planned
+        self.operators.follow(planned.snapshot.operators)
         if time.monotonic() >= self._weigh_at:
             self._weigh_at = time.monotonic() + WEIGH_S
             self._weights = {name: 1.0 + count for name, count in self.catalog.demand().items()}
@@ -224,6 +245,7 @@ class Run:
         now = datetime.now(UTC)
         self.catalog.expire(now)
         self.deliverer.prune(now=now)
+        self.operators.write()
         oldest = now - timedelta(days=self.settings.store_days)
         remove_before(self.folder.store, oldest.date())
         remove_rejected(self.folder.sources.glob("*"), before_s=oldest.timestamp())

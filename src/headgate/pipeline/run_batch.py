@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 
 from headgate.language.statements import MaterializeFeed
 from headgate.model.items import Item
+from headgate.operators.ledger import Report
 from headgate.pipeline.batch_stage import (
     BatchTask,
     Stored,
@@ -30,6 +31,7 @@ from headgate.pipeline.deliveries import Dispatcher, Found, found_in
 from headgate.pipeline.journal import BatchRecord, Journal
 from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
+from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.planner import Planned
 from headgate.store.columns import batch_of_items
 from headgate.store.files import MATERIALISED, remove_batch
@@ -52,6 +54,9 @@ class BatchRunner:
     """Called when something was put into the outbox."""
     ended: Callable[[BatchRecord, Sequence[Stored]], None]
     """Called with what a batch has stored, before it is finished."""
+    operators: OperatorRules = RULES
+    reported: Callable[[Report], None] = lambda _: None
+    """Called with what operators have told."""
 
     def run(self, group: str, frame: DataFrame, number: int) -> None:
         """The frame is a micro-batch of a stream with the batch stage on it (queries.py)."""
@@ -61,7 +66,7 @@ class BatchRunner:
         if record.finished:
             self.journal.finish(record)
             return
-        task = task_of(self.folder, record)
+        task = task_of(self.folder, record, self.operators)
         if record.replayed:
             remove_batch(self.folder.store, group, record.arrived, number)
         parts = self.dispatch(stored_parts(frame.toArrow()), task, planned, now)
@@ -81,6 +86,7 @@ class BatchRunner:
         while waiting:
             made: list[Item] = []
             for part in waiting:
+                self.reported(part.report)
                 made += self._dispatch_part(part, planned, now)
             everything += waiting
             waiting = self._materialised(made, task, planned, len(everything))

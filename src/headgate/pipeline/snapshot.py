@@ -30,8 +30,9 @@ import numpy as np
 from headgate.durable.whole_files import write_whole
 from headgate.match.kernels import Ints
 from headgate.model.errors import PipelineError
+from headgate.operators.declaration import Declaration
 
-FORMAT = 2
+FORMAT = 3
 SNAPSHOT = ".snapshot.json"
 FEEDS = ".feeds"
 SHARE = 8
@@ -44,6 +45,8 @@ class Layer:
     """Their numbers, ascending."""
     plans: Mapping[str, str]
     """The file name of each source's plan."""
+    informed: bool = False
+    """Whether anything was known of the items that it was planned for (write_plans.py)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,7 @@ class Snapshot:
     dropped: tuple[int, ...] = ()
     above: tuple[int, ...] = ()
     """The feeds that look further at items: joins and patterns (plan/leaves.py)."""
+    operators: tuple[Declaration, ...] = ()
 
     @property
     def feeds(self) -> set[int]:
@@ -72,6 +76,7 @@ class OpenSnapshot:
 
     plans: Mapping[str, Sequence[str]]
     dropped: Ints
+    operators: tuple[Declaration, ...]
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
@@ -79,11 +84,16 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
         "format": FORMAT,
         "catalog_version": snapshot.catalog_version,
         "layers": [
-            {"feeds": _feeds_file(folder, layer), "plans": dict(sorted(layer.plans.items()))}
+            {
+                "feeds": _feeds_file(folder, layer),
+                "plans": dict(sorted(layer.plans.items())),
+                "informed": layer.informed,
+            }
             for layer in snapshot.layers
         ],
         "dropped": snapshot.dropped,
         "above": snapshot.above,
+        "operators": [each.to_json() for each in snapshot.operators],
     }
     return _write_named(folder, json.dumps(content, separators=(",", ":")).encode(), SNAPSHOT)
 
@@ -92,10 +102,12 @@ def read_snapshot(path: Path) -> Snapshot:
     with _told(path):
         found = _content(path)
         layers = tuple(
-            Layer(_feeds(path.with_name(each["feeds"])), each["plans"]) for each in found["layers"]
+            Layer(_feeds(path.with_name(each["feeds"])), each["plans"], bool(each["informed"]))
+            for each in found["layers"]
         )
         dropped, above = tuple(found["dropped"]), tuple(found["above"])
-        return Snapshot(int(found["catalog_version"]), layers, dropped, above)
+        version = int(found["catalog_version"])
+        return Snapshot(version, layers, dropped, above, _operators(found))
 
 
 @lru_cache(maxsize=8)
@@ -107,7 +119,11 @@ def open_snapshot(path: str) -> OpenSnapshot:
         for layer in found["layers"]:
             for source, name in layer["plans"].items():
                 plans.setdefault(source, []).append(str(Path(path).with_name(name)))
-        return OpenSnapshot(plans, np.array(found["dropped"], np.int32))
+        return OpenSnapshot(plans, np.array(found["dropped"], np.int32), _operators(found))
+
+
+def _operators(found: Mapping[str, Any]) -> tuple[Declaration, ...]:
+    return tuple(map(Declaration.from_json, found["operators"]))
 
 
 def _feeds_file(folder: Path, layer: Layer) -> str:

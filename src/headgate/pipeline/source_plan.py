@@ -2,7 +2,12 @@
 
     filters on Tickets ──► program          the leaves that an item matches     [3, 8]
     feeds behind each  ──► feed_start, …    the feeds that have it              Cheap, Trips
-                       ──► inner_start, …   those that look further at it       Mobs
+                       ──► inner_start, …   those that look further at it       Together
+                       ──► clause_start, …  clauses that operators decide       Mobs
+
+A filter that calls operators is a few clauses (optimize/order_clauses.py), each with a guard that
+calls none. Guards are leaves of the program: operators see only what their guards let through
+(operator_stage.py).
 
 Feeds are numbers here. A feed asks a source once (plan/leaves.py), so no feed comes twice for an
 item. A source plan is one file, mapped by every worker (match/program_file.py says how files are
@@ -11,8 +16,9 @@ checked); the same plan has the same file, and a file never changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numba as nb
@@ -27,13 +33,16 @@ from headgate.match.program import Program, compile_program
 from headgate.match.snapshot import Verify
 from headgate.match.stored import freeze
 from headgate.match.stored_file import open_stored, write_stored
-from headgate.model.filters import Filter
+from headgate.model.filters import Filter, disjunction
 from headgate.model.schema import Schema
+from headgate.optimize.order_bounds import check_table
+from headgate.optimize.order_table import ClauseTable, OperatorSubscriptions
 from headgate.plan.leaves import Askers, Leaves
 from headgate.plan.translate import Definitions
 
-KIND, VERSION = "source plan", 1
+KIND, VERSION = "source plan", 2
 FEED_MAX = 2**31 - 1
+PLANS_OPEN_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +58,11 @@ class SourcePlan:
     inner_start: Ints
     inner: Ints
     """… and by these, which look further at it."""
+    clause_start: Ints
+    clauses: Ints
+    """… and is the guard of these clauses."""
+    tests: ClauseTable | None = None
+    """What operators decide; its subscriptions are feeds."""
 
     def check(self) -> None:
         """That every index is within its bounds, whatever file this comes from (bounds.py)."""
@@ -56,16 +70,31 @@ class SourcePlan:
         leaves = self.program.subscription_count
         check_starts("feed_start", self.feed_start, self.feeds.size, parts=leaves)
         check_starts("inner_start", self.inner_start, self.inner.size, parts=leaves)
+        check_starts("clause_start", self.clause_start, self.clauses.size, parts=leaves)
+        clauses = 0
+        if self.tests is not None:
+            check_table(self.tests)
+            clauses = self.tests.clause_count
+        check_indices("clauses", self.clauses, clauses)
         for name, feeds in (("feeds", self.feeds), ("inner", self.inner)):
             check_indices(name, feeds, FEED_MAX + 1)
 
-    def match(self, batch: Batch) -> tuple[Matches, Matches]:
-        """For each item the feeds that have it, and those that look further at it."""
+    def match(self, batch: Batch) -> Matched:
         leaves = Matcher(self.program).match(batch)
-        return (
+        return Matched(
             _behind(leaves, self.feed_start, self.feeds),
             _behind(leaves, self.inner_start, self.inner),
+            _behind(leaves, self.clause_start, self.clauses),
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """For each item the feeds that have it, those that look further, and clauses to be tested."""
+
+    feeds: Matches
+    inner: Matches
+    clauses: Matches
 
 
 def plan_sources(
@@ -81,15 +110,52 @@ def plan_sources(
 
 
 def source_plan(
-    source: str, schema: Schema, leaves: Mapping[Filter, Askers], *, number_of: Mapping[str, int]
+    source: str,
+    schema: Schema,
+    leaves: Mapping[Filter, Askers],
+    *,
+    number_of: Mapping[str, int],
+    compiled: Callable[[Sequence[Filter], Schema], Program] = compile_program,
 ) -> SourcePlan:
-    askers = list(leaves.values())
-    program = compile_program(list(leaves), schema)
-    feeds = _lists([[number_of[name] for name in each.feeds] for each in askers])
-    inner = _lists([[number_of[name] for name in each.inner] for each in askers])
-    plan = SourcePlan(source, schema, program, *feeds, *inner)
+    """What is asked of a source, compiled in one way or another: the answers are the same."""
+    asked = {
+        filter_: each
+        for filter_, each in leaves.items()
+        if each.feeds or each.inner or not each.tested
+    }
+    tests = tests_of(leaves.values(), number_of)
+    guarded: dict[Filter, list[int]] = {}
+    for clause, guard in enumerate(() if tests is None else tests.guards):
+        guarded.setdefault(guard, []).append(clause)
+    filters = list(dict.fromkeys([*asked, *guarded]))
+    nobody = Askers()
+    askers = [asked.get(each, nobody) for each in filters]
+    plan = SourcePlan(
+        source,
+        schema,
+        compiled(filters, schema),
+        *_lists([[number_of[name] for name in each.feeds] for each in askers]),
+        *_lists([[number_of[name] for name in each.inner] for each in askers]),
+        *_lists([guarded.get(each, []) for each in filters]),
+        # The guards are in the program.
+        None if tests is None else replace(tests, guards=()),
+    )
     freeze(plan)
     return plan
+
+
+def tests_of(askers: Iterable[Askers], number_of: Mapping[str, int]) -> ClauseTable | None:
+    """What operators decide on a source, if they do: a feed has what one of its branches has."""
+    filters: dict[str, list[Filter]] = {}
+    for each in askers:
+        for feed, filter_ in each.tested:
+            filters.setdefault(feed, []).append(filter_)
+    if not filters:
+        return None
+    subscriptions = OperatorSubscriptions()
+    for feed, own in filters.items():
+        subscriptions.add(number_of[feed], disjunction(own))
+    return subscriptions.table()
 
 
 def write_source_plan(folder: Path, plan: SourcePlan) -> Path:
@@ -98,6 +164,12 @@ def write_source_plan(folder: Path, plan: SourcePlan) -> Path:
 
 def open_source_plan(path: Path, *, verify: Verify = "checksum") -> SourcePlan:
     return open_stored(path, SourcePlan, kind=KIND, version=VERSION, verify=verify)
+
+
+@lru_cache(maxsize=PLANS_OPEN_MAX)
+def opened_source_plan(path: str) -> SourcePlan:
+    """As workers have it: files never change, so what is open stays right."""
+    return open_source_plan(Path(path))
 
 
 def _lists(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:

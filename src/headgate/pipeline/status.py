@@ -9,6 +9,7 @@ from headgate.acquire.feed_table import BrokenFeed, broken_feeds
 from headgate.deliver.outbox import State
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.meters import Tally
+from headgate.pipeline.operator_ledger import OperatorStatus
 from headgate.pipeline.run import Run
 from headgate.pipeline.sources.file_log import file_problems
 from headgate.pipeline.sources.kafka_topics import kafka_problems
@@ -28,6 +29,7 @@ class Status:
     """Feeds and sources that cannot run, each with the reason."""
     errors: dict[str, str]
     """What does not work at the moment, by the query or thread."""
+    operators: dict[str, OperatorStatus]
     latest: tuple[Found, ...]
 
     @property
@@ -37,7 +39,7 @@ class Status:
 
 
 def status_of(run: Run) -> Status:
-    planned = run.planned
+    planned, operators = run.planned, run.operators.status()
     return Status(
         tally=run.meters.tally(),
         sources=len(planned.sources),
@@ -51,8 +53,14 @@ def status_of(run: Run) -> Status:
             **run.queries.errors(),
             **{name: why for group in run.grouped.groups for name, why in _problems(run, group)},
             **run.runner.materialiser.errors,
+            **{
+                f"operator {name}": f"failed {each.failures:,} times, the last time: {each.last}"
+                for name, each in operators.items()
+                if each.failures
+            },
             **run.errors,
         },
+        operators=operators,
         latest=tuple(run.runner.dispatcher.latest),
     )
 

@@ -7,6 +7,7 @@ checkpoints/  Spark's own record of each query
 sources/      what the sources keep: fetched bodies, what was seen, what was rejected
 store/        items with their matches as Parquet, by day
 joins.json    how far the window joins have come
+operators.json  what operators cost, and how often they are true
 outbox.db     what is to be delivered, and what was
 """
 
@@ -47,6 +48,10 @@ class Folder:
     @property
     def joins(self) -> Path:
         return self.path / "joins.json"
+
+    @property
+    def operators(self) -> Path:
+        return self.path / "operators.json"
 
     @property
     def outbox(self) -> Path:

@@ -13,7 +13,7 @@ from headgate.pipeline.jobs.stored_batches import columns_read
 from headgate.pipeline.source_plan import SourcePlan, plan_sources
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose
-from headgate.plan.leaves import leaves_by_source
+from headgate.plan.leaves import leaves_by_source, untested
 from headgate.plan.normalize import normalize
 from headgate.store.columns import group_of, may_hold
 from headgate.store.files import JOINED
@@ -48,7 +48,7 @@ def question_of(feed: CreateFeed, definitions: Mapping[str, Statement]) -> Quest
     name = str(feed.name)
     known = _Overlaid(name, check(feed, definitions), definitions)
     plan = normalize(compose(name, known))
-    leaves = leaves_by_source({name: plan})
+    leaves = untested(leaves_by_source({name: plan}))
     attributes = {
         attribute
         for source, own in leaves.items()

@@ -20,6 +20,7 @@ from headgate.join.stage import JoinStage
 from headgate.model.duration import ItemCount
 from headgate.model.schema import Schema
 from headgate.plan.algebra import Plan, Window, bottom_up
+from headgate.plan.leaves import leaves_by_source
 from headgate.serve.stored_rows import Place, read_rows
 
 PLACES_MAX = 2_000_000
@@ -45,6 +46,9 @@ class Replay:
         self._schemas = schemas
         self._stage = JoinStage({feed: plan}, schemas)
         self.unsupported = self._stage.unsupported.get(feed, "")
+        asked = leaves_by_source({feed: plan}).values()
+        if any(each.tested for leaves in asked for each in leaves.values()):
+            self.unsupported = "it calls an operator, which a backtest does not do"
         windows = [node for node in bottom_up([plan]) if isinstance(node, Window)]
         self._counts_items = any(isinstance(each.size, ItemCount) for each in windows)
 

@@ -1,0 +1,54 @@
+"""`headgate explain --factorized SOURCE`: what the filters on a source share, and what it costs."""
+
+from __future__ import annotations
+
+import typer
+
+from headgate.catalog.statistics import SourceStatistics
+from headgate.cli.output import print_json, print_text
+from headgate.language.schemas import schemas_of
+from headgate.language.unparse_filter import unparse_filter
+from headgate.model.atoms import Atom
+from headgate.model.errors import alternatives
+from headgate.optimize.factor_text import factor_text
+from headgate.optimize.factorize import factorize
+from headgate.plan.compose import compose_all, feed_names
+from headgate.plan.leaves import leaves_by_source
+from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import Definitions
+
+
+def print_factorized(
+    source: str,
+    definitions: Definitions,
+    measured: SourceStatistics | None,
+    *,
+    as_json: bool,
+) -> None:
+    asked = leaves_by_source(normalize_all(compose_all(feed_names(definitions), definitions)))
+    if source not in asked:
+        known = f"; they read {alternatives(sorted(asked))}" if asked else ""
+        raise typer.BadParameter(f"no feed reads '{source}'{known}")
+
+    def selectivity(atom: Atom) -> float | None:
+        return None if measured is None else measured.selectivity(unparse_filter(atom))
+
+    schema = next(iter(schemas_of(source, definitions)))
+    found = factorize(list(asked[source]), schema, measured=selectivity)
+    owners = [", ".join(askers.names) for askers in asked[source].values()]
+    text = factor_text(found, [unparse_filter(each) for each in found.clauses], owners)
+    told = "nothing was measured" if measured is None else f"{measured.items:,} items were measured"
+    if as_json:
+        print_json(
+            {
+                "source": source,
+                "measured_items": 0 if measured is None else measured.items,
+                "algorithm": found.choice.algorithm,
+                "cost": found.choice.tree.cost(),
+                "naive_cost": found.given.asked_count,
+                "expected_visits": found.choice.expected,
+                "plan": text.split("\n"),
+            }
+        )
+    else:
+        print_text(f"filter plan of {source} ({told})\n{text}\n")

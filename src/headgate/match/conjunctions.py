@@ -1,0 +1,205 @@
+"""Filters as conjunctions of rows: what a program and an optimiser begin with (DESIGN.md §5.1).
+
+    title contains 'rock pop' and (price > 5 or price < 2)          rows 0, 1 and 4
+
+    row 0   title contains 'rock'        atoms first, each once for all filters
+    row 1   title contains 'pop'
+    row 2   price > 5
+    row 3   price < 2
+    row 4   row 2 or row 3               then derived rows: `or`, `not`, and what is long or nested
+
+Law: an item satisfies a filter exactly if it satisfies all rows of its conjunction. A filter that
+no item satisfies has no conjunction, and one that all satisfy is in `always`.
+
+Cost: one step for each part of each filter, in Python; all that comes later works on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+
+from headgate.match.kernels import AND, NOT, OR, Ints
+from headgate.model.atoms import (
+    Atom,
+    Between,
+    Call,
+    Comparison,
+    Constraint,
+    Contains,
+    In,
+    IsPresent,
+)
+from headgate.model.errors import PlanError
+from headgate.model.filters import (
+    FALSE,
+    TRUE,
+    And,
+    Filter,
+    Not,
+    Or,
+    conjunction,
+    conjuncts,
+    disjunction,
+)
+
+CONJUNCTION_MAX = 16
+"""Longer conjunctions have their tail in a derived row, so that the forest stays flat."""
+
+_SIMPLE = frozenset({Comparison, Between, In, IsPresent})
+"""Atoms that stay as they are. A filter of nothing else, as most are, needs no preparing."""
+
+Derived = tuple[int, tuple[int, ...]]
+"""An operator and the rows that it is applied to."""
+
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conjunctions:
+    """Conjunction i is of filter owners[i], and has lengths[i] rows, one after the other in `rows`.
+
+    No row comes twice in a conjunction.
+    """
+
+    lengths: Ints
+    rows: Ints
+    owners: Ints
+    always: tuple[int, ...]
+    """The filters that all items satisfy."""
+    atoms: tuple[Atom, ...]
+    derived: tuple[Derived, ...]
+    filter_count: int
+
+    @property
+    def row_count(self) -> int:
+        return len(self.atoms) + len(self.derived)
+
+    def row_filters(self) -> list[Filter]:
+        """What each row asks, as a filter."""
+        found: list[Filter] = list(self.atoms)
+        for operator, rows in self.derived:
+            found.append(_derived_filter(operator, [found[row] for row in rows]))
+        return found
+
+
+def conjunctions_of(filters: Sequence[Filter]) -> Conjunctions:
+    """The filters as conjunctions over common rows."""
+    return ConjunctionBuilder().conjunctions(filters)
+
+
+def _nth(numbered: dict[Key, int], place: int) -> Key:
+    """A key by its place. It is looked for from the end: what is asked for has just come."""
+    return next(islice(reversed(numbered), len(numbered) - 1 - place, None))
+
+
+def _derived_filter(operator: int, parts: Sequence[Filter]) -> Filter:
+    if operator == NOT:
+        return Not(parts[0])
+    return Or(tuple(parts)) if operator == OR else And(tuple(parts))
+
+
+def _prepared(filter_: Filter) -> Filter:
+    """The filter with `true` and `false` worked out, so that they are all of it or no part of it,
+    and with `contains` asking for one word at a time."""
+    match filter_:
+        case And(parts):
+            return conjunction(map(_prepared, parts))
+        case Or(parts):
+            return disjunction(map(_prepared, parts))
+        case Not(part):
+            inner = _prepared(part)
+            if inner in (TRUE, FALSE):
+                return FALSE if inner == TRUE else TRUE
+            return Not(inner)
+        case Contains(attribute, _, False) if len(filter_.words) > 1:
+            return conjunction(Contains(attribute, word) for word in filter_.words)
+    return filter_
+
+
+@dataclass(slots=True)
+class ConjunctionBuilder:
+    """Distinct atoms and derived filters, numbered as they are met. Derived numbers are negative
+    until all atoms are known, since their rows come after those of the atoms."""
+
+    atoms: dict[Atom, int] = field(default_factory=dict)
+    derived: dict[Derived, int] = field(default_factory=dict)
+
+    def numbers_of(self, filter_: Filter) -> list[int] | None:
+        """The conjunction of a filter; nothing if no item satisfies it."""
+        parts = conjuncts(filter_)
+        if not _SIMPLE.issuperset(map(type, parts)):
+            parts = conjuncts(_prepared(filter_))
+        return self._conjunction(parts)
+
+    def conjunctions(self, filters: Sequence[Filter]) -> Conjunctions:
+        """The conjunctions of all filters, over all that was ever numbered here."""
+        lengths: list[int] = []
+        flat: list[int] = []
+        owners: list[int] = []
+        always: list[int] = []
+        for owner, filter_ in enumerate(filters):
+            numbers = self.numbers_of(filter_)
+            if numbers is None:
+                continue  # never true
+            if not numbers:
+                always.append(owner)
+                continue
+            lengths.append(len(numbers))
+            flat += numbers
+            owners.append(owner)
+        found = np.array(flat, np.int64)
+        return Conjunctions(
+            np.array(lengths, np.int32),
+            np.where(found >= 0, found, len(self.atoms) - 1 - found).astype(np.int32),
+            np.array(owners, np.int32),
+            tuple(always),
+            tuple(self.atoms),
+            tuple((operator, tuple(map(self.row, own))) for operator, own in self.derived),
+            len(filters),
+        )
+
+    def row(self, number: int) -> int:
+        """The row that a number stands for, as long as no atom comes: derived ones follow them."""
+        return number if number >= 0 else len(self.atoms) - 1 - number
+
+    def filter_of(self, number: int) -> Filter:
+        """What a number asks, as a filter."""
+        if number >= 0:
+            return _nth(self.atoms, number)
+        operator, numbers = _nth(self.derived, -1 - number)
+        return _derived_filter(operator, [self.filter_of(each) for each in numbers])
+
+    def _conjunction(self, parts: Sequence[Filter]) -> list[int] | None:
+        rows: dict[int, None] = {}
+        for part in parts:
+            if isinstance(part, Or) and not part.parts:
+                return None
+            rows[self._row(part)] = None
+        found = list(rows)
+        if len(found) > CONJUNCTION_MAX:
+            found[CONJUNCTION_MAX - 1 :] = [self._derive(AND, found[CONJUNCTION_MAX - 1 :])]
+        return found
+
+    def _row(self, filter_: Filter) -> int:
+        match filter_:
+            case Comparison() | Between() | In() | IsPresent():
+                return self.atoms.setdefault(filter_, len(self.atoms))
+            case Not(part):
+                return self._derive(NOT, [self._row(part)])
+            case Or(parts) | And(parts):
+                assert parts, "true and false are dealt with before"
+                operator = OR if isinstance(filter_, Or) else AND
+                return self._derive(operator, [self._row(part) for part in parts])
+            case Call() | Constraint():
+                raise PlanError("an operator call is no part of a program; it comes behind it")
+            case atom:
+                return self.atoms.setdefault(atom, len(self.atoms))
+
+    def _derive(self, operator: int, rows: list[int]) -> int:
+        key = operator, tuple(sorted(set(rows)))
+        return self.derived.setdefault(key, -1 - len(self.derived))

@@ -1,0 +1,162 @@
+"""The front of the room: predicates are asked of the items of a batch, and always answered.
+
+    operators = Operators(declarations, allowed=["city.operators"])      one for each process
+    predicates = Predicates(operators, calls)                            one for each plan
+    asking = Asking(predicates, batch, schema)                           one for each batch
+    asking.ask(3, rows)                                                  as often as one likes
+
+`ask` is what an order of evaluation calls: predicate 3 for these rows of the batch. Items go to the
+child when the first question about them is asked, once; questions name rows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.match.arrow_types import STORED_AS
+from headgate.model.atoms import Call
+from headgate.model.errors import OperatorError
+from headgate.model.schema import Schema
+from headgate.model.values import Link, Type, Xml
+from headgate.operators import frames
+from headgate.operators.answers import Answers, MarkedTexts, Rows
+from headgate.operators.breaker import Breaker
+from headgate.operators.declaration import Declaration, OperatorLimits
+from headgate.operators.estimates import Floats, Learned
+from headgate.operators.failures import Failures
+from headgate.operators.forms import Form
+from headgate.operators.ledger import Ledger, Report
+from headgate.operators.load import check_call
+from headgate.operators.prepared import encode_call, variable_types
+from headgate.operators.question import ItemsToAsk, Predicate, Question
+from headgate.operators.workshop import Workshop
+
+TEXTS: dict[Type, type[str]] = {Type.LINK: Link, Type.XML: Xml}
+
+
+class Operators:
+    """The operators of a run, in one process. Any thread may ask; one question at a time."""
+
+    def __init__(
+        self,
+        declarations: Sequence[Declaration],
+        *,
+        allowed: Sequence[str] = (),
+        limits: OperatorLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.declarations = {each.name: each for each in declarations}
+        self.limits = limits or OperatorLimits()
+        self.ledger = Ledger(declarations)
+        self._clock = clock
+        self._breakers = {name: Breaker(clock) for name in self.declarations}
+        self._lock = threading.Lock()
+        self._workshop = Workshop(declarations, allowed, self.limits, clock)
+
+    def __enter__(self) -> Operators:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._workshop.close()
+
+    @property
+    def child_pid(self) -> int | None:
+        """The process that calls, if there is one now."""
+        return self._workshop.pid
+
+    def refused(self) -> dict[str, str]:
+        """Which operators cannot be loaded, and why. The child is started for this."""
+        with self._lock:
+            return dict(self._workshop.refused())
+
+    def learned(self, name: str) -> Learned:
+        """What is known of its cost and selectivity."""
+        return self.ledger.estimates.of_operator(name)
+
+    @property
+    def failures(self) -> Mapping[str, Failures]:
+        return self.ledger.failures
+
+    def take_report(self) -> Report:
+        """What was observed and counted since the last report, for the ledger of the driver."""
+        with self._lock:
+            return self.ledger.take_report()
+
+    def answer(self, predicate: Predicate, rows: Rows, items: ItemsToAsk) -> Answers:
+        name = predicate.operator
+        with self._lock:
+            question = Question(
+                predicate,
+                rows,
+                items,
+                workshop=self._workshop,
+                limits=self.limits,
+                breaker=self._breakers[name],
+                ledger=self.ledger,
+                clock=self._clock,
+            )
+            return question.answer()
+
+
+class Predicates:
+    """The operator calls of a plan, by number. No process is started for them yet."""
+
+    def __init__(self, operators: Operators, calls: Sequence[Call]) -> None:
+        self.operators = operators
+        self.calls = tuple(calls)
+        self.predicates = tuple(self._predicate(each) for each in calls)
+
+    def estimates(self) -> tuple[Floats, Floats]:
+        """Cost in seconds and selectivity of each predicate, as they are known now."""
+        keys = [(each.operator, each.encoded) for each in self.predicates]
+        return self.operators.ledger.estimates.of_calls(keys)
+
+    def _predicate(self, call: Call) -> Predicate:
+        declared = self.operators.declarations.get(call.operator)
+        if declared is None:
+            raise OperatorError(f"operator '{call.operator}' is not declared")
+        problem = ""
+        try:
+            check_call(declared, Form(), call)
+        except OperatorError as error:
+            problem = str(error)
+        if problem:
+            return Predicate(call.operator, encode_call(call), (), problem)
+        types = variable_types(declared, call)
+        marks = tuple(TEXTS.get(each) for each in types)
+        stored = tuple(STORED_AS[each] for each in types)
+        return Predicate(call.operator, encode_call(call), stored, marks=marks)
+
+
+class Asking:
+    """The questions about one batch of items. The batch has the columns of store/columns.py."""
+
+    def __init__(self, predicates: Predicates, batch: pa.RecordBatch, schema: Schema) -> None:
+        self._predicates, self._batch, self._schema = predicates, batch, schema
+
+    def ask(self, predicate: int, rows: Rows) -> Answers:
+        asked = np.ascontiguousarray(rows, np.int32)
+        if asked.size and not 0 <= int(asked.min()) <= int(asked.max()) < self._batch.num_rows:
+            raise IndexError(f"a row is from 0 to {self._batch.num_rows - 1}")
+        found = self._predicates.predicates[predicate]
+        answers = self._predicates.operators.answer(found, asked, ItemsToAsk(self, self._packed))
+        if not any(found.marks):
+            return answers
+        columns = zip(answers.values, found.marks, strict=True)
+        return replace(
+            answers,
+            values=tuple(MarkedTexts(each, mark) if mark else each for each, mark in columns),
+        )
+
+    def _packed(self) -> bytes:
+        return frames.pack_batch(self._batch, self._schema)

@@ -1,0 +1,199 @@
+"""The child as its parent sees it: started, asked, watched, and killed where it hangs.
+
+    parent                         child
+    ask ── pipe ─────────────────► call, call, call …
+    poll ◄───────────── pipe ───── answers, every 50 ms
+      └── page: item 17 since 12:00:03.2 ──► longer than it may? kill
+
+Law: every exchange ends, whatever the operator does: it sleeps, loops in C with the interpreter's
+lock held, crashes, exits, stops itself. Who is killed is the whole group of processes.
+
+Cost: 0.3 to 0.4 s for starting a child, most of it for NumPy and Arrow; 0.15 ms for a question, and
+0.1 to 0.3 µs for each item in it beside what the same call costs in the same process
+(`headgate bench operator-calls`).
+
+Rejected. A *signal* (SIGALRM) in the process itself: Python runs handlers between its instructions
+only, so a loop in C goes on for ever, it works in the main thread only, and an exception out of
+nowhere leaves a module in the middle of whatever it did. *Threads*: cannot be stopped. *A process
+for each call*: 0.4 s. *A child that is forked* from one that has loaded everything, which saves
+most of the 0.4 s: whoever is killed has taken its time limit of a second before, and libraries that
+start threads do not survive a fork. *A message for each item*: a system call and a switch of
+processes each, where the page takes 0.2 µs.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from headgate.model.errors import OperatorError
+from headgate.operators import frames
+from headgate.operators.declaration import Declaration, OperatorLimits
+from headgate.operators.failures import Failure
+
+CHILD_MODULE = "headgate.operators.child"
+IDLE_S = 60.0
+"""How long the child may take for what is not an operator's doing: to start, to read a batch."""
+_POLL_S = 0.1
+_PIPE_BYTES = 1 << 16
+_ANSWER_BYTES_MAX = 1 << 30
+
+
+class Stopped(Exception):
+    """The child is gone; if within an operator, on which of the items it was asked for."""
+
+    def __init__(self, failure: Failure, message: str, position: int | None) -> None:
+        super().__init__(message)
+        self.failure = failure
+        self.position = position
+
+
+class ChildProcess:
+    """One thread uses it at a time. After `Stopped` it is of no use any more."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        with tempfile.TemporaryFile() as file:
+            file.truncate(frames.PAGE_BYTES)
+            self._page = mmap.mmap(file.fileno(), frames.PAGE_BYTES)
+            frames.PAGE.pack_into(self._page, 0, frames.IDLE, 0.0)
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", CHILD_MODULE, str(file.fileno())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    bufsize=0,
+                    env=_environment(),
+                    start_new_session=True,
+                    pass_fds=[file.fileno()],
+                )
+            except OSError as error:
+                raise OperatorError(f"no process for operators can be started: {error}") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._pipes = (self._process.stdin, self._process.stdout)
+        self._writable, self._readable = select.poll(), select.poll()
+        for pipe, waiting, event in zip(
+            self._pipes,
+            (self._writable, self._readable),
+            (select.POLLOUT, select.POLLIN),
+            strict=True,
+        ):
+            os.set_blocking(pipe.fileno(), False)
+            waiting.register(pipe.fileno(), event)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def set_up(
+        self, declarations: Sequence[Declaration], allowed: Sequence[str], limits: OperatorLimits
+    ) -> dict[str, dict[str, object]]:
+        """Load the operators: for each its form, or an error. `Stopped` says which one hangs."""
+        setup = {
+            "path": sys.path,
+            "allowed": list(allowed),
+            "limits": limits.to_json(),
+            "operators": [each.to_json() for each in declarations],
+        }
+        self.send(frames.pack(frames.SETUP, json.dumps(setup).encode()))
+        _, content = self.receive(limit_s=limits.load_s)
+        told: dict[str, dict[str, object]] = json.loads(content)
+        return told
+
+    def send(self, frame: bytes) -> None:
+        to = self._pipes[0].fileno()
+        unsent, until = memoryview(frame), time.monotonic() + IDLE_S
+        while unsent:
+            if not self._writable.poll(max(until - time.monotonic(), 0) * 1000):
+                raise self._stopped(Failure.LATE, "it does not read what it is asked", None)
+            try:
+                unsent = unsent[os.write(to, unsent[:_PIPE_BYTES]) :]
+            except OSError:
+                raise self._died() from None
+
+    def receive(self, *, limit_s: float) -> tuple[bytes, bytes]:
+        """The next frame; the limit is for each item that the child says it works on."""
+        idle_since = time.monotonic()
+        while (frame := self._next_frame()) is None:
+            position, since = frames.PAGE.unpack_from(self._page)
+            suspect = None if position == frames.IDLE else position
+            allowed_s, since = (IDLE_S, idle_since) if suspect is None else (limit_s, since)
+            left_s = since + allowed_s - time.monotonic()
+            if left_s <= 0:
+                if position != frames.PAGE.unpack_from(self._page)[0]:
+                    continue  # it came out of it in the last moment
+                raise self._stopped(Failure.LATE, f"it takes longer than {allowed_s:g} s", suspect)
+            self._read(min(left_s, _POLL_S))
+        return frame
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        for pipe in self._pipes:
+            pipe.close()
+
+    def _next_frame(self) -> tuple[bytes, bytes] | None:
+        if len(self._buffer) < frames.HEAD.size:
+            return None
+        kind, length = frames.HEAD.unpack_from(self._buffer)
+        if length > _ANSWER_BYTES_MAX:
+            raise self._stopped(Failure.WRONG, "it answers more than fits into memory", None)
+        end = frames.HEAD.size + length
+        if len(self._buffer) < end:
+            return None
+        content = bytes(self._buffer[frames.HEAD.size : end])
+        del self._buffer[:end]
+        return kind, content
+
+    def _read(self, seconds: float) -> None:
+        if self._readable.poll(seconds * 1000):
+            part = os.read(self._pipes[1].fileno(), _PIPE_BYTES)
+            self._buffer += part
+            if part:
+                return
+        elif self._process.poll() is None:
+            return
+        # The end of the pipe, or of the process: a copy that it left may hold the pipe open.
+        raise self._died()
+
+    def _died(self) -> Stopped:
+        position, _ = frames.PAGE.unpack_from(self._page)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_POLL_S)
+        code = self._process.poll()
+        how = "it was stopped"
+        if code is not None:
+            how = f"its process ended with {code}" if code >= 0 else _signalled(-code)
+        return self._stopped(Failure.DIED, how, None if position == frames.IDLE else position)
+
+    def _stopped(self, failure: Failure, message: str, position: int | None) -> Stopped:
+        self.kill()
+        return Stopped(failure, message, position)
+
+
+def _environment() -> dict[str, str]:
+    """That of the parent, with the modules that it finds, and an allocator that does not reserve
+    more than the operators may take."""
+    path = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, "PYTHONPATH": path, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+
+
+def _signalled(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return f"its process was ended by {name}"

@@ -1,0 +1,167 @@
+"""What operator calls cost and how often they are true, learned while they are asked.
+
+expensive-operators.txt §3 assumes that the selectivity of predicates "is known or can be learned
+online through the past matching history". An order of evaluation needs both figures before anything
+has been asked, and for calls that are asked rarely. So three things are known of a call, each
+counting for as many items as it is sure of:
+
+    declared        register operator locIn(area text) cost 40 selectivity 0.1     PRIOR_ITEMS
+    the operator    all calls of locIn, whatever their arguments                   up to PRIOR_ITEMS
+    the call        locIn('Bronx')                                                 as many as it had
+
+    selectivity of the call = (operator's × weight + true answers) / (weight + answers)
+
+The cost is in seconds for one item. A declared cost is relative to that of other operators, so it
+is worth what those that were measured cost for each unit that they declare; a microsecond, as long
+as none was. That is of no matter to an order of evaluation, which compares only.
+
+What is old is worth less: counts are halved when they reach FORGET_ITEMS.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.operators.declaration import Declaration
+
+Floats = npt.NDArray[np.float64]
+Observed = tuple[str, str, float, float, float]
+"""Operator, call, items, how many were true, and seconds: as JSON can have it."""
+
+PRIOR_ITEMS = 32.0
+FORGET_ITEMS = 100_000.0
+CALLS_MAX = 200_000
+"""So many calls are known one by one."""
+COST_DEFAULT, SELECTIVITY_DEFAULT = 1.0, 0.5
+UNIT_S = 1e-6
+SELECTIVITY_MIN, COST_MIN_S = 1e-4, 1e-9
+"""Nothing is believed to be never or always true, or to cost nothing."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of what was answered: failures teach nothing about truth, though they cost time."""
+
+    items: float = 0.0
+    true: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, items: float, true: float, seconds: float) -> None:
+        self.items += items
+        self.true += true
+        self.seconds += seconds
+        while self.items > FORGET_ITEMS:
+            self.items, self.true, self.seconds = self.items / 2, self.true / 2, self.seconds / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What is known of an operator or a call: `items` is how many it was measured on."""
+
+    cost_s: float
+    selectivity: float
+    items: int
+
+    def text(self) -> str:
+        """For `explain` and `show`."""
+        measured = f"measured on {self.items:,} items" if self.items else "not measured"
+        return f"{1e6 * self.cost_s:,.1f} µs, true of {100 * self.selectivity:.3g} %, {measured}"
+
+
+class Estimates:
+    """Calls are known by their encoded form, which is the same for one predicate in any process."""
+
+    def __init__(self, declarations: Iterable[Declaration]) -> None:
+        self._declared = {each.name: each for each in declarations}
+        self._operators = {name: Counts() for name in self._declared}
+        self._calls: dict[bytes, Counts] = {}
+        self._unsent: dict[tuple[str, bytes], Counts] = {}
+
+    def observe(self, operator: str, call: bytes, *, items: int, true: int, seconds: float) -> None:
+        self.add(operator, call, float(items), float(true), seconds)
+        if len(self._unsent) < CALLS_MAX:
+            self._unsent.setdefault((operator, call), Counts()).add(items, true, seconds)
+
+    def add(self, operator: str, call: bytes, items: float, true: float, seconds: float) -> None:
+        """Learn what another process has observed."""
+        self._operators[operator].add(items, true, seconds)
+        self._calls.setdefault(call, Counts()).add(items, true, seconds)
+        if len(self._calls) > CALLS_MAX:
+            self._forget_half()
+
+    def take_unsent(self) -> list[Observed]:
+        """What was observed since the last time, for `add` elsewhere."""
+        taken, self._unsent = self._unsent, {}
+        return [_observed(*key, counts) for key, counts in taken.items()]
+
+    def all_observed(self) -> list[Observed]:
+        """All that is known of calls, for an `add` that begins with nothing."""
+        return [_observed(operator_of(call), call, counts) for call, counts in self._calls.items()]
+
+    def of_operator(self, name: str) -> Learned:
+        declared, counts = self._declared[name], self._operators[name]
+        cost = declared.cost if declared.cost is not None else COST_DEFAULT
+        share = declared.selectivity
+        prior = Counts(
+            PRIOR_ITEMS,
+            PRIOR_ITEMS * (SELECTIVITY_DEFAULT if share is None else share),
+            PRIOR_ITEMS * cost * self._unit_s(),
+        )
+        return _learned(prior, counts)
+
+    def of_call(self, operator: str, call: bytes) -> Learned:
+        return self._of_call(self.of_operator(operator), call)
+
+    def of_calls(self, calls: Sequence[tuple[str, bytes]]) -> tuple[Floats, Floats]:
+        """Cost in seconds and selectivity of each; this is what an order of evaluation wants."""
+        of_operator = {name: self.of_operator(name) for name in self._declared}
+        found = [self._of_call(of_operator[operator], call) for operator, call in calls]
+        return (
+            np.array([each.cost_s for each in found], np.float64),
+            np.array([each.selectivity for each in found], np.float64),
+        )
+
+    def _of_call(self, operator: Learned, call: bytes) -> Learned:
+        counts = self._calls.get(call)
+        if counts is None:
+            return Learned(operator.cost_s, operator.selectivity, 0)
+        weight = PRIOR_ITEMS
+        prior = Counts(weight, weight * operator.selectivity, weight * operator.cost_s)
+        return _learned(prior, counts)
+
+    def _forget_half(self) -> None:
+        """Those that were asked least; of most of them nobody will hear again."""
+        ordered = sorted(self._calls.items(), key=lambda each: each[1].items, reverse=True)
+        self._calls = dict(ordered[: CALLS_MAX // 2])
+
+    def _unit_s(self) -> float:
+        """What operators that were measured cost for each unit of cost that they declare."""
+        seconds = units = 0.0
+        for name, declared in self._declared.items():
+            counts = self._operators[name]
+            if declared.cost and counts.items:
+                seconds += counts.seconds
+                units += counts.items * declared.cost
+        return seconds / units if seconds and units else UNIT_S
+
+
+def operator_of(call: bytes) -> str:
+    name: str = json.loads(call)[0]
+    return name
+
+
+def _observed(operator: str, call: bytes, counts: Counts) -> Observed:
+    return operator, call.decode(), counts.items, counts.true, counts.seconds
+
+
+def _learned(prior: Counts, counts: Counts) -> Learned:
+    items = prior.items + counts.items
+    share = (prior.true + counts.true) / items
+    bounded = min(max(share, SELECTIVITY_MIN), 1 - SELECTIVITY_MIN)
+    cost_s = max((prior.seconds + counts.seconds) / items, COST_MIN_S)
+    return Learned(cost_s, bounded, round(counts.items))

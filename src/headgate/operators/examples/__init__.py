@@ -1,0 +1,1 @@
+"""Operators to use and to learn from: places, detections in pictures, languages."""

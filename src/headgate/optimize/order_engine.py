@@ -1,0 +1,189 @@
+"""Evaluation: items and their candidate clauses in, matches out; an order says what is asked.
+
+    candidates   item 0: clauses 3 8      the program says which guards an item satisfies
+                 item 2: clauses 3
+    round        item 0 asks p7, item 2 asks p7          one question: p7 for items 0 and 2
+                 item 0: p7 is false, so 3 is refused, 8 still open; item 2: nothing is left
+    round        item 0 asks p1 …
+
+Items are evaluated side by side in lanes. In a round each lane names the predicate that it wants
+next, and lanes that want the same one are asked together: an operator with a batch form gets as
+many items as possible. No predicate is asked twice for an item, however many subscriptions share
+it.
+
+Law: the matches are those of model/evaluate.py, whatever the order; a clause that needs an answer
+which failed is not satisfied.
+
+Cost: memory is bounded by EDGES_MAX, beyond which a batch is taken in several parts. A round costs
+two calls of kernels and one question for each distinct predicate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from headgate.match.kernels import Ints, Longs
+from headgate.model.errors import OperatorError
+from headgate.optimize.order_answers import Answers, Ask, Bools
+from headgate.optimize.order_arrangement import NextNodes, Order
+from headgate.optimize.order_chain_kernels import in_visit_order
+from headgate.optimize.order_estimates import Estimates
+from headgate.optimize.order_joint import Binding, JointParts, binding_of
+from headgate.optimize.order_lane_kernels import group
+from headgate.optimize.order_lanes import Lanes, lay_out
+from headgate.optimize.order_predicates import call_text
+from headgate.optimize.order_table import ClauseTable
+from headgate.optimize.order_value_tests import numbers_of
+
+EDGES_MAX = 8_000_000
+LANES_MAX = 4_096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """For each item of a batch the clauses of the table whose guards it satisfies, ascending."""
+
+    start: Longs
+    clauses: Ints
+
+    @property
+    def item_count(self) -> int:
+        return self.start.size - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Pairs of an item and the name of a subscription, sorted; and how many questions it took."""
+
+    items: Ints
+    subscriptions: Ints
+    evaluated: int
+    questions: int
+
+
+class Evaluator:
+    """One order over one table. Estimates may be shared with others, and go on learning."""
+
+    def __init__(self, table: ClauseTable, order: Order, estimates: Estimates) -> None:
+        self._estimates = estimates
+        self._arranged = order.arrange(table, estimates)
+        visit = self._arranged.visit
+        self._rank: Ints | None = None
+        if visit is not None:
+            self._rank = np.empty(visit.size, np.int32)
+            self._rank[visit] = np.arange(visit.size, dtype=np.int32)
+        self._binding = binding_of(self._arranged.table)
+
+    def evaluate(self, candidates: Candidates, ask: Ask) -> Matches:
+        items: list[Ints] = []
+        subscriptions: list[Ints] = []
+        evaluated = questions = 0
+        for lanes in self._lanes(candidates):
+            asked = _Asking(lanes, ask, self._estimates, self._binding)
+            asked.run(self._arranged.begin(lanes))
+            found, names = lanes.matches()
+            items.append(lanes.rows[found])
+            subscriptions.append(names)
+            evaluated += asked.evaluated
+            questions += asked.questions
+        none = np.zeros(0, np.int32)
+        return Matches(
+            np.concatenate([*items, none]),
+            np.concatenate([*subscriptions, none]),
+            evaluated,
+            questions,
+        )
+
+    def _lanes(self, candidates: Candidates) -> Iterator[Lanes]:
+        """Items that have candidates, as many at a time as memory allows, but at least one."""
+        table = self._arranged.table
+        edges = np.zeros(candidates.clauses.size + 1, np.int64)
+        np.cumsum(table.lengths[candidates.clauses] + 1, out=edges[1:])  # 1 for the clause
+        rows = np.flatnonzero(np.diff(candidates.start)).astype(np.int32)
+        ends = edges[candidates.start[rows + 1]]
+        at = 0
+        while at < rows.size:
+            before = edges[candidates.start[rows[at]]]
+            end = max(at + 1, int(np.searchsorted(ends, before + EDGES_MAX, side="right")))
+            some = rows[at : min(end, at + LANES_MAX)]
+            yield self._lay_out(candidates, some)
+            at += some.size
+
+    def _lay_out(self, candidates: Candidates, rows: Ints) -> Lanes:
+        first, last = candidates.start[rows[0]], candidates.start[rows[-1] + 1]
+        clauses = np.ascontiguousarray(candidates.clauses[first:last], np.int32)
+        starts = np.append(candidates.start[rows], last) - first
+        lane_start = starts.astype(np.int32)
+        if self._rank is not None:
+            clauses = in_visit_order(lane_start, clauses, self._rank, self._arranged.visit)
+        return lay_out(self._arranged.table, rows, lane_start, clauses)
+
+
+class _Asking:
+    """The rounds of some lanes."""
+
+    def __init__(self, lanes: Lanes, ask: Ask, estimates: Estimates, binding: Binding) -> None:
+        self._lanes, self._ask, self._estimates, self._binding = lanes, ask, estimates, binding
+        self._joint = JointParts(lanes, binding.numbers)
+        self.evaluated = self.questions = 0
+
+    def run(self, next_nodes: NextNodes) -> None:
+        active = np.arange(self._lanes.count, dtype=np.int32)
+        while active.size:
+            nodes = next_nodes(active)
+            active = self._round(active, nodes)
+
+    def _round(self, active: Ints, found: Ints) -> Ints:
+        """Ask and apply what these lanes have found to be next; those that go on."""
+        lanes, nodes, rows, starts = group(
+            active, found, self._lanes.node_predicate, self._lanes.rows
+        )
+        if lanes.size:
+            answered, true = self._ask_groups(lanes, nodes, rows, starts)
+            judged = self._lanes.apply(lanes, nodes, answered, true)
+            if judged.size:
+                self._lanes.decide(judged, self._joint.judge(judged))
+        self.evaluated += lanes.size
+        self.questions += starts.size - 1
+        return np.asarray(lanes)
+
+    def _ask_groups(
+        self, lanes: Ints, nodes: Ints, rows: Ints, starts: Longs
+    ) -> tuple[Bools, Bools]:
+        predicates = self._lanes.node_predicate[nodes[starts[:-1]]]
+        binding = self._binding.predicates
+        answered, true, seconds = [], [], []
+        first = 0
+        began = time.perf_counter()
+        for predicate, end in zip(predicates.tolist(), starts[1:].tolist(), strict=True):
+            answers = self._ask(predicate, rows[first:end])
+            ended = time.perf_counter()
+            seconds.append(ended - began)
+            began = ended
+            answered.append(answers.answered)
+            true.append(answers.true)
+            if predicate in binding:
+                self._bind(predicate, lanes[first:end], nodes[first:end], answers)
+            first = end
+        all_answered, all_true = np.concatenate(answered), np.concatenate(true)
+        self._estimates.observe(predicates, starts, all_answered, all_true, np.array(seconds))
+        return all_answered, all_true
+
+    def _bind(self, predicate: int, lanes: Ints, nodes: Ints, answers: Answers) -> None:
+        """Test the solutions of each node, and remember them if clauses join them."""
+        if answers.starts is None:
+            call = call_text(self._lanes.table.calls[predicate])
+            raise OperatorError(f"{call} was answered without values for its variables")
+        columns = [column.to_pylist() for column in answers.values]
+        starts = answers.starts.tolist()
+        holds = answers.answered & answers.true
+        for n in np.flatnonzero(holds).tolist():
+            own = [column[starts[n] : starts[n + 1]] for column in columns]
+            if predicate in self._binding.tested:
+                self._lanes.apply_tests(int(lanes[n]), int(nodes[n]), numbers_of(own))
+            if predicate in self._binding.joined:
+                self._joint.remember(int(nodes[n]), list(zip(*own, strict=True)))

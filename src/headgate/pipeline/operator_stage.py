@@ -1,0 +1,145 @@
+"""What operators decide about the items of a batch, on a worker (expensive-operators.txt).
+
+    clauses whose guards an item satisfies ──► order of evaluation ──► feeds that have the item
+    (source_plan.py)                            (optimize/)  ▲ │ asks
+                                                             │ ▼
+                                                operators/, in a child of the worker
+
+A worker has one child for all operators, kept from batch to batch. What was learned about costs and
+selectivities, and what failed, is told to the driver with the batch.
+
+An operator may answer otherwise when a batch is run again, or fail by then: such a batch replaces
+what it has stored, and delivers what it finds anew. What was delivered stays delivered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.match.kernels import Ints
+from headgate.match.matcher import Matches
+from headgate.model.schema import Schema
+from headgate.operators.ask import Asking, Operators, Predicates
+from headgate.operators.declaration import Declaration, OperatorLimits
+from headgate.operators.ledger import Report
+from headgate.optimize.order_adaptive import AdaptiveOrder
+from headgate.optimize.order_engine import Candidates, Evaluator
+from headgate.optimize.order_estimates import Declared, Estimates
+from headgate.optimize.order_table import ClauseTable
+from headgate.pipeline.source_plan import opened_source_plan
+
+TESTERS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRules:
+    """What operators may be and may take, as whoever starts the run says."""
+
+    allowed: tuple[str, ...] = ()
+    """Modules that operators may come from."""
+    limits: OperatorLimits = field(default_factory=OperatorLimits)
+
+
+RULES = OperatorRules()
+"""What holds where nothing is said: operators of ours only."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSetup:
+    """What a worker has to know to call operators."""
+
+    declarations: tuple[Declaration, ...]
+    rules: OperatorRules
+
+
+class OperatorTester:
+    """One plan's clauses, and the process that answers for them."""
+
+    def __init__(self, table: ClauseTable, operators: Operators) -> None:
+        self._table = table
+        self._predicates = Predicates(operators, table.calls)
+        estimates = declared_estimates(table, operators.declarations.values())
+        self._evaluator = Evaluator(table, AdaptiveOrder(), estimates)
+
+    def feeds(
+        self, clauses: Matches, items: pa.RecordBatch, schema: Schema, dropped: Ints
+    ) -> Matches:
+        """For each item the feeds of which a clause is satisfied, given those whose guards are."""
+        candidates = self._candidates(clauses, dropped)
+        asking = Asking(self._predicates, items, schema)
+        found = self._evaluator.evaluate(candidates, asking.ask)
+        starts = np.zeros(items.num_rows + 1, np.int64)
+        np.cumsum(np.bincount(found.items, minlength=items.num_rows), out=starts[1:])
+        return Matches(starts, found.subscriptions)
+
+    def _candidates(self, clauses: Matches, dropped: Ints) -> Candidates:
+        """Ascending for each item, and none that nobody wants any more: asking costs time."""
+        size = clauses.starts.size - 1
+        rows = np.repeat(np.arange(size), np.diff(clauses.starts))
+        found = clauses.subscriptions
+        if dropped.size:
+            owners = self._table.subscriptions[self._table.owner[found]]
+            living = np.isin(owners, dropped, invert=True)
+            rows, found = rows[living], found[living]
+        order = np.lexsort((found, rows))
+        starts = np.zeros(size + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=size), out=starts[1:])
+        return Candidates(starts, found[order].astype(np.int32))
+
+
+def declared_estimates(table: ClauseTable, declarations: Iterable[Declaration]) -> Estimates:
+    """What is known of the table's predicates before anything was asked."""
+    unknown = Declared()
+    told = {
+        each.name: Declared(
+            unknown.cost if each.cost is None else each.cost,
+            unknown.selectivity if each.selectivity is None else each.selectivity,
+        )
+        for each in declarations
+    }
+    return Estimates(table.calls, told)
+
+
+class _Current:
+    """The operators of this process: one child, for as long as the setup is the same."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._setup: OperatorSetup | None = None
+        self._operators: Operators | None = None
+
+    def get(self, setup: OperatorSetup) -> Operators:
+        with self._lock:
+            if self._operators is None or setup != self._setup:
+                if self._operators is not None:
+                    self._operators.close()
+                self._operators = Operators(
+                    setup.declarations, allowed=setup.rules.allowed, limits=setup.rules.limits
+                )
+                self._setup = setup
+            return self._operators
+
+    def take_report(self) -> Report:
+        with self._lock:
+            return {} if self._operators is None else self._operators.take_report()
+
+
+_current = _Current()
+
+
+@lru_cache(maxsize=TESTERS_MAX)
+def tester_of(path: str, setup: OperatorSetup) -> OperatorTester | None:
+    """Of the source plan in this file; nothing where it calls no operators."""
+    table = opened_source_plan(path).tests
+    return None if table is None else OperatorTester(table, _current.get(setup))
+
+
+def take_report() -> Report:
+    """What operators of this process have cost, answered and failed since the last report."""
+    return _current.take_report()

@@ -1,0 +1,122 @@
+"""Source plans of a layer as files: each source by itself, here or on Spark's workers.
+
+    what is asked of a source ──► what is known of it ──► factorised program ──► plan file
+                                  statistics of the catalog, a sample of the store
+
+Filters that share much are arranged by what is known of the source's items (optimize/factorize.py).
+Where nothing is known, or there are few, sorted prefixes are as good. Whatever the arrangement, the
+answers are the same.
+
+Many sources with many filters are planned by Spark's workers, side by side: they write the files
+where they would read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from headgate.catalog.statistics import SourceStatistics
+from headgate.language.unparse_filter import unparse_filter
+from headgate.match.arrow import batch_of_arrow
+from headgate.match.batch import Batch
+from headgate.match.program import Program, compile_program
+from headgate.model.atoms import Atom
+from headgate.model.filters import Filter
+from headgate.model.schema import Schema
+from headgate.optimize.factorize import factorize
+from headgate.pipeline.source_plan import source_plan, write_source_plan
+from headgate.plan.leaves import Leaves
+from headgate.store.columns import SOURCE, group_of, item_columns
+from headgate.store.files import stored_files
+
+FEW = 100
+"""So few filters are not worth arranging."""
+SAMPLE = 4_096
+SAMPLE_MIN = 256
+SAMPLE_FILES = 50
+ON_SPARK_SOURCES = 4
+ON_SPARK_FILTERS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """What is asked of one source, and what was measured of it."""
+
+    source: str
+    schema: Schema
+    leaves: Leaves
+    number_of: Mapping[str, int]
+    statistics: SourceStatistics | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPlan:
+    source: str
+    file: str
+    informed: bool
+    """Whether something was known of the source's items."""
+
+
+def write_plans(plans: Path, store: Path, tasks: Sequence[PlanTask]) -> list[WrittenPlan]:
+    return [write_plan(plans, store, task) for task in tasks]
+
+
+def write_plans_on(
+    session: SparkSession, plans: Path, store: Path, tasks: Sequence[PlanTask]
+) -> list[WrittenPlan]:
+    """On Spark, if that is worth it: small ones are done before a job would begin."""
+    filters = sum(len(each.leaves) for each in tasks)
+    if len(tasks) < ON_SPARK_SOURCES or filters < ON_SPARK_FILTERS:
+        return write_plans(plans, store, tasks)
+    ordered = sorted(tasks, key=lambda each: -len(each.leaves))
+    rdd = session.sparkContext.parallelize(ordered, len(ordered))
+    return list(rdd.map(partial(write_plan, plans, store)).collect())
+
+
+def write_plan(plans: Path, store: Path, task: PlanTask) -> WrittenPlan:
+    informed = False
+
+    def compiled(filters: Sequence[Filter], schema: Schema) -> Program:
+        nonlocal informed
+        sample = sample_of(store, task.source, schema) if len(filters) >= FEW else None
+        if len(filters) < FEW or (sample is None and task.statistics is None):
+            return compile_program(filters, schema)
+        informed = True
+
+        def measured(atom: Atom) -> float | None:
+            known = task.statistics
+            return None if known is None else known.selectivity(unparse_filter(atom))
+
+        return factorize(filters, schema, sample=sample, measured=measured).program
+
+    plan = source_plan(
+        task.source, task.schema, task.leaves, number_of=task.number_of, compiled=compiled
+    )
+    return WrittenPlan(task.source, write_source_plan(plans, plan).name, informed)
+
+
+def sample_of(store: Path, source: str, schema: Schema) -> Batch | None:
+    """Some of the last stored items of a source; nothing where there are too few to tell."""
+    group, found, count = group_of(schema), [], 0
+    columns = [field.name for field in item_columns(schema)]
+    files = [each for each in stored_files(store) if each.group.endswith(group)]
+    for file in files[::-1][:SAMPLE_FILES]:
+        table = pq.read_table(
+            file.path, columns=columns, partitioning=None, filters=pc.field(SOURCE) == source
+        )
+        found.append(table)
+        count += table.num_rows
+        if count >= SAMPLE:
+            break
+    if count < SAMPLE_MIN:
+        return None
+    rows = pa.concat_tables(found).slice(0, SAMPLE).combine_chunks().to_batches()
+    return batch_of_arrow(rows[0], schema)

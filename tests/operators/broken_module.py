@@ -1,0 +1,3 @@
+"""Importing it raises."""
+
+VALUE = 1 // 0

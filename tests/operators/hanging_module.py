@@ -1,0 +1,5 @@
+"""It never ends to be imported."""
+
+import threading
+
+threading.Event().wait()

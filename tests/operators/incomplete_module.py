@@ -1,0 +1,3 @@
+"""It imports what is nowhere."""
+
+import nowhere_to_be_found  # type: ignore[import-not-found]  # noqa: F401

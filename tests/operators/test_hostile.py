@@ -1,0 +1,211 @@
+"""Operators that hang, crash, lie and fork: the stream goes on, and everything is counted.
+
+Each is asked about four items, of which the second is bad. The others must be answered, whatever
+happens on that one, and the next question too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.operators.asking import ALLOWED, HOSTILE, TAME, ask
+from tests.pipeline.waiting import until
+
+from headgate.model.atoms import Variable
+from headgate.operators.ask import Operators
+from headgate.operators.declaration import Declaration, OperatorLimits
+from headgate.operators.failures import Failure
+
+pytestmark = pytest.mark.integration
+
+LIMITS = OperatorLimits(item_s=1.0, batch_s=2.0, memory_bytes=256 << 20, load_s=20.0)
+RAISED, WRONG, LATE, DIED = Failure.RAISED, Failure.WRONG, Failure.LATE, Failure.DIED
+
+
+@pytest.fixture(scope="module")
+def operators() -> Iterator[Operators]:
+    with Operators(TAME + HOSTILE, allowed=ALLOWED, limits=LIMITS) as found:
+        assert found.refused() == {}
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("name", "failure", "said"),
+    [
+        ("sleeps", LATE, "it takes longer than 1 s"),
+        ("loops", LATE, "longer"),
+        ("loops_in_c", LATE, "longer"),
+        ("sleeps_in_c", LATE, "longer"),
+        ("catches_all", LATE, "longer"),
+        ("stops_itself", LATE, "longer"),
+        ("raises", RAISED, "ValueError: no 1  [31m"),
+        ("raises_badly", RAISED, "Unspeakable: it cannot say what"),
+        ("exits", RAISED, "SystemExit: enough"),
+        ("exits_at_once", DIED, "its process ended with 7"),
+        ("crashes", DIED, "its process was ended by SIGSEGV"),
+        ("recurses", RAISED, "RecursionError"),
+        ("takes_memory", RAISED, "MemoryError"),
+        ("leaves_a_copy", DIED, "its process ended with 1"),
+        ("answers_nonsense", WRONG, "it answered nothing, expected true or false"),
+        ("batch_raises", RAISED, "ValueError: one of them is bad"),
+        ("batch_crashes", DIED, "SIGSEGV"),
+        ("batch_sleeps", LATE, "it takes longer than 2 s"),
+    ],
+)
+def test_only_the_bad_item_fails(
+    operators: Operators, name: str, failure: Failure, said: str
+) -> None:
+    answers = ask(operators, name, about=[1, -1, 2, 3])
+    assert answers.answered.tolist() == [True, False, True, True]
+    assert answers.true.tolist() == [True, False, True, True]
+    failures = operators.failures[name]
+    assert failures.counts == {failure: 1}
+    assert said in failures.last
+    assert failures.last.isprintable()
+    again = ask(operators, "divides", 2, about=[1, 2])
+    assert again.true.tolist() == [False, True]
+
+
+def test_copies_of_the_process_do_not_answer(operators: Operators) -> None:
+    for _ in range(3):
+        answers = ask(operators, "forks", about=[1, -1, 2, -1, 3])
+        assert answers.true.tolist() == [True] * 5
+    assert operators.failures["forks"].total == 0
+
+
+@pytest.mark.parametrize("name", ["prints", "reads"])
+def test_standard_input_and_output_lead_nowhere(operators: Operators, name: str) -> None:
+    answers = ask(operators, name, about=[1, -1, 2])
+    assert answers.true.tolist() == [True, False, True]
+    assert answers.answered.all()
+
+
+def test_nonsense_in_the_pipes_is_an_error_and_no_more(operators: Operators) -> None:
+    answers = ask(operators, "writes_into_the_pipes", about=[1, -1, 2])
+    assert not answers.true[1] or answers.answered[1]
+    assert operators.failures["writes_into_the_pipes"].total <= 3
+    assert ask(operators, "divides", 2, about=[4]).true.tolist() == [True]
+
+
+def test_an_operator_cannot_change_what_others_see(operators: Operators) -> None:
+    answers = ask(operators, "changes_the_item", about=[1])
+    assert not answers.answered.any()
+    assert "TypeError" in operators.failures["changes_the_item"].last
+
+
+def test_bindings_are_checked(operators: Operators) -> None:
+    wrong = [*range(-12, 0)]
+    answers = ask(operators, "binds_nonsense", Variable("x"), about=[7, *wrong, 8])
+    assert answers.answered.tolist() == [True] + [False] * len(wrong) + [True]
+    assert answers.values[0].to_pylist() == [7, 8]
+    assert operators.failures["binds_nonsense"].counts == {WRONG: len(wrong)}
+
+
+def test_solutions_are_limited(operators: Operators) -> None:
+    answers = ask(operators, "never_ends", Variable("x"), about=[1, -1, 2])
+    assert answers.answered.tolist() == [True, False, True]
+    assert "more than 1,000 solutions" in operators.failures["never_ends"].last
+
+
+def test_an_answered_item_is_not_asked_again(operators: Operators, tmp_path: Path) -> None:
+    """But for those of the last moment before a crash, which were never sent."""
+    file = tmp_path / "calls"
+    answers = ask(operators, "notes_each_call", str(file), about=[*range(20), -1, *range(20)])
+    assert answers.answered.sum() == 40
+    calls = file.read_text(encoding="utf-8").split()
+    assert calls.count("20") == 1, "what it died on is not tried twice"
+    assert set(calls) == {str(at) for at in range(41)}
+    assert len(calls) <= 41 + 20
+
+
+def test_a_child_does_not_outlive_its_parent(tmp_path: Path) -> None:
+    """The parent is killed while the child hangs in an operator."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import sys\n"
+        "from tests.operators.asking import ALLOWED, HOSTILE, ask\n"
+        "from headgate.operators.ask import Operators\n"
+        "operators = Operators(HOSTILE, allowed=ALLOWED)\n"
+        "ask(operators, 'raises', about=[1])\n"
+        "print(operators.child_pid, flush=True)\n"
+        "ask(operators, 'hangs_and_says_so', about=[-1])\n",
+        encoding="utf-8",
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    flag = tmp_path / "hanging"
+    parent = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        env={**environment, "HANGING": str(flag)},
+        text=True,
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    until(flag.exists, patience_s=30)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    until(lambda: not is_alive(child), patience_s=30)
+
+
+def is_alive(pid: int) -> bool:
+    """A process that nobody has waited for yet is dead all the same."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_an_operator_that_always_hangs_is_left_alone() -> None:
+    now = [0.0]
+    with Operators(
+        TAME + HOSTILE, allowed=ALLOWED, limits=LIMITS, clock=lambda: now[0]
+    ) as operators:
+        began = time.monotonic()
+        answers = ask(operators, "sleeps", about=[-1] * 2000)
+        assert time.monotonic() - began < 20 * LIMITS.item_s + 20, "not one limit for each item"
+        assert not answers.answered.any()
+        counts = operators.failures["sleeps"].counts
+        assert counts == {LATE: 3, Failure.PAUSED: 1997}
+        assert ask(operators, "divides", 1, about=[1]).true.all(), "others are asked"
+        assert not ask(operators, "sleeps", about=[1, 2]).answered.any(), "still paused"
+        now[0] = 1.5
+        assert ask(operators, "sleeps", about=[1, 2]).true.all(), "one item was tried, and it works"
+        assert counts == {LATE: 3, Failure.PAUSED: 1999}
+
+
+def test_a_module_that_hangs_does_not_take_the_others_along() -> None:
+    hanging = Declaration("hangs", "tests.operators.hanging_module:never")
+    dying = Declaration("dies", "tests.operators.dying_module:never")
+    limits = OperatorLimits(load_s=1.5)
+    with Operators([hanging, *TAME, dying], allowed=ALLOWED, limits=limits) as operators:
+        refused = operators.refused()
+        assert set(refused) == {"hangs", "dies"}
+        assert "cannot be loaded: it takes longer than 1.5 s" in refused["hangs"]
+        assert "cannot be loaded: its process ended with 9" in refused["dies"]
+        assert ask(operators, "divides", 2, about=[2]).true.all()
+        assert not ask(operators, "hangs", about=[2]).answered.any()
+        assert operators.failures["hangs"].counts == {Failure.NOT_LOADED: 1}
+
+
+def test_a_batch_of_nothing_but_bad_items_ends() -> None:
+    with Operators(HOSTILE, allowed=ALLOWED, limits=LIMITS) as operators:
+        answers = ask(operators, "batch_raises", about=[-1] * 4096)
+        assert not answers.answered.any()
+        counts = operators.failures["batch_raises"].counts
+        assert sum(counts.values()) == 4096
+        assert counts[RAISED] <= 200, "the breaker opens long before the last"
+
+
+def test_of_a_large_batch_only_the_bad_items_are_lost(operators: Operators) -> None:
+    given = list(range(4096))
+    given[17] = given[4000] = -1
+    answers = ask(operators, "batch_raises", about=given)
+    assert [at for at, each in enumerate(answers.answered.tolist()) if not each] == [17, 4000]

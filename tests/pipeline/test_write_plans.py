@@ -1,0 +1,104 @@
+"""Plans that know of items, and plans made on Spark, give the answers of those that do neither."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.pipeline.spark_session import spark
+from tests.pipeline.test_planner import NOON, matched
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.statistics import SourceStatistics
+from headgate.language import parse_script
+from headgate.model.items import Item
+from headgate.pipeline import planner as planner_module
+from headgate.pipeline import write_plans as write_plans_module
+from headgate.pipeline.planner import Planned, Planner
+from headgate.pipeline.source_plan import open_source_plan
+from headgate.pipeline.write_plans import sample_of, write_plans_on
+from headgate.store.columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
+from headgate.store.files import ItemsWriter, path_of
+from headgate.store.folder import Folder
+
+SOURCES = ("S", "T", "U", "V")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path):
+    with Catalog.open(str(tmp_path / "catalog.db")) as opened:
+        chance = random.Random(1)
+        script = [f"register stream {each} from json 's' (a int, b int);" for each in SOURCES]
+        for number in range(600):
+            low, high = sorted(chance.sample(range(12), 2))
+            script.append(
+                f"create feed F{number} from {SOURCES[number % 4]} where a >= {low} and a < {high} "
+                f"and b != {chance.randrange(4)};"
+            )
+        opened.apply(parse_script("".join(script)))
+        yield opened
+
+
+def store_items(folder: Folder, planned: Planned, source: str, count: int) -> None:
+    schema = planned.schemas[source]
+    items = [Item(str(n), source, NOON, {"a": n % 12, "b": n % 5}) for n in range(count)]
+    batch = batch_of_items(items, schema)
+    none: list[list[int]] = [[] for _ in items]
+    for field in (FEEDS_FIELD, INNER_FIELD):
+        batch = batch.append_column(field, pa.array(none, field.type))
+    writer = ItemsWriter(path_of(folder.store, f"files-{group_of(schema)}", NOON, 0, "0"))
+    writer.write(batch, NOON)
+    writer.close()
+
+
+def test_a_layer_is_planned_again_when_something_is_known(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner_module, "INFORM_MIN", 100)
+    planner = Planner(catalog, Folder(tmp_path / "data").make())
+    first = planner.update()
+    assert [each.informed for each in first.snapshot.layers] == [False]
+    assert planner.merge() is first
+    catalog.record_statistics([SourceStatistics("S", 1_000, 60.0, {"a >= 3": 10, "b != 1": 900})])
+    second = planner.merge()
+    assert [each.informed for each in second.snapshot.layers] == [True]
+    assert second.snapshot.layers[0].plans["S"] != first.snapshot.layers[0].plans["S"]
+    assert planner.merge() is second
+    for source in SOURCES:
+        assert matched(second, source) == matched(first, source)
+
+
+def test_items_of_the_store_are_a_sample(catalog: Catalog, tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "data").make()
+    planned = Planner(catalog, Folder(tmp_path / "other").make()).update()
+    assert sample_of(folder.store, "S", planned.schemas["S"]) is None
+    store_items(folder, planned, "S", 300)
+    sample = sample_of(folder.store, "S", planned.schemas["S"])
+    assert sample is not None
+    assert sample.size == 300
+    assert sample_of(folder.store, "T", planned.schemas["T"]) is None
+    informed = Planner(catalog, folder).update()
+    assert [each.informed for each in informed.snapshot.layers] == [True]
+    for source in SOURCES:
+        assert matched(informed, source) == matched(planned, source)
+
+
+@pytest.mark.integration
+def test_many_sources_are_planned_on_spark(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Planner(catalog, Folder(tmp_path / "here").make()).update()
+    monkeypatch.setattr(write_plans_module, "ON_SPARK_FILTERS", 100)
+    jobs: list[int] = []
+
+    def write(plans: Path, store: Path, tasks: list[write_plans_module.PlanTask]):
+        jobs.append(len(tasks))
+        return write_plans_on(spark(), plans, store, tasks)
+
+    there = Planner(catalog, Folder(tmp_path / "there").make(), write=write).update()
+    assert jobs == [4]
+    assert there.snapshot.layers[0].plans == here.snapshot.layers[0].plans
+    for name in there.snapshot.layers[0].plans.values():
+        assert open_source_plan(there.path.with_name(name)).program.subscription_count > 0
