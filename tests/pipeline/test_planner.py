@@ -18,7 +18,7 @@ from headgate.model.errors import PipelineError
 from headgate.model.items import Item
 from headgate.pipeline import snapshot as snapshot_module
 from headgate.pipeline.match_stage import Asked, match_batch
-from headgate.pipeline.planner import Planned, Planner
+from headgate.pipeline.planner import Merge, Planned, Planner
 from headgate.pipeline.snapshot import open_snapshot, read_snapshot
 from headgate.store.columns import batch_of_items
 from headgate.store.folder import Folder
@@ -46,13 +46,15 @@ def matched(planned: Planned, source: str) -> dict[int, set[str]]:
 
 Steps = st.lists(
     st.tuples(
-        st.sampled_from(["create", "create", "create", "drop", "restart", "merge", "update"]),
+        st.sampled_from(
+            ["create", "create", "create", "drop", "restart", "merge", "begin", "end", "update"]
+        ),
         st.integers(0, 5),
         st.integers(min(VALUES), max(VALUES)),
         st.sampled_from(["S", "T", "(S | T)"]),
     ),
     min_size=1,
-    max_size=25,
+    max_size=30,
 )
 
 
@@ -65,6 +67,7 @@ def test_histories(steps: list[tuple[str, int, int, str]]) -> None:
         catalog.apply(parse_script(SOURCES))
         planner = Planner(catalog, folder)
         feeds: dict[str, tuple[int, str]] = {}
+        task: Merge | None = None
         for step, number, bound, source in steps:
             name = f"F{number}"
             if step == "create" and name not in feeds:
@@ -75,8 +78,14 @@ def test_histories(steps: list[tuple[str, int, int, str]]) -> None:
                 catalog.apply(parse_script(f"drop feed {name};"))
                 del feeds[name]
             elif step == "restart":
-                planner = Planner(catalog, folder)
-            elif step == "merge":
+                planner, task = Planner(catalog, folder), None
+            elif step == "begin" and task is None:
+                task = planner.to_merge()
+            elif step == "end" and task is not None:
+                # What came and went since then is as it was.
+                planner.adopt(task.run())
+                task = None
+            elif step == "merge" and task is None:
                 planner.update()
                 planner.merge()
                 assert not planner.planned.snapshot.has_to_merge()

@@ -12,7 +12,8 @@ is. The files of a snapshot are complete before anybody knows its name. After a 
 process, planning goes on from the last snapshot; what was planned is not planned again.
 
 A feed that cannot be planned within the limits is told with its reason (`refused`) and stops no
-other.
+other. Layers are merged beside: `to_merge` says what is to be done, any thread does it, `adopt`
+takes it over, and what came meanwhile stays as it is.
 """
 
 from __future__ import annotations
@@ -27,24 +28,17 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
 from headgate.durable.whole_files import write_whole
 from headgate.language.statements import RegisterFeed
-from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
-from headgate.operators.load import check_allowed
-from headgate.optimize.order_clauses import clauses_of
+from headgate.pipeline.layer_maker import Known, LayerMaker, Made, WritePlans
 from headgate.pipeline.registered import Registered, Source
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
-from headgate.pipeline.write_plans import PlanTask, WrittenPlan, write_plans
+from headgate.pipeline.write_plans import write_plans
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose_all
-from headgate.plan.leaves import leaves_by_source
-from headgate.plan.normalize import normalize_all
 from headgate.store.folder import Folder
 
 CURRENT = "current"
 INFORM_MIN = 1_000
 """Layers of fewer feeds are not planned again because something was learned about items."""
-
-WritePlans = Callable[[Path, Path, Sequence[PlanTask]], list[WrittenPlan]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +57,35 @@ class Planned:
     """Sources that are fetched from the web."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Merge:
+    """Layers that are to be planned again, some of them together; `run` may take minutes."""
+
+    maker: LayerMaker
+    known: Known
+    before: tuple[Layer, ...]
+    after: tuple[Layer, ...]
+    """Those that were not there before are to be made."""
+
+    def run(self) -> Merged:
+        anew = [layer for layer in self.after if layer not in self.before]
+        with self.maker.catalog.looking_up() as definitions:
+            planned = [
+                self.maker.plans(each.feeds.tolist(), self.known, definitions) for each in anew
+            ]
+        made = [self.maker.made(each.plans, self.known) for each in planned]
+        fresh = iter(made)
+        layers = tuple(each if each in self.before else next(fresh).layer for each in self.after)
+        return Merged(self.before, tuple(each for each in layers if each.feeds.size), made)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    before: tuple[Layer, ...]
+    layers: tuple[Layer, ...]
+    made: Sequence[Made]
+
+
 class Planner:
     """For one thread. `note` is told what takes long."""
 
@@ -77,10 +100,9 @@ class Planner:
     ) -> None:
         """`allowed` are the modules that operators may come from; `write` makes the files."""
         self._catalog = catalog
-        self._folder, self._store = folder.plans, folder.store
-        self._write = write
+        self._folder = folder.plans
+        self._maker = LayerMaker(catalog, folder, write, allowed)
         self._note = note
-        self._allowed = allowed
         self._registered = Registered()
         self._refused: dict[int, str] = {}
         self._above: dict[int, Plan] = {}
@@ -100,7 +122,9 @@ class Planner:
             if self._is_behind:
                 layers = self.planned.snapshot.layers
                 if plans:
-                    layers = (*layers, self._layer(plans))
+                    made = self._maker.made(plans, self._known())
+                    layers = (*layers, made.layer)
+                    self._above |= made.above
                     self._in_layers.update(plans)
                 self._publish(Snapshot(definitions.version, layers))
                 self._is_behind = False
@@ -108,45 +132,61 @@ class Planner:
         return self.planned
 
     def merge(self) -> Planned:
-        """Plan small layers together where they have become large, and large ones again about
-        whose items something is known by now: it may take a while."""
-        snapshot = self.planned.snapshot
-        layers = [self._to_be_informed(each) for each in snapshot.layers]
-        while len(layers) > 1 and replace(snapshot, layers=tuple(layers)).has_to_merge():
-            later, earlier = layers.pop(), layers.pop()
-            layers.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
-        anew = [at for at, layer in enumerate(layers) if not layer.plans and layer.feeds.size]
-        if anew:
-            with self._catalog.looking_up() as definitions:
-                if definitions.version != self._seen_version:
-                    return self.planned  # the next update comes first
-                plans = [self._normal_plans(layers[at].feeds.tolist(), definitions) for at in anew]
-            for at, own in zip(anew, plans, strict=True):
-                layers[at] = self._layer(own)
-            snapshot = replace(snapshot, layers=tuple(layers))
-            self._in_layers = snapshot.feeds
-            self._publish(snapshot)
+        """Merge now, if there is something to merge."""
+        task = self.to_merge()
+        return self.planned if task is None else self.adopt(task.run())
+
+    def to_merge(self) -> Merge | None:
+        """Small layers that have become large are planned together, and large ones again about
+        whose items something is known by now."""
+        before = self.planned.snapshot.layers
+        after = [self._to_be_informed(each) for each in before]
+        while len(after) > 1 and Snapshot(0, tuple(after)).has_to_merge():
+            later, earlier = after.pop(), after.pop()
+            after.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
+        if all(layer in before for layer in after):
+            return None
+        return Merge(self._maker, self._known(), before, tuple(after))
+
+    def adopt(self, merged: Merged) -> Planned:
+        """Take over what was merged; layers that came meanwhile stay behind it."""
+        snapshot, count = self.planned.snapshot, len(merged.before)
+        assert snapshot.layers[:count] == merged.before, "others were merged meanwhile"
+        for made in merged.made:
+            self._above |= made.above
+        snapshot = replace(snapshot, layers=(*merged.layers, *snapshot.layers[count:]))
+        self._in_layers = snapshot.feeds
+        self._publish(snapshot)
         return self.planned
+
+    def _known(self) -> Known:
+        registered = self._registered
+        return Known(registered.feeds, registered.schemas, registered.operators)
 
     def _to_be_informed(self, layer: Layer) -> Layer:
         """The layer without plans, if they were made before anything was known of its sources."""
-        known = not layer.informed and layer.feeds.size >= INFORM_MIN
-        if known and any(self._catalog.statistics(source) for source in layer.plans):
+        is_large = not layer.informed and layer.feeds.size >= INFORM_MIN
+        if is_large and any(self._catalog.statistics(source) for source in layer.plans):
             return Layer(layer.feeds, {})
         return layer
 
     def _fresh_plans(self, definitions: Definitions) -> dict[int, Plan]:
         """The plans of feeds that are new."""
-        feeds = self._registered.feeds
+        known = self._known()
         # Plans of joins are not in files: after a restart they are made anew.
-        missing = (set(self.planned.snapshot.above) - self._above.keys()) & feeds.keys()
-        self._above |= self._normal_plans(sorted(missing), definitions)
+        missing = (set(self.planned.snapshot.above) - self._above.keys()) & known.feeds.keys()
+        self._above |= self._maker.plans(sorted(missing), known, definitions).plans
         fresh = [
-            each for each in feeds if each not in self._in_layers and each not in self._refused
+            each
+            for each in known.feeds
+            if each not in self._in_layers and each not in self._refused
         ]
-        if fresh:
-            self._note(f"planning {len(fresh):,} feeds")
-        return self._normal_plans(fresh, definitions)
+        if not fresh:
+            return {}
+        self._note(f"planning {len(fresh):,} feeds")
+        found = self._maker.plans(fresh, known, definitions)
+        self._refused |= found.refused
+        return found.plans
 
     def _publish(self, snapshot: Snapshot) -> None:
         feeds, sources = self._registered.feeds, self._registered.sources
@@ -173,64 +213,6 @@ class Planner:
             refused={feeds[number]: why for number, why in self._refused.items()},
             web_feeds=frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed)),
         )
-
-    def _layer(self, plans: Mapping[int, Plan]) -> Layer:
-        feeds, schemas = self._registered.feeds, self._registered.schemas
-        named = {feeds[number]: plan for number, plan in plans.items()}
-        number_of = {feeds[number]: number for number in plans}
-        asked = leaves_by_source(named)
-        inner = {
-            feed for leaves in asked.values() for askers in leaves.values() for feed in askers.inner
-        }
-        self._above |= {number_of[name]: named[name] for name in inner}
-        tasks = [
-            PlanTask(
-                source,
-                schemas[source],
-                leaves,
-                {name: number_of[name] for each in leaves.values() for name in each.names},
-                self._catalog.statistics(source),
-            )
-            for source, leaves in asked.items()
-        ]
-        written = self._write(self._folder, self._store, tasks)
-        return Layer(
-            np.array(sorted(plans), np.int32),
-            {each.source: each.file for each in written},
-            informed=any(each.informed for each in written),
-        )
-
-    def _normal_plans(self, numbers: Sequence[int], definitions: Definitions) -> dict[int, Plan]:
-        feeds = self._registered.feeds
-        names = {feeds[number]: number for number in numbers if number in feeds}
-        definitions.fetch(names)
-        try:
-            found = normalize_all(compose_all(names, definitions))
-            self._check_operators(found)
-            return {names[name]: plan for name, plan in found.items()}
-        except HeadgateError as error:
-            if len(names) == 1:
-                (number,) = names.values()
-                self._refused[number] = str(error)
-                return {}
-        # One of them is beyond the limits: halve them until it stands alone.
-        half = len(numbers) // 2
-        parts = numbers[:half], numbers[half:]
-        return {
-            number: plan
-            for part in parts
-            for number, plan in self._normal_plans(part, definitions).items()
-        }
-
-    def _check_operators(self, plans: Mapping[str, Plan]) -> None:
-        """That the operators of these feeds may run, and that their filters are not too many."""
-        for leaves in leaves_by_source(plans).values():
-            for askers in leaves.values():
-                for _, filter_ in askers.tested:
-                    for clause in clauses_of(filter_):
-                        for need in clause.needs:
-                            declared = self._registered.operators[need.predicate.operator]
-                            check_allowed(declared, self._allowed)
 
     def _last(self) -> Snapshot:
         current = self._folder / CURRENT

@@ -32,6 +32,7 @@ from headgate.deliver.settings import Settings as DeliverSettings
 from headgate.deliver.subscriptions import OutputKind, Subscription
 from headgate.deliver.transform import Transformer
 from headgate.join.stage import LATENESS_DEFAULT_S
+from headgate.pipeline.beside import Beside
 from headgate.pipeline.deliveries import Dispatcher
 from headgate.pipeline.groups import Grouped, grouped
 from headgate.pipeline.join_progress import read_progress
@@ -41,7 +42,7 @@ from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
 from headgate.pipeline.operator_ledger import OperatorLedger
 from headgate.pipeline.operator_stage import RULES, OperatorRules
-from headgate.pipeline.planner import Planned, Planner
+from headgate.pipeline.planner import Merged, Planned, Planner
 from headgate.pipeline.queries import Queries
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.session import is_alive
@@ -121,6 +122,7 @@ class Run:
             allowed=settings.operators.allowed,
             write=partial(write_plans_on, self.session),
         )
+        self._merging: Beside[Merged] | None = None
         self.operators = OperatorLedger(self.folder.operators)
         opened.callback(self.operators.write)
         self.grouped = Grouped()
@@ -210,11 +212,21 @@ class Run:
     def _control(self) -> None:
         before = self.planned
         self._planner.update()
+        if self._merging is not None and self._merging.is_done:
+            self._merge_beside()
         if self.planned is not before or time.monotonic() >= self._weigh_at:
             self._look()
-            self._planner.merge()
+            self._merge_beside()
         else:
             self.queries.look(self.grouped.groups)
+
+    def _merge_beside(self) -> None:
+        """Layers are merged in a thread of their own, and taken over when they are ready."""
+        if self._merging is None and (task := self._planner.to_merge()) is not None:
+            self._merging = Beside(task.run)
+        elif self._merging is not None and self._merging.is_done:
+            merging, self._merging = self._merging, None
+            self._planner.adopt(merging.result())
 
     def _look(self) -> None:
         planned = self.planned
