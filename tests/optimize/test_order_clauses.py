@@ -119,8 +119,11 @@ def test_too_many_ways_are_refused() -> None:
     assert len(clauses_of(choices(8))) == WAYS_MAX
     with pytest.raises(InvalidValue, match="more than 256 ways"):
         clauses_of(choices(9))
-    with pytest.raises(InvalidValue, match="more than 256 ways"):
-        clauses_of(choices(64))
+    many = Or(tuple(Call("p", (n,)) for n in range(10_000)))
+    half = Or(many.parts[:200])
+    for filter_ in (choices(64), many, And((half, Or((half, CHEAP)), Not(choices(64))))):
+        with pytest.raises(InvalidValue, match="more than 256 ways"):
+            clauses_of(filter_)
 
 
 @given(

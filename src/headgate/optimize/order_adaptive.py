@@ -13,8 +13,7 @@ nothing polynomial does better by more than a constant factor. Two things make i
               first: it costs nothing that is not due anyway, and may decide others.
     buckets   Counts only decrease. Nodes lie in buckets of nearly equal scores (within 6 %), and
               one whose score has become smaller is moved only when it comes up. So a choice is a
-              few steps. Buckets are filled again when a quarter of the clauses is left, without
-              the nodes that nobody wants any more.
+              few steps, and the way down through the buckets is gone once for an item.
 
 Selectivities and costs are those of `Estimates` when a group of lanes begins: declared first, then
 learned.
@@ -38,12 +37,7 @@ from headgate.optimize.order_arrangement import Arrangement, NextNodes
 from headgate.optimize.order_clauses import FALSE, KNOWN, TRUE
 from headgate.optimize.order_estimates import Estimates
 from headgate.optimize.order_lanes import Lanes
-from headgate.optimize.order_next_kernels import (
-    BUCKETS,
-    REFILL,
-    fill_all_buckets,
-    next_adaptive,
-)
+from headgate.optimize.order_next_kernels import BUCKETS, fill_buckets, next_adaptive
 from headgate.optimize.order_table import ClauseTable
 
 KNOWN_GAIN = 1e-3
@@ -68,37 +62,38 @@ def gains_of(estimates: Estimates) -> npt.NDArray[np.float32]:
 
 
 def _begin(lanes: Lanes, gains: npt.NDArray[np.float32]) -> NextNodes:
-    nodes = lanes.node_predicate.size
-    filled, following = np.zeros(nodes, np.int8), np.empty(nodes, np.int32)
+    following = np.empty(lanes.answers.size, np.int32)
     heads = np.empty((lanes.count, BUCKETS), np.int32)
-    tops, generations = np.empty(lanes.count, np.int32), np.zeros(lanes.count, np.int8)
-    refill_at = lanes.open_count // REFILL
-    fill_all_buckets(
-        lanes.node_start, lanes.node_predicate, lanes.wanted, gains, following, heads, tops
+    tops = np.empty(lanes.count, np.int32)
+    fill_buckets(
+        lanes.node_start,
+        lanes.node_predicate,
+        lanes.shifts,
+        lanes.wanted,
+        gains,
+        following,
+        heads,
+        tops,
     )
 
     def next_nodes(some: Ints) -> Ints:
         found: Ints = next_adaptive(
             some,
-            generations,
-            refill_at,
-            filled,
             following,
             heads,
             tops,
-            lanes.forced,
-            lanes.forced_count,
+            gains,
             lanes.lane_start,
+            lanes.shifts,
             lanes.edge_start,
             lanes.edges,
-            lanes.back_start,
-            lanes.back_end,
-            lanes.backs,
             lanes.node_predicate,
+            lanes.wanted,
             lanes.answers,
             lanes.verdicts,
             lanes.open_count,
-            gains,
+            lanes.forced,
+            lanes.forced_count,
         )
         return found
 

@@ -51,6 +51,8 @@ from headgate.optimize.order_predicates import unify, variable_names
 from headgate.optimize.order_value_tests import ValueTest, value_test
 
 WAYS_MAX = 256
+EXPANSION_MAX = 4 * WAYS_MAX
+"""How many ways may stand for a moment, before those that another one implies are dropped."""
 
 FALSE, TRUE, KNOWN = 0, 1, 2
 """What a clause wants of a predicate."""
@@ -106,7 +108,7 @@ def _ways(filter_: Filter) -> list[Way]:
         case And(parts):
             return _distribute([_ways(part) for part in parts])
         case Or(parts):
-            return _few(_absorb([way for part in parts for way in _ways(part)]))
+            return _absorb([way for part in parts for way in _ways(part)])
         case Not(part):
             return _distribute([_ways_against(way) for way in _ways(part)])
     return [(filter_,)]
@@ -127,8 +129,9 @@ def _complement(part: Filter) -> Filter:
 def _distribute(choices: Iterable[list[Way]]) -> list[Way]:
     ways: list[Way] = [()]
     for some in sorted(choices, key=len):
+        _check_count(len(ways) * len(some), EXPANSION_MAX)
         joined = (tuple(dict.fromkeys(left + right)) for left, right in product(ways, some))
-        ways = _few(_absorb([way for way in joined if not _contradicts(way)]))
+        ways = _absorb([way for way in joined if not _contradicts(way)])
     return ways
 
 
@@ -139,21 +142,22 @@ def _contradicts(way: Way) -> bool:
 
 def _absorb(ways: list[Way]) -> list[Way]:
     """Without the ways that contain another one: it is satisfied whenever they are."""
+    _check_count(len(ways), EXPANSION_MAX)
     kept: dict[frozenset[Filter], Way] = {}
     for way in sorted(ways, key=len):
         parts = frozenset(way)
         if not any(small <= parts for small in kept):
             kept[parts] = way
+    _check_count(len(kept), WAYS_MAX)
     return list(kept.values())
 
 
-def _few(ways: list[Way]) -> list[Way]:
-    if len(ways) > WAYS_MAX:
+def _check_count(count: int, most: int) -> None:
+    if count > most:
         raise InvalidValue(
             f"a filter with operators can be satisfied in more than {WAYS_MAX} ways; "
             "make several feeds of it, with fewer alternatives each"
         )
-    return ways
 
 
 def _check_negations(filter_: Filter, whole: Filter, bound: frozenset[str]) -> None:

@@ -139,11 +139,12 @@ class _Asking:
 
     def _round(self, active: Ints, found: Ints) -> Ints:
         """Ask and apply what these lanes have found to be next; those that go on."""
-        lanes, nodes, rows, starts = group(
-            active, found, self._lanes.node_predicate, self._lanes.rows
+        state = self._lanes
+        lanes, nodes, rows, starts, predicates = group(
+            active, found, state.node_predicate, state.shifts, state.rows
         )
         if lanes.size:
-            answered, true = self._ask_groups(lanes, nodes, rows, starts)
+            answered, true = self._ask_groups(predicates, starts, rows, lanes, nodes)
             judged = self._lanes.apply(lanes, nodes, answered, true)
             if judged.size:
                 self._lanes.decide(judged, self._joint.judge(judged))
@@ -152,9 +153,8 @@ class _Asking:
         return np.asarray(lanes)
 
     def _ask_groups(
-        self, lanes: Ints, nodes: Ints, rows: Ints, starts: Longs
+        self, predicates: Ints, starts: Longs, rows: Ints, lanes: Ints, nodes: Ints
     ) -> tuple[Bools, Bools]:
-        predicates = self._lanes.node_predicate[nodes[starts[:-1]]]
         binding = self._binding.predicates
         answered, true, seconds = [], [], []
         first = 0

@@ -31,7 +31,7 @@ from headgate.model.filters import And, Filter, atoms_of, conjuncts, variables_o
 from headgate.model.items import Item
 from headgate.model.values import Value
 from headgate.optimize.order_answers import Bools
-from headgate.optimize.order_lane_kernels import UNKNOWN, WANT_BITS
+from headgate.optimize.order_lane_kernels import UNKNOWN
 from headgate.optimize.order_lanes import Lanes
 from headgate.optimize.order_predicates import unify
 from headgate.optimize.order_table import ClauseTable
@@ -94,12 +94,10 @@ class JointParts:
 
     def _known(self, at: int) -> dict[int, Solutions]:
         """Solutions by the number of the predicate; a predicate that is false has none."""
-        lanes = self._lanes
-        nodes = lanes.edges[lanes.edge_start[at] : lanes.edge_start[at + 1]] >> WANT_BITS
         return {
-            int(lanes.node_predicate[node]): self._solutions.get(int(node), [])
-            for node in nodes
-            if lanes.answers[node] != UNKNOWN
+            predicate: self._solutions.get(node, [])
+            for predicate, (node, answer) in self._lanes.answers_of(at).items()
+            if answer != UNKNOWN
         }
 
 

@@ -1,13 +1,11 @@
 """The hot loops of evaluation: lanes are laid out, and answers are applied to them.
 
 An edge is packed in an integer: the place it leads to, shifted by two bits, and what is wanted
-there (FALSE, TRUE, KNOWN). All places are counted over all lanes, so that a kernel needs no lane to
-follow an edge. See order_lanes.py for the picture.
+there (FALSE, TRUE, KNOWN). Edges lead to places of a graph, which several lanes may share; a lane's
+own place is that of its graph plus the lane's shift. See order_lanes.py for the picture.
 
-Cost: layout is two passes over the edges, or a copy where a lane has the clauses of the last one.
-An answer is a pass over the clauses of its node. Deciding a clause writes one byte and tells
-nobody: whoever counts undecided clauses looks at them. Rejected: counts of all nodes kept up to
-date, which is four writes to distant places for each clause decided, and took four times as long.
+Cost: layout is two passes over the edges of a graph. In an item's whole evaluation each edge is
+followed at most twice: when its predicate is answered, and when its clause is decided.
 """
 
 from __future__ import annotations
@@ -25,8 +23,26 @@ WANT_BITS, WANT_MASK, WANT_KNOWN = 2, 3, 2
 
 
 @nb.njit(nogil=True, cache=True)
+def find_graphs(lane_start, clause_of):  # type: ignore[no-untyped-def]
+    """The graph of each lane. Lanes one after the other with equal clauses have the same one."""
+    lanes = lane_start.shape[0] - 1
+    graph_of = np.empty(lanes, np.int32)
+    graphs = -1
+    for lane in range(lanes):
+        begin, width = lane_start[lane], lane_start[lane + 1] - lane_start[lane]
+        same = lane > 0 and width == begin - lane_start[lane - 1]
+        at = begin
+        while same and at < begin + width:
+            same = clause_of[at] == clause_of[at - width]
+            at += 1
+        graphs += not same
+        graph_of[lane] = graphs
+    return graph_of
+
+
+@nb.njit(nogil=True, cache=True)
 def lay_out(  # type: ignore[no-untyped-def]
-    lane_start,  # the clauses of each lane …
+    graph_start,  # the clauses of each graph …
     clause_of,  # … in the order in which they are visited
     owner,
     clause_start,
@@ -35,7 +51,7 @@ def lay_out(  # type: ignore[no-untyped-def]
     predicate_count,
     owner_count,
 ):
-    """Edges from clauses to nodes, the nodes of each lane, and rings of clauses with one owner."""
+    """Edges from clauses to nodes, the nodes of each graph, and rings of clauses with one owner."""
     count = clause_of.shape[0]
     edge_start = np.zeros(count + 1, np.int32)
     for at in range(count):
@@ -43,137 +59,103 @@ def lay_out(  # type: ignore[no-untyped-def]
         edge_start[at + 1] = edge_start[at] + clause_start[clause + 1] - clause_start[clause]
     edges = np.empty(edge_start[count], np.int32)
     node_predicate = np.empty(edge_start[count], np.int32)
-    node_start = np.zeros(lane_start.shape[0], np.int32)
+    node_start = np.zeros(graph_start.shape[0], np.int32)
     ring = np.arange(count).astype(np.int32)
     node_of = np.full(predicate_count, -1, np.int32)
     first_of = np.full(owner_count, -1, np.int32)
     nodes = 0
-    for lane in range(lane_start.shape[0] - 1):
-        begin, end = lane_start[lane], lane_start[lane + 1]
-        if is_like_the_last(lane, lane_start, clause_of):
-            width = end - begin
-            before = node_start[lane] - node_start[lane - 1]
-            for at in range(begin, end):
-                ring[at] = ring[at - width] + width
-            length = edge_start[end] - edge_start[begin]
-            for edge in range(edge_start[begin], edge_start[end]):
-                edges[edge] = edges[edge - length] + (before << WANT_BITS)
-            node_predicate[nodes : nodes + before] = node_predicate[nodes - before : nodes]
-            nodes += before
-            node_start[lane + 1] = nodes
-            continue
-        for at in range(begin, end):
+    for graph in range(graph_start.shape[0] - 1):
+        for at in range(graph_start[graph], graph_start[graph + 1]):
             clause = clause_of[at]
             edge = edge_start[at]
             for literal in range(clause_start[clause], clause_start[clause + 1]):
                 predicate = predicates[literal]
-                # What is below the lane's first node was left there by an earlier lane.
-                if node_of[predicate] < node_start[lane]:
+                # What is below the graph's first node was left there by an earlier graph.
+                if node_of[predicate] < node_start[graph]:
                     node_of[predicate] = nodes
                     node_predicate[nodes] = predicate
                     nodes += 1
                 edges[edge] = node_of[predicate] << WANT_BITS | wants[literal]
                 edge += 1
             first = first_of[owner[clause]]
-            if first >= begin:
+            if first >= graph_start[graph]:
                 ring[at] = ring[first]
                 ring[first] = at
             else:
                 first_of[owner[clause]] = at
-        node_start[lane + 1] = nodes
+        node_start[graph + 1] = nodes
     return edge_start, edges, node_start, node_predicate[:nodes].copy(), ring
 
 
 @nb.njit(nogil=True, cache=True)
-def is_like_the_last(lane, lane_start, clause_of):  # type: ignore[no-untyped-def]
-    """Whether the lane has the clauses of the one before it, as where no clause has a guard."""
-    begin, end = lane_start[lane], lane_start[lane + 1]
-    if lane == 0 or end - begin != begin - lane_start[lane - 1]:
-        return False
-    width = end - begin
-    for at in range(begin, end):  # noqa: SIM110 - all() is no kernel
-        if clause_of[at] != clause_of[at - width]:
-            return False
-    return True
-
-
-@nb.njit(nogil=True, cache=True)
-def turn_around(lane_start, clause_of, edge_start, edges, node_start):  # type: ignore[no-untyped-def]
+def turn_around(edge_start, edges, node_count):  # type: ignore[no-untyped-def]
     """Edges from nodes to clauses, and for each node how many clauses want what of it."""
-    node_count = node_start[-1]
     wanted = np.zeros((3, node_count), np.int32)
+    for edge in edges:
+        wanted[edge & WANT_MASK, edge >> WANT_BITS] += 1
     back_start = np.zeros(node_count + 1, np.int32)
+    for node in range(node_count):
+        back_start[node + 1] = back_start[node] + wanted[:, node].sum()
     backs = np.empty(edges.shape[0], np.int32)
-    free = np.empty(node_count, np.int32)
-    for lane in range(lane_start.shape[0] - 1):
-        begin, end = lane_start[lane], lane_start[lane + 1]
-        first, last = node_start[lane], node_start[lane + 1]
-        if is_like_the_last(lane, lane_start, clause_of):
-            width, length = end - begin, edge_start[end] - edge_start[begin]
-            wanted[:, first:last] = wanted[:, 2 * first - last : first]
-            for node in range(first, last):
-                back_start[node + 1] = back_start[node + 1 - (last - first)] + length
-            for back in range(edge_start[begin], edge_start[end]):
-                backs[back] = backs[back - length] + (width << WANT_BITS)
-            continue
-        for edge in range(edge_start[begin], edge_start[end]):
-            wanted[edges[edge] & WANT_MASK, edges[edge] >> WANT_BITS] += 1
-        for node in range(first, last):
-            free[node] = back_start[node]
-            back_start[node + 1] = back_start[node] + wanted[:, node].sum()
-        for at in range(begin, end):
-            for edge in range(edge_start[at], edge_start[at + 1]):
-                node = edges[edge] >> WANT_BITS
-                backs[free[node]] = at << WANT_BITS | edges[edge] & WANT_MASK
-                free[node] += 1
+    free = back_start[:-1].copy()
+    for at in range(edge_start.shape[0] - 1):
+        for edge in range(edge_start[at], edge_start[at + 1]):
+            node = edges[edge] >> WANT_BITS
+            backs[free[node]] = at << WANT_BITS | edges[edge] & WANT_MASK
+            free[node] += 1
     return back_start, backs, wanted
 
 
 @nb.njit(nogil=True, cache=True)
-def count_wanted(node, back_start, back_end, backs, verdicts):  # type: ignore[no-untyped-def]
-    """How many undecided clauses want the node false, true, known; decided ones are cut out."""
-    false, true, known = 0, 0, 0
-    end = back_start[node]
-    for back in range(back_start[node], back_end[node]):
-        edge = backs[back]
-        if verdicts[edge >> WANT_BITS] == UNDECIDED:
-            backs[end] = edge
-            end += 1
-            want = edge & WANT_MASK
-            false += want == 0
-            true += want == 1
-            known += want == WANT_KNOWN
-    back_end[node] = end
-    return false, true, known
+def copy_graphs(  # type: ignore[no-untyped-def]
+    graph_of, graph_start, graph_node_start, graph_wanted, edge_start, lane_start
+):
+    """What each lane has for itself, and the shifts of its clauses and nodes from its graph's."""
+    lanes = graph_of.shape[0]
+    node_start = np.zeros(lanes + 1, np.int32)
+    shifts = np.empty((lanes, 2), np.int32)
+    for lane in range(lanes):
+        graph = graph_of[lane]
+        first, last = graph_node_start[graph], graph_node_start[graph + 1]
+        node_start[lane + 1] = node_start[lane] + last - first
+        shifts[lane, 0] = lane_start[lane] - graph_start[graph]
+        shifts[lane, 1] = node_start[lane] - first
+    wanted = np.empty((3, node_start[lanes]), np.int32)
+    left = np.empty(lane_start[lanes], np.int32)
+    for lane in range(lanes):
+        graph = graph_of[lane]
+        first, last = graph_node_start[graph], graph_node_start[graph + 1]
+        wanted[:, node_start[lane] : node_start[lane + 1]] = graph_wanted[:, first:last]
+        for at in range(lane_start[lane], lane_start[lane + 1]):
+            clause = at - shifts[lane, 0]
+            left[at] = edge_start[clause + 1] - edge_start[clause]
+    return node_start, shifts, wanted, left
 
 
 @nb.njit(nogil=True, cache=True)
-def is_wanted(node, back_start, back_end, backs, verdicts):  # type: ignore[no-untyped-def]
-    for back in range(back_start[node], back_end[node]):
-        if verdicts[backs[back] >> WANT_BITS] == UNDECIDED:
-            return True
-    return False
-
-
-@nb.njit(nogil=True, cache=True)
-def group(lanes, nodes, node_predicate, rows):  # type: ignore[no-untyped-def]
+def group(lanes, nodes, node_predicate, shifts, rows):  # type: ignore[no-untyped-def]
     """Lanes that go on, together with those that want the same predicate.
 
-    Returns lanes, nodes, rows of the batch, and where each group starts, one more for the end.
+    Returns lanes, nodes, rows of the batch, where each group starts, one more for the end, and the
+    predicate of each group.
     """
     going_on = np.flatnonzero(nodes >= 0)
-    order = going_on[np.argsort(node_predicate[nodes[going_on]], kind="mergesort")]
+    wanted = np.empty(going_on.shape[0], np.int32)
+    for n in range(going_on.shape[0]):
+        wanted[n] = node_predicate[nodes[going_on[n]] - shifts[lanes[going_on[n]], 1]]
+    by_predicate = np.argsort(wanted, kind="mergesort")
+    order = going_on[by_predicate]
     starts = np.empty(order.shape[0] + 1, np.int64)
+    predicates = np.empty(order.shape[0], np.int32)
     count = 0
-    before = -1
     for n in range(order.shape[0]):
-        predicate = node_predicate[nodes[order[n]]]
-        if predicate != before:
+        predicate = wanted[by_predicate[n]]
+        if count == 0 or predicate != predicates[count - 1]:
             starts[count] = n
+            predicates[count] = predicate
             count += 1
-            before = predicate
     starts[count] = order.shape[0]
-    return lanes[order], nodes[order], rows[lanes[order]], starts[: count + 1]
+    return lanes[order], nodes[order], rows[lanes[order]], starts[: count + 1], predicates[:count]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -195,43 +177,60 @@ def tally(  # type: ignore[no-untyped-def]
             times[operator] /= 2
 
 
-@nb.njit(nogil=True, cache=True)
+@nb.njit(nogil=True, cache=True, inline="always")
 def is_as_wanted(answer, want):  # type: ignore[no-untyped-def]
     if want == WANT_KNOWN:
         return answer != FAILED
     return answer == want
 
 
-@nb.njit(nogil=True, cache=True)
-def satisfy(at, lane, verdicts, ring, open_count):  # type: ignore[no-untyped-def]
-    """The clause is satisfied; the other clauses of its subscription are dropped."""
-    verdicts[at] = SATISFIED
+@nb.njit(nogil=True, cache=True, inline="always")
+def close(  # type: ignore[no-untyped-def]
+    at, verdict, lane, shifts, verdicts, open_count, edge_start, edges, wanted
+):
+    """The clause is decided, and wants nothing any more."""
+    verdicts[at] = verdict
     open_count[lane] -= 1
-    other = ring[at]
+    clause = at - shifts[lane, 0]
+    for edge in range(edge_start[clause], edge_start[clause + 1]):
+        node = (edges[edge] >> WANT_BITS) + shifts[lane, 1]
+        wanted[edges[edge] & WANT_MASK, node] -= 1
+
+
+@nb.njit(nogil=True, cache=True)
+def satisfy(  # type: ignore[no-untyped-def]
+    at, lane, shifts, verdicts, open_count, edge_start, edges, wanted, ring
+):
+    """The clause is satisfied; the other clauses of its subscription are dropped."""
+    close(at, SATISFIED, lane, shifts, verdicts, open_count, edge_start, edges, wanted)
+    other = ring[at - shifts[lane, 0]] + shifts[lane, 0]
     while other != at:
         if verdicts[other] == UNDECIDED:
-            verdicts[other] = DROPPED
-            open_count[lane] -= 1
-        other = ring[other]
-
-
-@nb.njit(nogil=True, cache=True)
-def refuse(at, lane, verdicts, open_count):  # type: ignore[no-untyped-def]
-    verdicts[at] = REFUSED
-    open_count[lane] -= 1
+            close(other, DROPPED, lane, shifts, verdicts, open_count, edge_start, edges, wanted)
+        other = ring[other - shifts[lane, 0]] + shifts[lane, 0]
 
 
 @nb.njit(nogil=True, cache=True)
 def decide_all(  # type: ignore[no-untyped-def]
-    places, lanes, satisfied, left, verdicts, ring, open_count
+    places,
+    lanes,
+    satisfied,
+    left,
+    shifts,
+    verdicts,
+    open_count,
+    edge_start,
+    edges,
+    wanted,
+    ring,
 ):
     """Clauses whose joint part was judged: refused, satisfied, or waiting for more answers."""
     for n in range(places.shape[0]):
-        at = places[n]
+        at, lane = places[n], lanes[n]
         if verdicts[at] == UNDECIDED and not satisfied[n]:
-            refuse(at, lanes[n], verdicts, open_count)
+            close(at, REFUSED, lane, shifts, verdicts, open_count, edge_start, edges, wanted)
         elif verdicts[at] == UNDECIDED and left[at] == 0:
-            satisfy(at, lanes[n], verdicts, ring, open_count)
+            satisfy(at, lane, shifts, verdicts, open_count, edge_start, edges, wanted, ring)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -272,20 +271,23 @@ def apply_answers(  # type: ignore[no-untyped-def]
     nodes,
     answered,
     true,
-    answers,
-    left,
-    verdicts,
-    forced,  # clauses with one open predicate: a stack for each lane …
-    forced_count,  # … and its height
     lane_of,  # of each answer
+    shifts,
     lane_start,
     clause_of,
     joint,
+    edge_start,
+    edges,
     back_start,
-    back_end,
     backs,
     ring,
+    wanted,
+    answers,
+    left,
+    verdicts,
     open_count,
+    forced,  # clauses with one open predicate: a stack for each lane …
+    forced_count,  # … and its height
     judged,  # out: clauses whose joint part must be judged
 ):
     """Answers of one round, one for a lane at most. Returns how many clauses are to be judged."""
@@ -294,19 +296,20 @@ def apply_answers(  # type: ignore[no-untyped-def]
         node, lane = nodes[n], lane_of[n]
         answer = np.int8(true[n]) if answered[n] else np.int8(FAILED)
         answers[node] = answer
-        for back in range(back_start[node], back_end[node]):
-            at, want = backs[back] >> WANT_BITS, backs[back] & WANT_MASK
+        own = node - shifts[lane, 1]
+        for back in range(back_start[own], back_start[own + 1]):
+            at, want = (backs[back] >> WANT_BITS) + shifts[lane, 0], backs[back] & WANT_MASK
             if verdicts[at] != UNDECIDED:
                 continue
             if not is_as_wanted(answer, want):
-                refuse(at, lane, verdicts, open_count)
+                close(at, REFUSED, lane, shifts, verdicts, open_count, edge_start, edges, wanted)
                 continue
             left[at] -= 1
             if joint[clause_of[at]] >= 0:
                 judged[count] = at
                 count += 1
             elif left[at] == 0:
-                satisfy(at, lane, verdicts, ring, open_count)
+                satisfy(at, lane, shifts, verdicts, open_count, edge_start, edges, wanted, ring)
             if left[at] == 1:
                 forced[lane_start[lane] + forced_count[lane]] = at
                 forced_count[lane] += 1
@@ -317,29 +320,35 @@ def apply_answers(  # type: ignore[no-untyped-def]
 def refuse_by_tests(  # type: ignore[no-untyped-def]
     node,
     lane,
-    predicate,
     solutions,
-    verdicts,
-    open_count,
+    shifts,
     clause_of,
+    node_predicate,
     clause_start,
     predicates,
     test_start,
     tests,
+    edge_start,
+    edges,
     back_start,
-    back_end,
     backs,
+    wanted,
+    verdicts,
+    open_count,
 ):
     """Refuse the clauses of which no solution of this answer passes the tests."""
     columns, relations, constants = tests
-    for back in range(back_start[node], back_end[node]):
-        at = backs[back] >> WANT_BITS
+    own = node - shifts[lane, 1]
+    for back in range(back_start[own], back_start[own + 1]):
+        at = (backs[back] >> WANT_BITS) + shifts[lane, 0]
         if verdicts[at] != UNDECIDED:
             continue
         clause = clause_of[at]
         for literal in range(clause_start[clause], clause_start[clause + 1]):
-            if predicates[literal] == predicate:
-                own = (test_start[literal], test_start[literal + 1])
-                if own[0] < own[1] and not passes(solutions, own, columns, relations, constants):
-                    refuse(at, lane, verdicts, open_count)
+            if predicates[literal] == node_predicate[own]:
+                span = (test_start[literal], test_start[literal + 1])
+                if span[0] < span[1] and not passes(solutions, span, columns, relations, constants):
+                    close(
+                        at, REFUSED, lane, shifts, verdicts, open_count, edge_start, edges, wanted
+                    )
                 break

@@ -1,21 +1,25 @@
 """Lanes: the items of a batch that are evaluated side by side, each with a graph of its own.
 
 An item has only those clauses whose guards it satisfies, and only their predicates; here they are
-*nodes*. The graph is kept both ways, as in expensive-operators.txt §5.1, in arrays that all lanes
-share:
+*nodes*. Their graph is kept both ways, as in expensive-operators.txt §5.1. Items one after the
+other that have the same clauses share it, as all do where no clause has a guard:
 
-    lane        0                     1
-    clauses     0     1     2         3     4           clause_of: which clause of the table it is
-    edges       n0 n1 n1 n2 n0 n2     n3 n4 n4          edge_start, edges
-    nodes       n0    n1    n2        n3    n4          node_predicate; and back: back_start, backs
+    graph         0                         1
+    clauses       0     1     2             3     4          edge_start, edges: to nodes
+    nodes         n0    n1    n2            n3    n4         back_start, backs: to clauses
 
-`wanted[want, node]` is how many clauses want the node to be false, true or just known, at first. As
-clauses are decided there are fewer; `back_end` says how far a node's list still has undecided ones.
+    lane          0           1             2                shifts: from places of the graph
+    clauses       0 1 2       3 4 5         6 7              to places of the lane
+    of graph      0           0             1
 
-Cost: 8 bytes for an edge, both ways, 19 for a node and 21 for a clause, at most; all are linear in
-what the item's own candidates are, whatever else is in the table. Rejected: a shared graph with one
-bitmap for each item; popular predicates would lead to tens of thousands of clauses of which an item
-has three.
+`wanted[want, node]` counts, for a node of a lane, the undecided clauses that want it to be false,
+true or just known. It only ever decreases.
+
+Cost: 8 bytes for an edge of a graph, both ways; 13 for a node and 18 for a clause of a lane, beside
+what an order keeps. All is linear in what the items' own candidates are, whatever else is in the
+table. Rejected: one graph for all, with a bitmap for each item; popular predicates would lead to
+tens of thousands of clauses of which an item has three. And a graph for each lane: with 80,000
+clauses each, twenty of them fill no cache but the memory.
 """
 
 from __future__ import annotations
@@ -32,19 +36,19 @@ from headgate.optimize.order_table import Bytes, ClauseTable, Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lanes:
-    """The arrays are the state: kernels change what follows `wanted`, and `back_end`, `backs`."""
+    """Kernels change `wanted` and what follows it: the clauses and nodes of lanes."""
 
     table: ClauseTable
     rows: Ints
     lane_start: Ints
     clause_of: Ints
+    node_start: Ints
+    shifts: Ints
     edge_start: Ints
     edges: Ints
-    node_start: Ints
-    node_predicate: Ints
     back_start: Ints
-    back_end: Ints
     backs: Ints
+    node_predicate: Ints
     ring: Ints
     wanted: Ints
     answers: Bytes
@@ -65,20 +69,23 @@ class Lanes:
             nodes,
             answered,
             true,
-            self.answers,
-            self.left,
-            self.verdicts,
-            self.forced,
-            self.forced_count,
             lanes,
+            self.shifts,
             self.lane_start,
             self.clause_of,
             self.table.joint,
+            self.edge_start,
+            self.edges,
             self.back_start,
-            self.back_end,
             self.backs,
             self.ring,
+            self.wanted,
+            self.answers,
+            self.left,
+            self.verdicts,
             self.open_count,
+            self.forced,
+            self.forced_count,
             self.judged,
         )
         return self.judged[:count]
@@ -89,18 +96,21 @@ class Lanes:
         kernels.refuse_by_tests(
             node,
             lane,
-            self.node_predicate[node],
             solutions,
-            self.verdicts,
-            self.open_count,
+            self.shifts,
             self.clause_of,
+            self.node_predicate,
             table.clause_start,
             table.predicates,
             table.test_start,
             (table.test_columns, table.test_relations, table.test_constants),
+            self.edge_start,
+            self.edges,
             self.back_start,
-            self.back_end,
             self.backs,
+            self.wanted,
+            self.verdicts,
+            self.open_count,
         )
 
     def decide(self, places: Ints, satisfied: Bools) -> None:
@@ -109,13 +119,26 @@ class Lanes:
             self.lanes_of(places),
             satisfied,
             self.left,
+            self.shifts,
             self.verdicts,
-            self.ring,
             self.open_count,
+            self.edge_start,
+            self.edges,
+            self.wanted,
+            self.ring,
         )
 
     def lanes_of(self, places: Ints | Longs) -> Longs:
         return np.searchsorted(self.lane_start, places, side="right") - 1
+
+    def answers_of(self, at: int) -> dict[int, tuple[int, int]]:
+        """The node and the answer of each predicate that a clause needs."""
+        clause_shift, node_shift = self.shifts[int(self.lanes_of(np.array([at]))[0])].tolist()
+        first, last = self.edge_start[at - clause_shift : at - clause_shift + 2]
+        nodes = self.edges[first:last] >> kernels.WANT_BITS
+        own = nodes + node_shift
+        found = zip(own.tolist(), self.answers[own].tolist(), strict=True)
+        return dict(zip(self.node_predicate[nodes].tolist(), found, strict=True))
 
     def matches(self) -> tuple[Ints, Ints]:
         """The lane and the subscription of each match, in this order."""
@@ -128,9 +151,14 @@ class Lanes:
 
 def lay_out(table: ClauseTable, rows: Ints, lane_start: Ints, clause_of: Ints) -> Lanes:
     """Lanes for these rows of a batch, with their clauses in the order of visit."""
-    edge_start, edges, node_start, node_predicate, ring = kernels.lay_out(
-        lane_start,
-        clause_of,
+    graph_of = kernels.find_graphs(lane_start, clause_of)
+    first_lanes = np.flatnonzero(np.diff(graph_of, prepend=-1))
+    spans = zip(lane_start[first_lanes], lane_start[first_lanes + 1], strict=True)
+    clauses = [clause_of[begin:end] for begin, end in spans]
+    graph_start = np.cumsum([0, *(each.size for each in clauses)]).astype(np.int32)
+    edge_start, edges, graph_node_start, node_predicate, ring = kernels.lay_out(
+        graph_start,
+        np.concatenate(clauses),
         table.owner,
         table.clause_start,
         table.predicates,
@@ -138,25 +166,25 @@ def lay_out(table: ClauseTable, rows: Ints, lane_start: Ints, clause_of: Ints) -
         len(table.calls),
         table.subscriptions.size,
     )
-    back_start, backs, wanted = kernels.turn_around(
-        lane_start, clause_of, edge_start, edges, node_start
+    back_start, backs, graph_wanted = kernels.turn_around(edge_start, edges, node_predicate.size)
+    node_start, shifts, wanted, left = kernels.copy_graphs(
+        graph_of, graph_start, graph_node_start, graph_wanted, edge_start, lane_start
     )
-    left = np.diff(edge_start)
     lanes = Lanes(
         table=table,
         rows=rows,
         lane_start=lane_start,
         clause_of=clause_of,
+        node_start=node_start,
+        shifts=shifts,
         edge_start=edge_start,
         edges=edges,
-        node_start=node_start,
-        node_predicate=node_predicate,
         back_start=back_start,
-        back_end=back_start[1:].copy(),
         backs=backs,
+        node_predicate=node_predicate,
         ring=ring,
         wanted=wanted,
-        answers=np.full(node_predicate.size, kernels.UNKNOWN, np.int8),
+        answers=np.full(wanted.shape[1], kernels.UNKNOWN, np.int8),
         left=left,
         verdicts=np.zeros(left.size, np.int8),
         open_count=np.diff(lane_start),

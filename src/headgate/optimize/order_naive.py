@@ -32,6 +32,7 @@ def _begin(lanes: Lanes) -> NextNodes:
             some,
             place,
             lanes.lane_start,
+            lanes.shifts,
             lanes.edge_start,
             lanes.edges,
             lanes.answers,

@@ -15,35 +15,31 @@ from headgate.optimize.order_lane_kernels import (
     UNKNOWN,
     WANT_BITS,
     WANT_MASK,
-    count_wanted,
     is_as_wanted,
-    is_wanted,
 )
 
 MANTISSA_BITS = 4
 BUCKET_SHIFT = 23 - MANTISSA_BITS
 BUCKETS = 255 << MANTISSA_BITS
-REFILL = 4
 
 
 @nb.njit(nogil=True, cache=True)
 def next_naive(  # type: ignore[no-untyped-def]
-    lanes, place, lane_start, edge_start, edges, answers, verdicts
+    lanes, place, lane_start, shifts, edge_start, edges, answers, verdicts
 ):
     """Clause by clause, each until a predicate is not as wanted, whatever is known of the rest."""
     found = np.full(lanes.shape[0], -1, np.int32)
     for n in range(lanes.shape[0]):
         lane = lanes[n]
         while place[lane] < lane_start[lane + 1] and found[n] < 0:
-            at = place[lane]
-            if verdicts[at] != DROPPED:
-                for edge in range(edge_start[at], edge_start[at + 1]):
-                    node, want = edges[edge] >> WANT_BITS, edges[edge] & WANT_MASK
-                    answer = answers[node]
-                    if answer == UNKNOWN:
+            clause = place[lane] - shifts[lane, 0]
+            if verdicts[place[lane]] != DROPPED:
+                for edge in range(edge_start[clause], edge_start[clause + 1]):
+                    node = (edges[edge] >> WANT_BITS) + shifts[lane, 1]
+                    if answers[node] == UNKNOWN:
                         found[n] = node
                         break
-                    if not is_as_wanted(answer, want):
+                    if not is_as_wanted(answers[node], edges[edge] & WANT_MASK):
                         break
             if found[n] < 0:
                 place[lane] += 1
@@ -52,17 +48,7 @@ def next_naive(  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def next_sequential(  # type: ignore[no-untyped-def]
-    lanes,
-    place,
-    edge,
-    lane_start,
-    edge_start,
-    edges,
-    back_start,
-    back_end,
-    backs,
-    answers,
-    verdicts,
+    lanes, place, edge, lane_start, shifts, edge_start, edges, answers, verdicts, wanted
 ):
     """All predicates of an undecided clause that some undecided clause wants, then the next one."""
     found = np.full(lanes.shape[0], -1, np.int32)
@@ -71,32 +57,33 @@ def next_sequential(  # type: ignore[no-untyped-def]
         end = lane_start[lane + 1]
         while place[lane] < end and found[n] < 0:
             at = place[lane]
-            if edge[lane] < edge_start[at + 1]:
-                node = edges[edge[lane]] >> WANT_BITS
+            if edge[lane] < edge_start[at - shifts[lane, 0] + 1]:
+                node = (edges[edge[lane]] >> WANT_BITS) + shifts[lane, 1]
                 edge[lane] += 1
-                unknown = answers[node] == UNKNOWN
-                if unknown and is_wanted(node, back_start, back_end, backs, verdicts):
+                if answers[node] == UNKNOWN and wanted[:, node].sum() > 0:
                     found[n] = node
                 continue
             at += 1
             while at < end and verdicts[at] != UNDECIDED:
                 at += 1
             place[lane] = at
-            edge[lane] = edge_start[at]
+            edge[lane] = edge_start[at - shifts[lane, 0]]
     return found
 
 
 @nb.njit(nogil=True, cache=True)
-def first_unknown(at, edge_start, edges, answers):  # type: ignore[no-untyped-def]
-    for edge in range(edge_start[at], edge_start[at + 1]):
-        if answers[edges[edge] >> WANT_BITS] == UNKNOWN:
-            return edges[edge] >> WANT_BITS
+def first_unknown(at, lane, shifts, edge_start, edges, answers):  # type: ignore[no-untyped-def]
+    clause = at - shifts[lane, 0]
+    for edge in range(edge_start[clause], edge_start[clause + 1]):
+        node = (edges[edge] >> WANT_BITS) + shifts[lane, 1]
+        if answers[node] == UNKNOWN:
+            return node
     return -1
 
 
 @nb.njit(nogil=True, cache=True)
 def next_in_chains(  # type: ignore[no-untyped-def]
-    lanes, place, lane_start, edge_start, edges, answers, verdicts
+    lanes, place, lane_start, shifts, edge_start, edges, answers, verdicts
 ):
     """The topmost open node of the first undecided chain."""
     found = np.full(lanes.shape[0], -1, np.int32)
@@ -105,69 +92,33 @@ def next_in_chains(  # type: ignore[no-untyped-def]
         while place[lane] < lane_start[lane + 1] and verdicts[place[lane]] != UNDECIDED:
             place[lane] += 1
         if place[lane] < lane_start[lane + 1]:
-            found[n] = first_unknown(place[lane], edge_start, edges, answers)
+            found[n] = first_unknown(place[lane], lane, shifts, edge_start, edges, answers)
     return found
 
 
-@nb.njit(nogil=True, cache=True)
-def bucket_of(wanted, gain):  # type: ignore[no-untyped-def]
+@nb.njit(nogil=True, cache=True, inline="always")
+def bucket_of(node, gain, wanted):  # type: ignore[no-untyped-def]
     """The bucket of a node's score: how many clauses an answer decides, for what it costs.
 
     The bits of a positive float, read as an integer, have its order. The upper ones tell scores
     apart that differ by 1 in 2 ** MANTISSA_BITS. 0 is the bucket of nodes that nobody wants.
     """
-    score = np.float32(wanted[0] * gain[0] + wanted[1] * gain[1] + wanted[2] * gain[2])
+    score = np.float32(
+        wanted[0, node] * gain[0] + wanted[1, node] * gain[1] + wanted[2, node] * gain[2]
+    )
     return score.view(np.int32) >> BUCKET_SHIFT
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_all_buckets(  # type: ignore[no-untyped-def]
-    node_start, node_predicate, wanted, gains, following, heads, tops
+def fill_buckets(  # type: ignore[no-untyped-def]
+    node_start, node_predicate, shifts, wanted, gains, following, heads, tops
 ):
-    """Every node into the list of its bucket, when nothing is decided yet."""
+    """Every node into the list of its bucket."""
     heads[:] = -1
     tops[:] = 0
     for lane in range(node_start.shape[0] - 1):
         for node in range(node_start[lane], node_start[lane + 1]):
-            counts = (wanted[0, node], wanted[1, node], wanted[2, node])
-            bucket = bucket_of(counts, gains[node_predicate[node]])
-            following[node] = heads[lane, bucket]
-            heads[lane, bucket] = node
-            tops[lane] = max(tops[lane], bucket)
-
-
-@nb.njit(nogil=True, cache=True)
-def fill_buckets(  # type: ignore[no-untyped-def]
-    lane,
-    generation,
-    filled,  # of each node: in which generation it was put into a bucket
-    following,
-    heads,
-    tops,
-    lane_start,
-    edge_start,
-    edges,
-    back_start,
-    back_end,
-    backs,
-    node_predicate,
-    answers,
-    verdicts,
-    gains,
-):
-    """Every node that an undecided clause of the lane still wants, into the list of its bucket."""
-    heads[lane, :] = -1
-    tops[lane] = 0
-    for at in range(lane_start[lane], lane_start[lane + 1]):
-        if verdicts[at] != UNDECIDED:
-            continue
-        for edge in range(edge_start[at], edge_start[at + 1]):
-            node = edges[edge] >> WANT_BITS
-            if filled[node] == generation or answers[node] != UNKNOWN:
-                continue
-            filled[node] = generation
-            counts = count_wanted(node, back_start, back_end, backs, verdicts)
-            bucket = bucket_of(counts, gains[node_predicate[node]])
+            bucket = bucket_of(node, gains[node_predicate[node - shifts[lane, 1]]], wanted)
             following[node] = heads[lane, bucket]
             heads[lane, bucket] = node
             tops[lane] = max(tops[lane], bucket)
@@ -176,75 +127,47 @@ def fill_buckets(  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def next_adaptive(  # type: ignore[no-untyped-def]
     lanes,
-    generations,  # how often the buckets of a lane have been filled …
-    refill_at,  # … and how few undecided clauses are left when they are filled again
-    filled,
     following,  # the next node in the same bucket
     heads,  # [lane, bucket]: the first node
     tops,  # the highest bucket with a node
-    forced,
-    forced_count,
+    gains,
     lane_start,
+    shifts,
     edge_start,
     edges,
-    back_start,
-    back_end,
-    backs,
     node_predicate,
+    wanted,
     answers,
     verdicts,
     open_count,
-    gains,
+    forced,
+    forced_count,
 ):
     """What must be asked anyway; otherwise the node with the greatest score.
 
     Scores only decrease. So a node may lie in too high a bucket, never in too low a one, and is put
-    where it belongs when it comes up. Most nodes lose all their clauses without ever being asked;
-    the buckets are filled anew when one in REFILL clauses is left, so that few of them come up.
+    where it belongs when it comes up.
     """
     found = np.full(lanes.shape[0], -1, np.int32)
     for n in range(lanes.shape[0]):
         lane = lanes[n]
         if open_count[lane] == 0:
             continue
-        if open_count[lane] <= refill_at[lane]:
-            generations[lane] += 1
-            refill_at[lane] = open_count[lane] // REFILL
-            fill_buckets(
-                lane,
-                generations[lane],
-                filled,
-                following,
-                heads,
-                tops,
-                lane_start,
-                edge_start,
-                edges,
-                back_start,
-                back_end,
-                backs,
-                node_predicate,
-                answers,
-                verdicts,
-                gains,
-            )
         while forced_count[lane] > 0 and found[n] < 0:
             forced_count[lane] -= 1
             at = forced[lane_start[lane] + forced_count[lane]]
             if verdicts[at] == UNDECIDED:
-                found[n] = first_unknown(at, edge_start, edges, answers)
+                found[n] = first_unknown(at, lane, shifts, edge_start, edges, answers)
         while tops[lane] > 0 and found[n] < 0:
             node = heads[lane, tops[lane]]
             if node < 0:
                 tops[lane] -= 1
                 continue
             heads[lane, tops[lane]] = following[node]
-            if answers[node] != UNKNOWN:
+            unwanted = wanted[1, node] == 0 and wanted[0, node] == 0 and wanted[2, node] == 0
+            if unwanted or answers[node] != UNKNOWN:
                 continue
-            counts = count_wanted(node, back_start, back_end, backs, verdicts)
-            if back_end[node] == back_start[node]:
-                continue
-            bucket = bucket_of(counts, gains[node_predicate[node]])
+            bucket = bucket_of(node, gains[node_predicate[node - shifts[lane, 1]]], wanted)
             if bucket == tops[lane]:
                 found[n] = node
             else:

@@ -34,7 +34,7 @@ class SequentialOrder:
 
 def _begin(lanes: Lanes) -> NextNodes:
     place = lanes.lane_start[:-1].copy()
-    edge = lanes.edge_start[place].copy()
+    edge = lanes.edge_start[place - lanes.shifts[:, 0]]
 
     def next_nodes(some: Ints) -> Ints:
         found: Ints = next_sequential(
@@ -42,13 +42,12 @@ def _begin(lanes: Lanes) -> NextNodes:
             place,
             edge,
             lanes.lane_start,
+            lanes.shifts,
             lanes.edge_start,
             lanes.edges,
-            lanes.back_start,
-            lanes.back_end,
-            lanes.backs,
             lanes.answers,
             lanes.verdicts,
+            lanes.wanted,
         )
         return found
 
