@@ -41,6 +41,17 @@ class Order(Protocol):
     def arrange(self, table: ClauseTable, estimates: Estimates) -> Arrangement: ...
 
 
+def clause_by_clause(kernel: Callable[..., Ints]) -> Callable[[Lanes], NextNodes]:
+    """The rule of a kernel that goes through the clauses of a lane, and knows how far it is."""
+
+    def begin(lanes: Lanes) -> NextNodes:
+        place = lanes.lane_start[:-1].copy()
+        clauses = (lanes.lane_start, lanes.shifts, lanes.edge_start, lanes.edges)
+        return lambda some: kernel(some, place, *clauses, lanes.answers, lanes.verdicts)
+
+    return begin
+
+
 def sort_literals(table: ClauseTable, key: Floats) -> ClauseTable:
     """The table with the literals of every clause sorted by their keys, then by predicate."""
     clause = np.repeat(np.arange(table.clause_count), table.lengths)

@@ -10,10 +10,8 @@ its first two all the same.
 
 from __future__ import annotations
 
-from headgate.match.kernels import Ints
-from headgate.optimize.order_arrangement import Arrangement, NextNodes
+from headgate.optimize.order_arrangement import Arrangement, clause_by_clause
 from headgate.optimize.order_estimates import Estimates
-from headgate.optimize.order_lanes import Lanes
 from headgate.optimize.order_next_kernels import next_naive
 from headgate.optimize.order_table import ClauseTable
 
@@ -21,23 +19,4 @@ from headgate.optimize.order_table import ClauseTable
 class NaiveOrder:
     def arrange(self, table: ClauseTable, estimates: Estimates) -> Arrangement:
         del estimates
-        return Arrangement(table, None, _begin)
-
-
-def _begin(lanes: Lanes) -> NextNodes:
-    place = lanes.lane_start[:-1].copy()
-
-    def next_nodes(some: Ints) -> Ints:
-        found: Ints = next_naive(
-            some,
-            place,
-            lanes.lane_start,
-            lanes.shifts,
-            lanes.edge_start,
-            lanes.edges,
-            lanes.answers,
-            lanes.verdicts,
-        )
-        return found
-
-    return next_nodes
+        return Arrangement(table, None, clause_by_clause(next_naive))

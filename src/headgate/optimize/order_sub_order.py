@@ -37,11 +37,10 @@ from __future__ import annotations
 import numpy as np
 
 from headgate.match.kernels import Ints, Longs
-from headgate.optimize.order_arrangement import Arrangement, NextNodes, sort_literals
+from headgate.optimize.order_arrangement import Arrangement, clause_by_clause, sort_literals
 from headgate.optimize.order_chain_kernels import all_savings, join_path, list_pairs, ratios
 from headgate.optimize.order_clauses import FALSE, KNOWN, TRUE
 from headgate.optimize.order_estimates import Estimates
-from headgate.optimize.order_lanes import Lanes
 from headgate.optimize.order_next_kernels import next_in_chains
 from headgate.optimize.order_table import ClauseTable, Floats
 
@@ -68,7 +67,7 @@ class SubOrder:
         else:
             visit = chains.path(self._group_max, self._window)
         self._path = table.keys[visit]
-        return Arrangement(chains.table, visit, _begin)
+        return Arrangement(chains.table, visit, clause_by_clause(next_in_chains))
 
 
 class Chains:
@@ -127,22 +126,3 @@ class Chains:
 def _satisfied(selectivity: Floats, wants: np.ndarray[tuple[int], np.dtype[np.int8]]) -> Floats:
     """The probability that a literal is as wanted."""
     return np.select([wants == TRUE, wants == FALSE], [selectivity, 1 - selectivity], 1.0)
-
-
-def _begin(lanes: Lanes) -> NextNodes:
-    place = lanes.lane_start[:-1].copy()
-
-    def next_nodes(some: Ints) -> Ints:
-        found: Ints = next_in_chains(
-            some,
-            place,
-            lanes.lane_start,
-            lanes.shifts,
-            lanes.edge_start,
-            lanes.edges,
-            lanes.answers,
-            lanes.verdicts,
-        )
-        return found
-
-    return next_nodes
