@@ -18,4 +18,6 @@ probe            one join predicate against one window, many primary items at a 
     growing          arrays that grow at their end
 
 embed_patterns   which of many tree patterns a document embeds
+
+select/          joins of tables (select-joins.txt): a server, its messages, and the client
 """

@@ -1,0 +1,70 @@
+"""The last hop in one process: from messages to the subscriptions in their regions, numbered.
+
+It stands where a content-driven network does its work (§2.1): it knows regions and bounds, and no
+joins. Enum-J and Enum-SJ need it as a part of the server, since they address each subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from headgate.join.select import recipient_kernels as kernels
+from headgate.join.select.box_tree_kernels import Longs
+from headgate.join.select.messages import Messages, Row, Table
+from headgate.join.select.schemes import FORMS
+from headgate.join.select.server import SelectJoinServer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipients:
+    """Lines (subscription, first, end): messages first up to end, without end, are for it.
+
+    The lines of one subscription are in the order of its messages.
+    """
+
+    lines: Longs
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """Every message with each of its subscriptions."""
+        for subscription, first, end in self.lines.tolist():
+            for message in range(first, end):
+                yield subscription, message
+
+
+def recipients(server: SelectJoinServer, messages: Messages) -> Recipients:
+    """Who gets which messages, of those subscribed now."""
+    trees, question = server.tree_arrays, server.question(Table.LEFT)
+    widths = np.array(server.dimensions, np.int64)
+    at, used, out = 0, 0, np.empty((1_024, 3), np.int64)
+    while True:
+        given = messages.header, messages.numbers, widths, trees, question
+        at, used = kernels.write_recipients(at, *given, out, used)
+        if at == len(messages):
+            return Recipients(out[:used])
+        more = np.empty((2 * len(out) + len(server.tree), 3), np.int64)
+        more[:used] = out[:used]
+        out = more
+
+
+def content(server: SelectJoinServer, subscription: int) -> list[Row]:
+    """What the client of a subscription is to hold now: for a new one, or one that missed
+    something."""
+    low, high = server.tree.bounds(np.array([subscription]))
+    tables = server.tables
+    out = np.empty((2, max(map(len, tables))), np.int64)
+    counts = kernels.selected_rows(
+        tuple(table.index for table in tables),
+        server.join_values,
+        low[0],
+        high[0],
+        FORMS[server.scheme].keeps_unjoined,
+        out,
+    )
+    return [
+        table.row(slot)
+        for table, slots, count in zip(tables, out.tolist(), counts, strict=True)
+        for slot in slots[:count]
+    ]
