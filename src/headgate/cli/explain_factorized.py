@@ -17,6 +17,9 @@ from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import Definitions
 
+BUDGET_S = 120.0
+"""Whoever asks can wait; at the first time kernels are compiled, too."""
+
 
 def print_factorized(
     source: str,
@@ -34,7 +37,7 @@ def print_factorized(
         return None if measured is None else measured.selectivity(unparse_filter(atom))
 
     schema = next(iter(schemas_of(source, definitions)))
-    found = factorize(list(asked[source]), schema, measured=selectivity)
+    found = factorize(list(asked[source]), schema, measured=selectivity, budget_s=BUDGET_S)
     owners = [", ".join(askers.names) for askers in asked[source].values()]
     text = factor_text(found, [unparse_filter(each) for each in found.clauses], owners)
     told = "nothing was measured" if measured is None else f"{measured.items:,} items were measured"
