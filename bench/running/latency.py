@@ -24,7 +24,7 @@ P50_MS, P99_MS = 120.0, 500.0
 
 
 def latency_rows(session: SparkSession, *, quick: bool, say: Say) -> list[Row]:
-    busy_s, idle_s = (10.0, 15.0) if quick else (60.0, 120.0)
+    busy_s, idle_s = (4.0, 3.0) if quick else (60.0, 120.0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with Catalog.open(str(folder / "catalog.db")) as catalog:
