@@ -165,3 +165,17 @@ def test_what_is_no_range_stays() -> None:
 )
 def test_other_plans_are_no_select_joins(plan: Plan) -> None:
     assert select_join_of(plan) is None
+
+
+@pytest.mark.parametrize(
+    ("relation", "bound", "value"),
+    [(Relation.GREATER, BIG, BIG + 1), (Relation.LESS, BIG + 2, BIG + 1)],
+)
+def test_a_value_that_is_rounded_to_the_bound_is_in_its_range(
+    relation: Relation, bound: int, value: int
+) -> None:
+    atom = Comparison("a", relation, bound)
+    assert matches(atom, item("s", 1, a=value))
+    found = range_of(atom)
+    assert found is not None
+    assert found[1][0] <= float(value) <= found[1][1]

@@ -30,6 +30,8 @@ from headgate.model.values import Kind, Value, kind_of
 from headgate.plan import algebra
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ROUNDED_FROM = 2.0**53
+"""From here on not every whole number is a float."""
 Range = tuple[float, float]
 ANY: Range = (MISSING, math.inf)
 
@@ -153,7 +155,8 @@ def number_of(value: Value | None) -> float | None:
 
 
 def _is_exact(value: Value, number: float) -> bool:
-    return isinstance(value, datetime) or value == number
+    """Whether neither the bound nor a value beside it can have been rounded to the bound."""
+    return (isinstance(value, datetime) or value == number) and abs(number) < ROUNDED_FROM
 
 
 @dataclass(frozen=True, slots=True, eq=False)
