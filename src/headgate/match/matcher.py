@@ -34,6 +34,18 @@ class Matches:
     starts: Longs
     subscriptions: Ints
 
+    @classmethod
+    def of_rows(cls, size: int, rows: Longs | Ints, subscriptions: Ints) -> Matches:
+        """Of so many items, from pairs of an item and who matches it, sorted by item."""
+        starts = np.zeros(size + 1, np.int64)
+        np.cumsum(np.bincount(rows, minlength=size), out=starts[1:])
+        return cls(starts, subscriptions)
+
+    @property
+    def rows(self) -> Longs:
+        """The item that each entry of `subscriptions` stands for."""
+        return np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
+
     def of(self, item: int) -> Ints:
         return self.subscriptions[self.starts[item] : self.starts[item + 1]]
 

@@ -121,6 +121,8 @@ class LayerMaker:
 
     def _check_operators(self, plans: Mapping[str, Plan], known: Known) -> None:
         """That the operators of these feeds may run, and that their filters are not too many."""
+        if not known.operators:
+            return  # then nobody calls one, and the leaves need not be found twice
         asked = leaves_by_source(plans).values()
         tested = (test for leaves in asked for each in leaves.values() for test in each.tested)
         for _, filter_ in tested:

@@ -114,30 +114,21 @@ def _united(found: Sequence[Matches], size: int, dropped: Ints) -> Matches:
     if len(found) == 1 and not dropped.size:
         return found[0]
     feeds = np.concatenate([each.subscriptions for each in found])
-    items = np.concatenate([np.repeat(np.arange(size), np.diff(each.starts)) for each in found])
+    items = np.concatenate([each.rows for each in found])
     order = np.argsort(items, kind="stable")
     feeds, items = feeds[order], items[order]
     living = np.isin(feeds, dropped, invert=True)
-    starts = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(items[living], minlength=size), out=starts[1:])
-    return Matches(starts, feeds[living])
+    return Matches.of_rows(size, items[living], feeds[living])
 
 
 def _without(found: Matches, known: Matches) -> Matches:
     """What is found and not known yet: a feed may have an item by several of its branches."""
     if not found.subscriptions.size or not known.subscriptions.size:
         return found
-    size = found.starts.size - 1
-    rows = np.repeat(np.arange(size), np.diff(found.starts))
-    known_rows = np.repeat(np.arange(size), np.diff(known.starts))
-    pairs, known_pairs = (
-        (each_rows << 32) | each.subscriptions
-        for each_rows, each in ((rows, found), (known_rows, known))
-    )
-    fresh = np.isin(pairs, known_pairs, invert=True)
-    starts = np.zeros(size + 1, np.int64)
-    np.cumsum(np.bincount(rows[fresh], minlength=size), out=starts[1:])
-    return Matches(starts, found.subscriptions[fresh])
+    rows = found.rows
+    pairs = (rows << 32) | found.subscriptions
+    fresh = np.isin(pairs, (known.rows << 32) | known.subscriptions, invert=True)
+    return Matches.of_rows(found.starts.size - 1, rows[fresh], found.subscriptions[fresh])
 
 
 def matched_schema(items: pa.Schema) -> pa.Schema:

@@ -74,23 +74,18 @@ class OperatorTester:
         candidates = self._candidates(clauses, dropped)
         asking = Asking(self._predicates, items, schema)
         found = self._evaluator.evaluate(candidates, asking.ask)
-        starts = np.zeros(items.num_rows + 1, np.int64)
-        np.cumsum(np.bincount(found.items, minlength=items.num_rows), out=starts[1:])
-        return Matches(starts, found.subscriptions)
+        return Matches.of_rows(items.num_rows, found.items, found.subscriptions)
 
     def _candidates(self, clauses: Matches, dropped: Ints) -> Candidates:
         """Ascending for each item, and none that nobody wants any more: asking costs time."""
-        size = clauses.starts.size - 1
-        rows = np.repeat(np.arange(size), np.diff(clauses.starts))
-        found = clauses.subscriptions
+        rows, found = clauses.rows, clauses.subscriptions
         if dropped.size:
             owners = self._table.subscriptions[self._table.owner[found]]
             living = np.isin(owners, dropped, invert=True)
             rows, found = rows[living], found[living]
         order = np.lexsort((found, rows))
-        starts = np.zeros(size + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=size), out=starts[1:])
-        return Candidates(starts, found[order].astype(np.int32))
+        sorted_ = Matches.of_rows(clauses.starts.size - 1, rows, found[order].astype(np.int32))
+        return Candidates(sorted_.starts, sorted_.subscriptions)
 
 
 def declared_estimates(table: ClauseTable, declarations: Iterable[Declaration]) -> Estimates:

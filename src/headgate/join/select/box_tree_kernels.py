@@ -202,6 +202,18 @@ def greatest(tree, least, most, excluded, m, sign, enough, stack):  # type: igno
 
 
 @nb.njit(nogil=True, cache=True)
+def push_children(stack, top, number, begin, end):  # type: ignore[no-untyped-def]
+    """Both children of a node are still to be looked at; the new top of the stack."""
+    middle = (begin + end) >> 1
+    for child in range(2):
+        stack[top, 0] = 2 * number + 1 + child
+        stack[top, 1] = begin if child == 0 else middle
+        stack[top, 2] = middle if child == 0 else end
+        top += 1
+    return top
+
+
+@nb.njit(nogil=True, cache=True)
 def is_one_there(tree, least, most, excluded, stack):  # type: ignore[no-untyped-def]
     """Whether a point is within."""
     for tier in range(tree.tiers.shape[0]):
@@ -214,12 +226,7 @@ def is_one_there(tree, least, most, excluded, stack):  # type: ignore[no-untyped
             if not may_hold(tree, root + number, least, most):
                 continue
             if end - begin > LEAF:
-                middle = (begin + end) >> 1
-                for child in range(2):
-                    stack[top, 0] = 2 * number + 1 + child
-                    stack[top, 1] = begin if child == 0 else middle
-                    stack[top, 2] = middle if child == 0 else end
-                    top += 1
+                top = push_children(stack, top, number, begin, end)
                 continue
             for point in range(begin, end):
                 if is_within(tree.points, point, least, most) and not has_excluded(
@@ -246,12 +253,7 @@ def collect(tree, least, most, excluded, stack, out):  # type: ignore[no-untyped
             if not may_hold(tree, root + number, least, most):
                 continue
             if end - begin > LEAF:
-                middle = (begin + end) >> 1
-                for child in range(2):
-                    stack[top, 0] = 2 * number + 1 + child
-                    stack[top, 1] = begin if child == 0 else middle
-                    stack[top, 2] = middle if child == 0 else end
-                    top += 1
+                top = push_children(stack, top, number, begin, end)
                 continue
             for point in range(begin, end):
                 if is_within(tree.points, point, least, most) and not has_excluded(

@@ -34,7 +34,13 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from headgate.join.select.box_tree_kernels import LEAF, collect, is_within, may_hold
+from headgate.join.select.box_tree_kernels import (
+    LEAF,
+    collect,
+    is_within,
+    may_hold,
+    push_children,
+)
 from headgate.join.select.question_kernels import (
     ask_containing,
     ask_range,
@@ -42,6 +48,7 @@ from headgate.join.select.question_kernels import (
     value_at,
 )
 from headgate.join.select.table_kernels import first_at_least
+from headgate.match.kernels import first_not_less
 
 TUP, CLU, CLU_PLUS, SUB, EVERYONE = 0, 1, 2, 3, 4
 
@@ -146,19 +153,6 @@ def values_of(index, begin, end):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def first_not_less(values, wanted):  # type: ignore[no-untyped-def]
-    low, length = 0, values.shape[0]
-    while length > 0:
-        half = length >> 1
-        if values[low + half] < wanted:
-            low += half + 1
-            length -= half + 1
-        else:
-            length = half
-    return low
-
-
-@nb.njit(nogil=True, cache=True)
 def mark_gaps(tree, question, values, is_split):  # type: ignore[no-untyped-def]
     """Which gaps between consecutive values hold the range of someone that the question asks for.
 
@@ -166,7 +160,7 @@ def mark_gaps(tree, question, values, is_split):  # type: ignore[no-untyped-def]
     or where all of them lie in a gap that is marked already.
     """
     low, high = question.first, question.least.shape[0] // 2 + question.first
-    stack = question.stack
+    stack, count = question.stack, values.shape[0]
     for tier in range(tree.tiers.shape[0]):
         start, size, root = tree.tiers[tier]
         stack[0, 0], stack[0, 1], stack[0, 2] = 0, start, start + size
@@ -177,23 +171,18 @@ def mark_gaps(tree, question, values, is_split):  # type: ignore[no-untyped-def]
             node = root + number
             if not may_hold(tree, node, question.least, question.most):
                 continue
-            at = first_not_less(values, tree.box_most[node, low])
-            if at < values.shape[0] and values[at] <= tree.box_least[node, high]:
+            at = first_not_less(values, 0, count, tree.box_most[node, low])
+            if at < count and values[at] <= tree.box_least[node, high]:
                 continue
-            gap = first_not_less(values, tree.box_least[node, low])
-            if gap < values.shape[0] and is_split[gap] and tree.box_most[node, high] < values[gap]:
+            gap = first_not_less(values, 0, count, tree.box_least[node, low])
+            if gap < count and is_split[gap] and tree.box_most[node, high] < values[gap]:
                 continue
             if end - begin > LEAF:
-                middle = (begin + end) >> 1
-                for child in range(2):
-                    stack[top, 0] = 2 * number + 1 + child
-                    stack[top, 1] = begin if child == 0 else middle
-                    stack[top, 2] = middle if child == 0 else end
-                    top += 1
+                top = push_children(stack, top, number, begin, end)
                 continue
             for point in range(begin, end):
                 if is_within(tree.points, point, question.least, question.most):
-                    at = first_not_less(values, tree.points[point, low])
+                    at = first_not_less(values, 0, count, tree.points[point, low])
                     if tree.points[point, high] < values[at]:
                         is_split[at] = True
 

@@ -18,8 +18,8 @@ from headgate.join.select.change_kernels import (
     PARTNER,
     START,
 )
-from headgate.join.select.describe_kernels import first_not_less
 from headgate.join.select.question_kernels import ask_all, ask_containing
+from headgate.match.kernels import first_not_less
 
 
 @nb.njit(nogil=True, cache=True)
@@ -98,8 +98,9 @@ def write_recipients(first, header, numbers, widths, trees, question, out, used)
             begin, behind = message, end
             if end > message + 1:
                 low, high = tree.points[point, 1 - own], tree.points[point, 3 - own]
-                begin = message + first_not_less(values, low)
-                behind = message + first_not_less(values, np.nextafter(high, np.inf))
+                begin = message + first_not_less(values, 0, values.shape[0], low)
+                above = np.nextafter(high, np.inf)
+                behind = message + first_not_less(values, 0, values.shape[0], above)
             if begin < behind:
                 out[used, 0], out[used, 1], out[used, 2] = tree.subscription[point], begin, behind
                 used += 1
