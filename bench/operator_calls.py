@@ -27,7 +27,7 @@ from headgate.operators.declaration import OperatorLimits
 from headgate.operators.load import load_all
 from headgate.store.columns import batch_of_items
 
-BATCH = 4_096
+BATCH, ROUND = 4_096, 64
 CALLS = {
     "true or false, item by item": Call("is_even"),
     "true or false, batch form": Call("are_even"),
@@ -62,7 +62,7 @@ def _one_call(operators: Operators, name: str, call: Call, rounds: int) -> list[
     loaded, _ = load_all(DECLARATIONS, [operator_functions.__name__])
     batch = batch_of_items(items(BATCH), SCHEMA)
     here = RowItems(batch, SCHEMA)
-    asking = Asking(Predicates(operators, [call]), batch, SCHEMA)
+    asking = Asking(Predicates(operators, [call] * ROUND), batch, SCHEMA)
     every = np.arange(BATCH, dtype=np.int32)
     found = []
     for rows in (every, every[:1]):
@@ -75,6 +75,8 @@ def _one_call(operators: Operators, name: str, call: Call, rounds: int) -> list[
 
         found.append((_best_us(called, rounds), _best_us(asked, rounds)))
     (here_us, child_us), (one_here_us, one_child_us) = found
+    some, starts = np.arange(ROUND, dtype=np.int32), np.arange(ROUND + 1, dtype=np.int64)
+    round_us = _best_us(lambda: asking.ask_round(some, starts, some), rounds) / ROUND
     extra_us = (child_us - here_us) / BATCH
     return [
         Row(
@@ -89,6 +91,12 @@ def _one_call(operators: Operators, name: str, call: Call, rounds: int) -> list[
             f"{name}: a question",
             "about one item",
             f"{one_child_us:,.0f} µs",
+            baseline=f"{one_here_us:,.0f} µs here",
+        ),
+        Row(
+            f"{name}: a question in a round",
+            f"about one item, {ROUND} of them asked together",
+            f"{round_us:,.0f} µs",
             baseline=f"{one_here_us:,.0f} µs here",
         ),
     ]

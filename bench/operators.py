@@ -151,7 +151,7 @@ def _estimates(work: Workload, name: str) -> Estimates:
 def _evaluate(evaluator: Evaluator, work: Workload, events: int, *, seed: int) -> list[Matches]:
     truth = work.events(events, seed=seed)
     return [
-        evaluator.evaluate(_all_candidates(work, some.shape[0]), _answering(some).ask)
+        evaluator.evaluate(_all_candidates(work, some.shape[0]), _Answering(some).ask)
         for some in np.array_split(truth, max(1, events // BATCH))
     ]
 
@@ -169,28 +169,24 @@ class _Answering:
     """Answers from a table, and what was asked."""
 
     truth: np.ndarray
-    every: np.ndarray
     wait_s: float = 0.0
-    questions: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    rounds: list[tuple[np.ndarray, ...]] = field(default_factory=list)
 
-    def ask(self, predicate: int, rows: np.ndarray) -> PlainAnswers:
+    def ask(self, predicates: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> PlainAnswers:
         if self.wait_s:
             time.sleep(self.wait_s * rows.size)
-        self.questions.append((predicate, rows))
-        return PlainAnswers(self.every[: rows.size], self.truth[predicate][rows])
+        self.rounds.append((predicates, starts, rows))
+        counts = np.diff(starts)
+        true = self.truth[rows, np.repeat(predicates, counts)]
+        return PlainAnswers(np.ones(rows.size, np.bool_), true, self.wait_s * counts)
 
     def again_s(self) -> float:
         """The time to answer the same questions again."""
-        questions, self.questions = self.questions, []
+        rounds, self.rounds = self.rounds, []
         began = time.thread_time()
-        for predicate, rows in questions:
-            self.ask(predicate, rows)
+        for each in rounds:
+            self.ask(*each)
         return time.thread_time() - began
-
-
-def _answering(truth: np.ndarray, *, wait_s: float = 0.0) -> _Answering:
-    every = np.ones(truth.shape[0], np.bool_)
-    return _Answering(np.ascontiguousarray(truth.T), every, wait_s)
 
 
 def _cost_row(figure: str, setting: Setting, costs: dict[str, float], paper: str) -> Row:
@@ -256,7 +252,7 @@ def _overhead_rows(work: Workload, *, runs: int = 3) -> list[Row]:
         evaluator = Evaluator(work.table, order(), _estimates(work, name))
         took_us, per_question = [], 0.0
         for seed in range(runs + 1):
-            answering = _answering(work.events(BATCH, seed=seed))
+            answering = _Answering(work.events(BATCH, seed=seed))
             candidates = _all_candidates(work, BATCH)
             began = time.thread_time()
             found = evaluator.evaluate(candidates, answering.ask)
@@ -285,7 +281,7 @@ def _end_to_end_row(setting: Setting, events: int) -> Row:
     for name, order in ORDERS.items():
         evaluator = Evaluator(work.table, order(), _estimates(work, name))
         _evaluate(evaluator, work, BATCH, seed=1)
-        answering = _answering(work.events(events, seed=2), wait_s=OPERATOR_S)
+        answering = _Answering(work.events(events, seed=2), wait_s=OPERATOR_S)
         began = time.perf_counter()
         evaluator.evaluate(_all_candidates(work, events), answering.ask)
         took[name] = (time.perf_counter() - began) / events

@@ -211,17 +211,24 @@ def test_a_child_that_was_killed_from_outside_is_replaced(operators: Operators) 
     assert Failure.DIED not in operators.failures["divides"].counts
 
 
-def test_answers_teach_what_calls_cost(operators: Operators) -> None:
-    predicates = Predicates(operators, [Call("divides", (5,)), Call("divides", (1,))])
-    asking = Asking(predicates, numbers(*range(1000)), SCHEMA)
-    rows = np.arange(1000, dtype=np.int32)
-    for number in (0, 1):
-        asking.ask(number, rows)
-    cost_s, selectivity = predicates.estimates()
-    assert 0.19 < selectivity[0] < 0.23
-    assert selectivity[1] > 0.97
-    assert (cost_s > 0).all()
-    assert "measured on" in operators.learned("divides").text()
+@given(given_items=items, asked=st.lists(calls, max_size=6), data=st.data())
+def test_a_round_answers_what_its_questions_answer_alone(
+    operators: Operators, given_items: list[Item], asked: list[Call], data: st.DataObject
+) -> None:
+    batch = batch_of_items(given_items, SCHEMA)
+    asking = Asking(Predicates(operators, asked), batch, SCHEMA)
+    some = st.lists(st.integers(0, len(given_items) - 1), unique=True)
+    rows = [np.array(data.draw(some), np.int32) for _ in asked]
+    starts = np.cumsum([0, *map(len, rows)])
+    numbers_ = np.arange(len(asked), dtype=np.int32)
+    found = asking.ask_round(numbers_, starts, np.concatenate([*rows, numbers_[:0]]))
+    assert (found.seconds >= 0).all()
+    for number, own in enumerate(rows):
+        span = slice(*starts[number : number + 2].tolist())
+        bound = found.bound.get(number)
+        values = (None, ()) if bound is None else (bound.starts, bound.values)
+        answers = Answers(found.answered[span], found.true[span], *values)
+        assert same(answers, asking.ask(number, own))
 
 
 def test_what_cannot_be_loaded_fails_and_is_told() -> None:

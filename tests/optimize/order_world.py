@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
 from hypothesis import strategies as st
 
-from headgate.match.kernels import Ints
+from headgate.match.kernels import Ints, Longs
 from headgate.model.atoms import Arithmetic, Call, Comparison, Constraint, Relation, Variable
 from headgate.model.errors import InvalidValue
 from headgate.model.evaluate import Answer, matches
@@ -19,7 +20,7 @@ from headgate.model.items import Item
 from headgate.model.safety import check_safety
 from headgate.model.values import Value
 from headgate.optimize.order_adaptive import AdaptiveOrder
-from headgate.optimize.order_answers import Answers, PlainAnswers
+from headgate.optimize.order_answers import Ask, Bools, Column, PlainAnswers
 from headgate.optimize.order_arrangement import Order
 from headgate.optimize.order_clauses import clauses_of
 from headgate.optimize.order_engine import Candidates, Evaluator, Matches
@@ -132,8 +133,8 @@ class World:
 
         return operator
 
-    def ask(self, table: ClauseTable) -> Callable[[int, Ints], Answers]:
-        def ask(predicate: int, rows: Ints) -> Answers:
+    def ask(self, table: ClauseTable) -> Ask:
+        def ask(predicate: int, rows: Ints) -> Told:
             call = table.calls[predicate]
             for row in rows.tolist():
                 assert (call, row) not in self.asked, "asked twice"
@@ -142,13 +143,39 @@ class World:
             answered = np.array([not self.fails(call, row) for row in rows.tolist()], np.bool_)
             true = np.array([bool(some) for some in found], np.bool_)
             if not variable_names(call):
-                return PlainAnswers(answered, true)
+                return Told(answered, true)
             starts = np.cumsum([0, *map(len, found)]).astype(np.int64)
             flat = [solution for some in found for solution in some]
-            columns = [Values(column) for column in zip(*flat, strict=True)]
-            return PlainAnswers(answered, true, starts, columns or [Values()] * len(call.arguments))
+            columns: list[Column] = [Values(column) for column in zip(*flat, strict=True)]
+            return Told(answered, true, starts, columns or [Values()] * len(call.arguments))
 
-        return ask
+        return one_by_one(ask)
+
+
+@dataclass
+class Told:
+    """The answers to one question."""
+
+    answered: Bools
+    true: Bools
+    starts: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: Sequence[Column] = ()
+
+
+def one_by_one(ask: Callable[[int, Ints], Told]) -> Ask:
+    """Rounds of questions, each of which is answered by itself."""
+
+    def ask_all(predicates: Ints, starts: Longs, rows: Ints) -> PlainAnswers:
+        parts = np.split(rows, starts[1:-1])
+        told = [ask(number, own) for number, own in zip(predicates.tolist(), parts, strict=True)]
+        return PlainAnswers(
+            np.concatenate([each.answered for each in told]),
+            np.concatenate([each.true for each in told]),
+            np.full(len(told), 1e-6),
+            {question: each for question, each in enumerate(told) if each.values},
+        )
+
+    return ask_all
 
 
 class Values(list[Value | None]):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.optimize.order_world import subscribed
+from tests.optimize.order_world import Told, one_by_one, subscribed
 
 from headgate.match.kernels import Ints
 from headgate.model.atoms import Call
 from headgate.model.filters import And, Filter, Not
 from headgate.optimize.order_adaptive import AdaptiveOrder, gains_of
-from headgate.optimize.order_answers import PlainAnswers
 from headgate.optimize.order_engine import Candidates, Evaluator
 from headgate.optimize.order_estimates import FixedEstimates
 from headgate.optimize.order_table import ClauseTable
@@ -32,12 +31,12 @@ def asked_of(
     )
     asked: list[str] = []
 
-    def ask(predicate: int, rows: Ints) -> PlainAnswers:
+    def ask(predicate: int, rows: Ints) -> Told:
         asked.append(names[predicate])
         every = np.ones(rows.size, np.bool_)
-        return PlainAnswers(every, every if names[predicate] in truth else ~every)
+        return Told(every, every if names[predicate] in truth else ~every)
 
-    Evaluator(table, AdaptiveOrder(), estimates).evaluate(everything(table, 1), ask)
+    Evaluator(table, AdaptiveOrder(), estimates).evaluate(everything(table, 1), one_by_one(ask))
     return "".join(asked)
 
 
@@ -92,7 +91,7 @@ def test_every_choice_is_nearly_the_best(
     table = subscriptions.table()
     open_sets = [set(each) for each in sets]
 
-    def ask(predicate: int, rows: Ints) -> PlainAnswers:
+    def ask(predicate: int, rows: Ints) -> Told:
         scores = {n: (1 - share[n]) * sum(n in each for each in open_sets) for n in range(8)}
         due = {n for each in open_sets if len(each) == 1 for n in each}
         assert predicate in due if due else scores[predicate] >= max(scores.values()) / (1 + 1 / 16)
@@ -102,10 +101,10 @@ def test_every_choice_is_nearly_the_best(
             if not true or not each:
                 open_sets.remove(each)
         every = np.ones(rows.size, np.bool_)
-        return PlainAnswers(every, every if true else ~every)
+        return Told(every, every if true else ~every)
 
     estimates = FixedEstimates(table.calls, np.array(share))
-    Evaluator(table, AdaptiveOrder(), estimates).evaluate(everything(table, 1), ask)
+    Evaluator(table, AdaptiveOrder(), estimates).evaluate(everything(table, 1), one_by_one(ask))
     assert not open_sets
 
 

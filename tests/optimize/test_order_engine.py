@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.optimize.order_world import (
     ORDERS,
+    Told,
     World,
     candidates_of,
     conjunctions,
@@ -15,6 +16,7 @@ from tests.optimize.order_world import (
     filters,
     items_of,
     judged,
+    one_by_one,
     subscribed,
 )
 
@@ -23,7 +25,6 @@ from headgate.model.errors import InvalidValue, OperatorError
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.optimize import order_engine
 from headgate.optimize.order_adaptive import AdaptiveOrder
-from headgate.optimize.order_answers import PlainAnswers
 from headgate.optimize.order_clauses import clauses_of
 from headgate.optimize.order_engine import Candidates, Evaluator
 from headgate.optimize.order_estimates import Estimates
@@ -90,7 +91,7 @@ def test_a_batch_may_be_taken_in_parts(wanted: list[Filter], world: World, edges
     table, items = subscribed(wanted).table(), items_of(12)
     whole, _ = evaluate(table, AdaptiveOrder(), world, items)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order_engine, "EDGES_MAX", edges)
+        patch.setattr(order_engine, "PLACES_MAX", edges)
         assert evaluate(table, AdaptiveOrder(), world, items)[0] == whole
 
 
@@ -109,20 +110,20 @@ def test_constraints_refuse_early() -> None:
     joint = And((Call("b", (X,)), Call("c", (1, X)), Call("p")))
     asked: list[str] = []
 
-    def ask(predicate: int, rows: np.ndarray) -> PlainAnswers:
+    def ask(predicate: int, rows: np.ndarray) -> Told:
         call = table.calls[predicate]
         asked.append(call.operator)
         every = np.ones(rows.size, np.bool_)
         if call.operator == "p":
-            return PlainAnswers(every, every)
+            return Told(every, every)
         found = Single(5 if call.operator == "b" else 6)
-        return PlainAnswers(every, every, np.arange(rows.size + 1), [found])
+        return Told(every, every, np.arange(rows.size + 1), [found])
 
     for wanted, expected in ((filter_, ["b"]), (joint, ["b", "c"])):
         asked.clear()
         table = subscribed([wanted]).table()
         evaluator = Evaluator(table, ORDERS["sequential"](), Estimates(table.calls))
-        found = evaluator.evaluate(candidates_of(table, items_of(1)), ask)
+        found = evaluator.evaluate(candidates_of(table, items_of(1)), one_by_one(ask))
         assert (asked, found.items.size) == (expected, 0)
 
 
@@ -139,7 +140,9 @@ def test_an_answer_without_values_is_an_error() -> None:
     every = np.ones(1, np.bool_)
     evaluator = Evaluator(table, AdaptiveOrder(), Estimates(table.calls))
     with pytest.raises(OperatorError, match=r"b\(\?1\) was answered without values"):
-        evaluator.evaluate(candidates_of(table, items_of(1)), lambda *_: PlainAnswers(every, every))
+        evaluator.evaluate(
+            candidates_of(table, items_of(1)), one_by_one(lambda *_: Told(every, every))
+        )
 
 
 def test_nothing_to_ask() -> None:

@@ -83,6 +83,21 @@ def test_predicates_may_be_added() -> None:
     assert estimates.items.tolist() == [100, 0, 0]
 
 
+def test_news_are_told_once_and_others_begin_with_them() -> None:
+    estimates = Estimates(CALLS)
+    observe(estimates, 2, items=10, true=4, seconds=3.0)
+    observe(estimates, 0, items=5, true=5, seconds=1.0)
+    observe(estimates, 2, items=10, true=4, seconds=3.0)
+    asked, news = estimates.take_news()
+    assert asked.tolist() == [0, 2]
+    assert news.tolist() == [[5, 5, 1], [20, 8, 6]]
+    assert estimates.take_news()[0].size == 0
+    other = Estimates(CALLS)
+    other.know(np.array([[5.0, 5.0], [0.0, 0.0], [20.0, 8.0]]))
+    assert other.selectivity().tolist() == estimates.selectivity().tolist()
+    assert other.take_news()[0].size == 0
+
+
 def test_the_engine_teaches() -> None:
     table = subscribed([And((Call("p", (1,)), Call("q", (1,))))]).table()
     estimates = Estimates(table.calls)

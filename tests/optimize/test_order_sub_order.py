@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.optimize.order_world import subscribed
+from tests.optimize.order_world import Told, one_by_one, subscribed
 
 from headgate.model.atoms import Call
 from headgate.model.filters import And
 from headgate.optimize import order_sub_order
-from headgate.optimize.order_answers import PlainAnswers
 from headgate.optimize.order_chain_kernels import in_visit_order
 from headgate.optimize.order_engine import Candidates, Evaluator
 from headgate.optimize.order_estimates import FixedEstimates
@@ -94,10 +93,10 @@ def evaluated(table: ClauseTable, order: SubOrder, share: np.ndarray) -> int:
     candidates = Candidates(np.arange(201) * count, np.tile(np.arange(count, dtype=np.int32), 200))
     every = np.ones(200, np.bool_)
 
-    def ask(predicate: int, rows: np.ndarray) -> PlainAnswers:
-        return PlainAnswers(every[: rows.size], truth[rows, predicate])
+    def ask(predicate: int, rows: np.ndarray) -> Told:
+        return Told(every[: rows.size], truth[rows, predicate])
 
-    return Evaluator(table, order, estimates).evaluate(candidates, ask).evaluated
+    return Evaluator(table, order, estimates).evaluate(candidates, one_by_one(ask)).evaluated
 
 
 def test_few_pairs_do_as_well_as_all() -> None:

@@ -12,13 +12,21 @@ import typer
 from headgate.catalog.catalog import Catalog
 from headgate.cli.applying import apply_script
 from headgate.cli.explain_item import print_why, read_item
-from headgate.cli.options import CATALOG_DEFAULT, IN_MEMORY, AsJson, CatalogUrl
+from headgate.cli.options import (
+    CATALOG_DEFAULT,
+    FOLDER_DEFAULT,
+    IN_MEMORY,
+    AsJson,
+    CatalogUrl,
+    RunFolder,
+)
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
 from headgate.language.statements import Statement
 from headgate.plan.compose import feed_names
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
+from headgate.store.folder import Folder
 
 
 def explain(
@@ -46,6 +54,7 @@ def explain(
     run: Annotated[
         bool, typer.Option("--run", help="How everything runs: queries, windows, indexes.")
     ] = False,
+    folder: RunFolder = FOLDER_DEFAULT,
     json: AsJson = False,
 ) -> None:
     """Explain how feeds are computed: the plan as written, and in normal form.
@@ -79,7 +88,7 @@ def explain(
         # A late import: what runs needs Spark's, which no other explanation should wait for.
         from headgate.cli.explain_run import print_run  # noqa: PLC0415
 
-        print_run(definitions, as_json=json)
+        print_run(definitions, Folder(folder), as_json=json)
     elif program:
         from headgate.cli.explain_program import print_program  # noqa: PLC0415 - the same
 

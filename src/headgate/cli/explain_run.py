@@ -9,20 +9,25 @@ from headgate.join.describe import describe
 from headgate.join.stage import JoinStage
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import MaterializeFeed, RegisterOperator, Statement
+from headgate.operators.ledger import Ledger, Report, read_report
 from headgate.optimize.order_explain import order_text
 from headgate.pipeline.groups import Grouped, grouped
-from headgate.pipeline.operator_stage import declared_estimates
+from headgate.pipeline.operator_stage import known_estimates
 from headgate.pipeline.registered import Source, declaration_of
 from headgate.pipeline.source_plan import tests_of
 from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.store.folder import Folder
 
 SOURCES_SHOWN_MAX = 20
 
 
-def print_run(definitions: Mapping[str, Statement], *, as_json: bool) -> None:
-    """The queries, what each reads, the joins behind them, and what cannot run."""
+def print_run(definitions: Mapping[str, Statement], folder: Folder, *, as_json: bool) -> None:
+    """The queries, what each reads, the joins behind them, and what cannot run.
+
+    Of operators it tells what the run in this folder has learned, if there is one.
+    """
     sources = {name: each for name, each in definitions.items() if isinstance(each, Source)}
     schemas = {name: next(iter(schemas_of(name, definitions))) for name in sources}
     found = grouped(sources, schemas)
@@ -39,7 +44,7 @@ def print_run(definitions: Mapping[str, Statement], *, as_json: bool) -> None:
     cannot = {**found.refused, **stage.unsupported}
     materialised = [name for name, each in sources.items() if isinstance(each, MaterializeFeed)]
     filters = {source: len(own) for source, own in leaves.items()}
-    operators = _operators(leaves, definitions)
+    operators = _operators(leaves, definitions, read_report(folder.operators))
     if as_json:
         print_json(
             {
@@ -73,18 +78,19 @@ def print_run(definitions: Mapping[str, Statement], *, as_json: bool) -> None:
 
 
 def _operators(
-    leaves: Mapping[str, Leaves], definitions: Mapping[str, Statement]
+    leaves: Mapping[str, Leaves], definitions: Mapping[str, Statement], learned: Report
 ) -> dict[str, list[str]]:
     """By source: what operators are asked, and in which order."""
-    declared = [
+    ledger = Ledger(
         declaration_of(each) for each in definitions.values() if isinstance(each, RegisterOperator)
-    ]
+    )
+    ledger.add(learned)
     number_of = {name: number for number, name in enumerate(feed_names(definitions))}
     found: dict[str, list[str]] = {}
     for source, own in leaves.items():
         table = tests_of(own.values(), number_of)
         if table is not None:
-            found[source] = order_text(table, declared_estimates(table, declared)).split("\n")
+            found[source] = order_text(table, known_estimates(table, ledger)).split("\n")
     return found
 
 

@@ -1,4 +1,4 @@
-"""What an operator answers to one predicate for several items, as columns.
+"""What operators answer to predicates for several items, as columns.
 
     rows asked   7      2      9      4
     answered     yes    yes    no     yes         row 9 failed: it raised, was too late, …
@@ -26,6 +26,7 @@ Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 States = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float64]
 
 FALSE, TRUE, FAILED = 0, 1, 2
 
@@ -42,6 +43,14 @@ class MarkedTexts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """The solutions of a binding call: an array for each of its variables."""
+
+    starts: Longs
+    values: tuple[pa.Array | MarkedTexts, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Answers:
     """One entry for each row asked, in the order in which they were asked."""
 
@@ -52,6 +61,19 @@ class Answers:
 
     def __len__(self) -> int:
         return len(self.answered)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundAnswers:
+    """The answers to several questions, one after the other: an entry for each row of each.
+
+    `seconds` is for each question, and `bound` by the number of the question.
+    """
+
+    answered: Bools
+    true: Bools
+    seconds: Floats
+    bound: dict[int, Bound]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,26 +92,24 @@ def failed_part(count: int, types: Sequence[pa.DataType]) -> Part:
     return Part(np.full(count, FAILED, np.uint8), lists)
 
 
-def answers_of(parts: Sequence[tuple[Rows, Part]], types: Sequence[pa.DataType]) -> Answers:
-    """The answers of all parts. With each are the positions that it answers, in their order; they
+def bound_of(parts: Sequence[tuple[Rows, Part]], types: Sequence[pa.DataType]) -> Bound:
+    """The solutions of all parts. With each are the positions that it answers, in their order; they
     are all positions together."""
     if not parts:
         parts = [(np.zeros(0, np.int32), failed_part(0, types))]
-    order, part = None, parts[0][1]
+    columns = [list(column) for column in zip(*(part.lists for _, part in parts), strict=True)]
+    lists = [column[0] if len(column) == 1 else pa.concat_arrays(column) for column in columns]
     if len(parts) > 1:
         order = np.argsort(np.concatenate([positions for positions, _ in parts]), kind="stable")
-        part = _joined([each for _, each in parts])
-    states = part.states if order is None else part.states[order]
-    answered, true = states != FAILED, states == TRUE
+        lists = [each.take(arrow_of(order)) for each in lists]
+    starts = np.zeros(len(lists[0]) + 1, np.int64)
+    np.cumsum(np.asarray(lists[0].value_lengths()), out=starts[1:])
+    return Bound(starts, tuple(each.flatten() for each in lists))
+
+
+def answers_of(part: Part, types: Sequence[pa.DataType]) -> Answers:
+    answered, true = part.states != FAILED, part.states == TRUE
     if not types:
         return Answers(answered, true)
-    lists = [each if order is None else each.take(arrow_of(order)) for each in part.lists]
-    starts = np.zeros(len(states) + 1, np.int64)
-    np.cumsum(np.asarray(lists[0].value_lengths()), out=starts[1:])
-    return Answers(answered, true, starts, tuple(each.flatten() for each in lists))
-
-
-def _joined(parts: Sequence[Part]) -> Part:
-    columns = zip(*(each.lists for each in parts), strict=True)
-    lists = tuple(pa.concat_arrays(list(column)) for column in columns)
-    return Part(np.concatenate([each.states for each in parts]), lists)
+    bound = bound_of([(np.arange(len(part), dtype=np.int32), part)], types)
+    return Answers(answered, true, bound.starts, bound.values)

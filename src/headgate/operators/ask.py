@@ -3,18 +3,18 @@
     operators = Operators(declarations, allowed=["city.operators"])      one for each process
     predicates = Predicates(operators, calls)                            one for each plan
     asking = Asking(predicates, batch, schema)                           one for each batch
-    asking.ask(3, rows)                                                  as often as one likes
+    asking.ask_round([3, 8], [0, 40, 41], rows)                          as often as one likes
 
-`ask` is what an order of evaluation calls: predicate 3 for these rows of the batch. Items go to the
-child when the first question about them is asked, once; questions name rows.
+`ask_round` is what an order of evaluation calls: predicate 3 for forty rows of the batch, and 8 for
+one more. Items go to the child when the first question about them is asked, once; questions name
+rows.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -25,23 +25,30 @@ from headgate.model.errors import OperatorError
 from headgate.model.schema import Schema
 from headgate.model.values import Link, Type, Xml
 from headgate.operators import frames
-from headgate.operators.answers import Answers, MarkedTexts, Rows
+from headgate.operators.answers import (
+    Answers,
+    Bound,
+    Floats,
+    Longs,
+    MarkedTexts,
+    RoundAnswers,
+    Rows,
+)
 from headgate.operators.breaker import Breaker
 from headgate.operators.declaration import Declaration, OperatorLimits
-from headgate.operators.estimates import Floats, Learned
 from headgate.operators.failures import Failures
 from headgate.operators.forms import Form
 from headgate.operators.ledger import Ledger, Report
 from headgate.operators.load import check_call
 from headgate.operators.prepared import encode_call, variable_types
-from headgate.operators.question import ItemsToAsk, Predicate, Question
+from headgate.operators.round import ItemsToAsk, Means, Predicate, Round
 from headgate.operators.workshop import Workshop
 
 TEXTS: dict[Type, type[str]] = {Type.LINK: Link, Type.XML: Xml}
 
 
 class Operators:
-    """The operators of a run, in one process. Any thread may ask; one question at a time."""
+    """The operators of a run, in one process. Any thread may ask; one round at a time."""
 
     def __init__(
         self,
@@ -54,10 +61,10 @@ class Operators:
         self.declarations = {each.name: each for each in declarations}
         self.limits = limits or OperatorLimits()
         self.ledger = Ledger(declarations)
-        self._clock = clock
-        self._breakers = {name: Breaker(clock) for name in self.declarations}
         self._lock = threading.Lock()
         self._workshop = Workshop(declarations, allowed, self.limits, clock)
+        breakers = {name: Breaker(clock) for name in self.declarations}
+        self._means = Means(self._workshop, self.limits, breakers, self.ledger, clock)
 
     def __enter__(self) -> Operators:
         return self
@@ -79,33 +86,27 @@ class Operators:
         with self._lock:
             return dict(self._workshop.refused())
 
-    def learned(self, name: str) -> Learned:
-        """What is known of its cost and selectivity."""
-        return self.ledger.estimates.of_operator(name)
-
     @property
     def failures(self) -> Mapping[str, Failures]:
         return self.ledger.failures
+
+    def observed(self, found: Iterable[tuple[Predicate, Sequence[float]]]) -> None:
+        with self._lock:
+            for predicate, (items, true, seconds) in found:
+                self.ledger.estimates.observe(
+                    predicate.operator, predicate.encoded, items=items, true=true, seconds=seconds
+                )
 
     def take_report(self) -> Report:
         """What was observed and counted since the last report, for the ledger of the driver."""
         with self._lock:
             return self.ledger.take_report()
 
-    def answer(self, predicate: Predicate, rows: Rows, items: ItemsToAsk) -> Answers:
-        name = predicate.operator
+    def answer(
+        self, predicates: Sequence[Predicate], starts: Longs, rows: Rows, items: ItemsToAsk
+    ) -> RoundAnswers:
         with self._lock:
-            question = Question(
-                predicate,
-                rows,
-                items,
-                workshop=self._workshop,
-                limits=self.limits,
-                breaker=self._breakers[name],
-                ledger=self.ledger,
-                clock=self._clock,
-            )
-            return question.answer()
+            return Round(predicates, starts, rows, items, self._means).answer()
 
 
 class Predicates:
@@ -116,10 +117,12 @@ class Predicates:
         self.calls = tuple(calls)
         self.predicates = tuple(self._predicate(each) for each in calls)
 
-    def estimates(self) -> tuple[Floats, Floats]:
-        """Cost in seconds and selectivity of each predicate, as they are known now."""
-        keys = [(each.operator, each.encoded) for each in self.predicates]
-        return self.operators.ledger.estimates.of_calls(keys)
+    def observed(self, predicates: Longs, found: Floats) -> None:
+        """What an order has learned of some of them: items, items true and seconds of each."""
+        self.operators.observed(
+            (self.predicates[number], each)
+            for number, each in zip(predicates.tolist(), found.tolist(), strict=True)
+        )
 
     def _predicate(self, call: Call) -> Predicate:
         declared = self.operators.declarations.get(call.operator)
@@ -144,19 +147,32 @@ class Asking:
     def __init__(self, predicates: Predicates, batch: pa.RecordBatch, schema: Schema) -> None:
         self._predicates, self._batch, self._schema = predicates, batch, schema
 
-    def ask(self, predicate: int, rows: Rows) -> Answers:
+    def ask_round(self, predicates: Rows, starts: Longs, rows: Rows) -> RoundAnswers:
+        """Predicate n for rows[starts[n]] … rows[starts[n + 1]]."""
         asked = np.ascontiguousarray(rows, np.int32)
         if asked.size and not 0 <= int(asked.min()) <= int(asked.max()) < self._batch.num_rows:
             raise IndexError(f"a row is from 0 to {self._batch.num_rows - 1}")
-        found = self._predicates.predicates[predicate]
-        answers = self._predicates.operators.answer(found, asked, ItemsToAsk(self, self._packed))
-        if not any(found.marks):
-            return answers
-        columns = zip(answers.values, found.marks, strict=True)
-        return replace(
-            answers,
-            values=tuple(MarkedTexts(each, mark) if mark else each for each, mark in columns),
-        )
+        known = self._predicates.predicates
+        own = [known[each] for each in predicates.tolist()]
+        items = ItemsToAsk(self, self._packed)
+        answers = self._predicates.operators.answer(own, starts, asked, items)
+        for question, bound in answers.bound.items():
+            answers.bound[question] = _marked(bound, own[question].marks)
+        return answers
+
+    def ask(self, predicate: int, rows: Rows) -> Answers:
+        """One predicate."""
+        starts = np.array([0, len(rows)], np.int64)
+        found = self.ask_round(np.array([predicate], np.int32), starts, rows)
+        if not found.bound:
+            return Answers(found.answered, found.true)
+        return Answers(found.answered, found.true, found.bound[0].starts, found.bound[0].values)
 
     def _packed(self) -> bytes:
         return frames.pack_batch(self._batch, self._schema)
+
+
+def _marked(bound: Bound, marks: Sequence[type[str] | None]) -> Bound:
+    columns = zip(bound.values, marks, strict=True)
+    values = tuple(MarkedTexts(each, mark) if mark else each for each, mark in columns)
+    return Bound(bound.starts, values)

@@ -28,7 +28,7 @@ from headgate.operators.arrow_arrays import arrow_of, arrow_of_lists
 from headgate.operators.check_answer import WrongAnswer, solutions_of, truth_of
 from headgate.operators.check_batch import checked_batch
 from headgate.operators.declaration import OperatorLimits
-from headgate.operators.failures import Failure, short
+from headgate.operators.failures import Failed, Failure, short
 from headgate.operators.load import LoadedOperator
 from headgate.operators.prepared import PreparedCall, prepare, select
 from headgate.store.columns import batch_of_items, items_of_batch
@@ -43,7 +43,7 @@ class Called:
 
     part: Part
     seconds: float
-    failures: dict[Failure, tuple[int, str]] = field(default_factory=dict)
+    failures: Failed = field(default_factory=dict)
     out_of_memory: bool = False
 
 
@@ -79,14 +79,18 @@ def call_items(
     *,
     bindings_max: int,
     mark: Mark = lambda _position, _now: None,
+    first: int = 0,
     until: float = float("inf"),
 ) -> Called:
-    """Call the function on one item after the other, until they are all done or the time comes."""
+    """Call the function on one item after the other, until they are all done or the time comes.
+
+    `first` is the position of the first one, as it is to be marked.
+    """
     states: list[int] = []
     solutions: list[list[tuple[Value, ...]]] = []
     called = Called(Part(np.zeros(0, np.uint8)), 0.0)
     began = now = time.monotonic()
-    for position, item in enumerate(items):
+    for position, item in enumerate(items, first):
         mark(position, now)
         found: bool | list[tuple[Value, ...]] | None = None
         try:
@@ -151,7 +155,7 @@ def call_here(
     else:
         called = call_items(prepared, items.items(rows), bindings_max=limits.bindings_max)
     types = [STORED_AS[prepared.types[at]] for at in prepared.variables]
-    return answers_of([(np.arange(len(rows), dtype=np.int32), called.part)], types)
+    return answers_of(called.part, types)
 
 
 def judges(

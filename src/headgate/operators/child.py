@@ -23,12 +23,14 @@ import threading
 import time
 from typing import BinaryIO
 
+import numpy as np
+
 from headgate.match.arrow_types import STORED_AS
 from headgate.model.errors import OperatorError
-from headgate.model.items import Item
 from headgate.operators import frames
-from headgate.operators.answers import Rows, failed_part
-from headgate.operators.call_items import Called, Mark, RowItems, call_batch, call_items
+from headgate.operators.answers import FAILED, Rows, failed_part
+from headgate.operators.breaker import FAILURES_MAX
+from headgate.operators.call_items import Called, RowItems, call_batch, call_items
 from headgate.operators.declaration import Declaration, OperatorLimits
 from headgate.operators.failures import Failure
 from headgate.operators.load import LoadedOperator, load
@@ -63,7 +65,7 @@ class Child:
             elif kind == frames.BATCH:
                 self._items = RowItems(*frames.unpack_batch(content))
             else:
-                self._answer(*frames.unpack_ask(content))
+                self._answer(frames.unpack_ask(content))
 
     def _set_up(self, content: bytes) -> None:
         setup = json.loads(content)
@@ -84,43 +86,64 @@ class Child:
         self._mark(frames.IDLE, 0.0)
         self._send(frames.pack(frames.READY, json.dumps(told).encode()))
 
-    def _answer(self, encoded: bytes, rows: Rows) -> None:
+    def _answer(self, asked: frames.Asked) -> None:
+        """Questions one after the other. It ends early where asking on is of no use: where no
+        memory is left, or where an operator fails always; the rest is asked again, or given up."""
+        answers: list[Called] = []
+        failing: dict[str, int] = {}
+        at, first, until = 0, 0, self._begin_part()
+        for question, (call, end) in enumerate(zip(asked.calls, asked.ends.tolist(), strict=True)):
+            while at < end:
+                called = self._call(call, asked.rows[at:end], at, until)
+                answers.append(called)
+                at += len(called.part)
+                then = frames.LAST if at == len(asked.rows) else frames.MORE
+                if called.out_of_memory:
+                    then = frames.REPLACE
+                elif called.failures and self._fails_always(call, called, failing):
+                    then = frames.LAST
+                if then != frames.MORE or time.monotonic() >= until:
+                    self._mark(frames.IDLE, 0.0)
+                    self._send(frames.pack_part(first, answers, then))
+                    answers, first, until = [], question + (at == end), self._begin_part()
+                if then != frames.MORE:
+                    return
+
+    def _begin_part(self) -> float:
+        """When the next part is to be sent."""
+        self._rearm(max(self._limits.item_s, self._limits.batch_s))
+        return time.monotonic() + PART_S
+
+    def _call(self, encoded: bytes, rows: Rows, at: int, until: float) -> Called:
         assert self._items is not None, "items come before questions"
         try:
             prepared = self._prepared(encoded)
         except OperatorError as error:
-            self._tell(self._refusal(encoded, len(rows), str(error)), frames.LAST)
-            return
+            return self._refusal(encoded, len(rows), str(error))
+        bindings_max = self._limits.bindings_max
         if prepared.operator.form.batch:
             batch = self._items.take(rows)
-            self._rearm(self._limits.batch_s)
-            self._mark(0, time.monotonic())
-            called = call_batch(prepared, batch, bindings_max=self._limits.bindings_max)
-            self._tell(called, frames.REPLACE if called.out_of_memory else frames.LAST)
-        else:
-            self._answer_items(prepared, self._items.items(rows))
+            self._mark(at, time.monotonic())
+            return call_batch(prepared, batch, bindings_max=bindings_max)
+        return call_items(
+            prepared,
+            self._items.items(rows),
+            bindings_max=bindings_max,
+            mark=self._mark,
+            first=at,
+            until=until,
+        )
 
-    def _answer_items(self, prepared: PreparedCall, items: list[Item]) -> None:
-        at, then = 0, frames.MORE
-        while then == frames.MORE:
-            self._rearm(self._limits.item_s)
-            called = call_items(
-                prepared,
-                items[at:] if at else items,
-                bindings_max=self._limits.bindings_max,
-                mark=_shifted(self._mark, at) if at else self._mark,
-                until=time.monotonic() + PART_S,
-            )
-            at += len(called.part)
-            if called.out_of_memory:
-                then = frames.REPLACE
-            elif at == len(items):
-                then = frames.LAST
-            self._tell(called, then)
-
-    def _tell(self, called: Called, then: int) -> None:
-        self._mark(frames.IDLE, 0.0)
-        self._send(frames.pack_part(called, then))
+    def _fails_always(self, encoded: bytes, called: Called, failing: dict[str, int]) -> bool:
+        """Whether the operator has failed so often in a row that its breaker is open. A batch form
+        is asked again for each half."""
+        prepared = self._calls.get(encoded)
+        if prepared is None or prepared.operator.form.batch:
+            return False
+        name, good = prepared.operator.name, np.flatnonzero(called.part.states != FAILED)
+        before = 0 if good.size else failing.get(name, 0)
+        failing[name] = before + len(called.part) - (int(good[-1]) + 1 if good.size else 0)
+        return failing[name] >= FAILURES_MAX
 
     def _prepared(self, encoded: bytes) -> PreparedCall:
         found = self._calls.get(encoded)
@@ -164,10 +187,6 @@ class Child:
 
     def _cut_off(self) -> None:
         self._is_copy = True
-
-
-def _shifted(mark: Mark, by: int) -> Mark:
-    return lambda position, now: mark(position + by, now)
 
 
 def end_with_parent(incoming: int) -> None:

@@ -8,9 +8,9 @@
 Law: every exchange ends, whatever the operator does: it sleeps, loops in C with the interpreter's
 lock held, crashes, exits, stops itself. Who is killed is the whole group of processes.
 
-Cost: 0.3 to 0.4 s for starting a child, most of it for NumPy and Arrow; 0.15 ms for a question, and
-0.1 to 0.3 µs for each item in it beside what the same call costs in the same process
-(`headgate bench operator-calls`).
+Cost: 0.3 to 0.4 s for starting a child, most of it for NumPy and Arrow; 0.15 ms for an exchange, of
+however many questions, and 0.1 to 0.3 µs for each item in them beside what the same call costs in
+the same process (`headgate bench operator-calls`).
 
 Rejected. A *signal* (SIGALRM) in the process itself: Python runs handlers between its instructions
 only, so a loop in C goes on for ever, it works in the main thread only, and an exception out of
@@ -32,7 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from headgate.model.errors import OperatorError
@@ -107,7 +107,7 @@ class ChildProcess:
             "operators": [each.to_json() for each in declarations],
         }
         self.send(frames.pack(frames.SETUP, json.dumps(setup).encode()))
-        _, content = self.receive(limit_s=limits.load_s)
+        _, content = self.receive(lambda _position: limits.load_s)
         told: dict[str, dict[str, object]] = json.loads(content)
         return told
 
@@ -122,13 +122,14 @@ class ChildProcess:
             except OSError:
                 raise self._died() from None
 
-    def receive(self, *, limit_s: float) -> tuple[bytes, bytes]:
-        """The next frame; the limit is for each item that the child says it works on."""
+    def receive(self, limit_s: Callable[[int], float]) -> tuple[bytes, bytes]:
+        """The next frame; what the child says it works on has a limit of time."""
         idle_since = time.monotonic()
         while (frame := self._next_frame()) is None:
             position, since = frames.PAGE.unpack_from(self._page)
             suspect = None if position == frames.IDLE else position
-            allowed_s, since = (IDLE_S, idle_since) if suspect is None else (limit_s, since)
+            allowed_s = IDLE_S if suspect is None else limit_s(suspect)
+            since = idle_since if suspect is None else since
             left_s = since + allowed_s - time.monotonic()
             if left_s <= 0:
                 if position != frames.PAGE.unpack_from(self._page)[0]:

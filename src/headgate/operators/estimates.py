@@ -1,9 +1,10 @@
-"""What operator calls cost and how often they are true, learned while they are asked.
+"""What operator calls cost and how often they are true, as all processes of a run have found.
 
 expensive-operators.txt §3 assumes that the selectivity of predicates "is known or can be learned
-online through the past matching history". An order of evaluation needs both figures before anything
-has been asked, and for calls that are asked rarely. So three things are known of a call, each
-counting for as many items as it is sure of:
+online through the past matching history". An order of evaluation learns while it asks
+(optimize/order_estimates.py), and tells it here once for each batch; here it is added up, kept for
+the next run, and told to orders that begin. Three things are known of a call, each counting for as
+many items as it is sure of:
 
     declared        register operator locIn(area text) cost 40 selectivity 0.1     PRIOR_ITEMS
     the operator    all calls of locIn, whatever their arguments                   up to PRIOR_ITEMS
@@ -82,8 +83,10 @@ class Estimates:
         self._calls: dict[bytes, Counts] = {}
         self._unsent: dict[tuple[str, bytes], Counts] = {}
 
-    def observe(self, operator: str, call: bytes, *, items: int, true: int, seconds: float) -> None:
-        self.add(operator, call, float(items), float(true), seconds)
+    def observe(
+        self, operator: str, call: bytes, *, items: float, true: float, seconds: float
+    ) -> None:
+        self.add(operator, call, items, true, seconds)
         if len(self._unsent) < CALLS_MAX:
             self._unsent.setdefault((operator, call), Counts()).add(items, true, seconds)
 
@@ -114,24 +117,19 @@ class Estimates:
         )
         return _learned(prior, counts)
 
+    def counts_of(self, calls: Sequence[bytes]) -> Floats:
+        """For each call on how many items it was measured, and of how many it was true."""
+        unknown = Counts()
+        found = (self._calls.get(call, unknown) for call in calls)
+        return np.array([(each.items, each.true) for each in found]).reshape(-1, 2)
+
     def of_call(self, operator: str, call: bytes) -> Learned:
-        return self._of_call(self.of_operator(operator), call)
-
-    def of_calls(self, calls: Sequence[tuple[str, bytes]]) -> tuple[Floats, Floats]:
-        """Cost in seconds and selectivity of each; this is what an order of evaluation wants."""
-        of_operator = {name: self.of_operator(name) for name in self._declared}
-        found = [self._of_call(of_operator[operator], call) for operator, call in calls]
-        return (
-            np.array([each.cost_s for each in found], np.float64),
-            np.array([each.selectivity for each in found], np.float64),
-        )
-
-    def _of_call(self, operator: Learned, call: bytes) -> Learned:
+        known = self.of_operator(operator)
         counts = self._calls.get(call)
         if counts is None:
-            return Learned(operator.cost_s, operator.selectivity, 0)
+            return Learned(known.cost_s, known.selectivity, 0)
         weight = PRIOR_ITEMS
-        prior = Counts(weight, weight * operator.selectivity, weight * operator.cost_s)
+        prior = Counts(weight, weight * known.selectivity, weight * known.cost_s)
         return _learned(prior, counts)
 
     def _forget_half(self) -> None:

@@ -26,6 +26,10 @@ class Failure(StrEnum):
     """There is no function to call."""
 
 
+Failed = dict[Failure, tuple[int, str]]
+"""For how many items, and what was said last."""
+
+
 @dataclass(slots=True)
 class Failures:
     """Of one operator."""

@@ -10,7 +10,9 @@ to be added once. The whole report is everything that a ledger knows, for one th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from headgate.operators.declaration import Declaration
 from headgate.operators.estimates import Estimates, Observed
@@ -53,18 +55,14 @@ class Ledger:
             if operator in self.failures:
                 self.failures[operator].merge(told)
 
-    def status(self) -> dict[str, dict[str, object]]:
-        """For each operator what it costs, how often it is true, and how it failed."""
-        found: dict[str, dict[str, object]] = {}
-        for name, failures in self.failures.items():
-            learned = self.estimates.of_operator(name)
-            found[name] = {
-                "items": learned.items,
-                "cost_us": round(1e6 * learned.cost_s, 3),
-                "selectivity": round(learned.selectivity, 5),
-                "failures": failures.to_json(),
-            }
-        return found
+
+def read_report(path: Path) -> Report:
+    """What a file says; it is a help, not a need, so a damaged one is left alone."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _report(observed: list[Observed], failed: Mapping[str, Failures]) -> Report:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from headgate.model.errors import OperatorError
 from headgate.operators import frames
-from headgate.operators.answers import Rows
-from headgate.operators.call_items import Called
 from headgate.operators.child_process import ChildProcess, Stopped
 from headgate.operators.declaration import Declaration, OperatorLimits
 from headgate.operators.failures import Failure
@@ -63,28 +62,27 @@ class Workshop:
 
     def exchange(
         self,
-        call: bytes,
-        rows: Rows,
+        asked: frames.Asked,
         *,
         token: object,
         pack_items: Callable[[], bytes],
-        limit_s: float,
-    ) -> Iterator[Called]:
+        limit_s: Callable[[int], float],
+    ) -> Iterator[frames.Told]:
         """Answers as they come, for one row after the other; `Stopped` where the child is gone.
 
-        It may end before all rows are answered, where the child has to be replaced.
+        It may end before all rows are answered: see `Child`.
         """
-        child, left, ended = self._ready(), len(rows), False
+        child, told, ended = self._ready(), 0, False
         items = b"" if self._holds is token else pack_items()
         try:
-            child.send(items + frames.pack_ask(call, rows))
+            child.send(items + frames.pack_ask(asked))
             self._holds = token
             while not ended:
-                called, then = _part(child.receive(limit_s=limit_s)[1], left)
-                left -= len(called.part)
-                ended = then == frames.LAST
-                yield called
-                if then == frames.REPLACE:
+                part = _part(child.receive(limit_s)[1], asked, told)
+                told += len(part.states)
+                ended = part.then == frames.LAST
+                yield part
+                if part.then == frames.REPLACE:
                     return
         finally:
             if not ended:
@@ -142,12 +140,15 @@ class Workshop:
                 self._refused.pop(name, None)
 
 
-def _part(content: bytes, left: int) -> tuple[Called, int]:
+def _part(content: bytes, asked: frames.Asked, told: int) -> frames.Told:
     try:
-        called, then = frames.unpack_part(content)
-        if len(called.part) > left:
-            raise ValueError("more answers than questions")
+        part = frames.unpack_part(content)
+        told_to = told + np.cumsum(part.counts)
+        ends = asked.ends[part.first : part.first + len(told_to)]
+        begin = asked.ends[part.first - 1] if part.first else 0
+        if not begin <= told < told_to[-1] <= ends[-1] or (told_to[:-1] != ends[:-1]).any():
+            raise ValueError("other answers than were asked for")
     except NONSENSE as error:
         message = f"its process answers nonsense: {error}"
         raise Stopped(Failure.WRONG, message, None) from error
-    return called, then
+    return part

@@ -1,21 +1,26 @@
-"""What an order of evaluation asks, and what it is answered.
+"""What an order of evaluation asks, and what it is answered: all questions of a round at once.
 
-    ask(predicate, rows)      a predicate by its number in the table, for these items of the batch
+    ask(predicates, starts, rows)     question n is about items rows[starts[n]] … of the batch,
+                                      by the number that the predicate has in the table
 
-    rows asked   7      2      9      4
-    answered     yes    yes    no     yes           row 9 failed
-    true         yes    no     –      yes
-    starts       0      2      2      2     5       binding predicates only: whose are which
-    values       51 60                3 4 5         a column for each variable argument of the call
+    predicates   p7            p1            p9
+    rows         7      2      9             7      4
+    answered     yes    yes    no            yes    yes        item 9 failed
+    true         yes    no     –             no     yes
+    seconds      0.002         1.0           0.001
+    bound                                    2: starts 0 0 3, values 3 4 5
 
-A row that failed is neither true nor false: no clause that needs the predicate is satisfied, not
+A predicate that binds variables has its solutions in `bound`, by the number of the question: which
+are whose, and a column for each variable argument of the call.
+
+An item that failed is neither true nor false: no clause that needs the predicate is satisfied, not
 even one that wants it to be false. Whoever answers counts the errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +28,7 @@ import numpy.typing as npt
 
 from headgate.match.kernels import Ints, Longs
 from headgate.model.values import Value
+from headgate.optimize.order_table import Floats
 
 Bools = npt.NDArray[np.bool_]
 
@@ -33,6 +39,16 @@ class Column(Protocol):
     def to_pylist(self) -> list[Value | None]: ...
 
 
+class Bound(Protocol):
+    """The solutions of one question: those of its n-th row are starts[n] … starts[n + 1]."""
+
+    @property
+    def starts(self) -> Longs: ...
+
+    @property
+    def values(self) -> Sequence[Column]: ...
+
+
 class Answers(Protocol):
     @property
     def answered(self) -> Bools: ...
@@ -41,14 +57,14 @@ class Answers(Protocol):
     def true(self) -> Bools: ...
 
     @property
-    def starts(self) -> Longs | None: ...
+    def seconds(self) -> Floats: ...
 
     @property
-    def values(self) -> Sequence[Column]: ...
+    def bound(self) -> Mapping[int, Bound]: ...
 
 
 class Ask(Protocol):
-    def __call__(self, predicate: int, rows: Ints, /) -> Answers: ...
+    def __call__(self, predicates: Ints, starts: Longs, rows: Ints, /) -> Answers: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,5 +73,5 @@ class PlainAnswers:
 
     answered: Bools
     true: Bools
-    starts: Longs | None = None
-    values: Sequence[Column] = ()
+    seconds: Floats
+    bound: Mapping[int, Bound] = field(default_factory=dict)

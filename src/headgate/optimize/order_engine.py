@@ -8,19 +8,18 @@
 
 Items are evaluated side by side in lanes. In a round each lane names the predicate that it wants
 next, and lanes that want the same one are asked together: an operator with a batch form gets as
-many items as possible. No predicate is asked twice for an item, however many subscriptions share
-it.
+many items as possible. All questions of a round are asked at once, as each may cost a trip to
+another process. No predicate is asked twice for an item, however many subscriptions share it.
 
 Law: the matches are those of model/evaluate.py, whatever the order; a clause that needs an answer
 which failed is not satisfied.
 
-Cost: memory is bounded by EDGES_MAX, beyond which a batch is taken in several parts. A round costs
-two calls of kernels and one question for each distinct predicate.
+Cost: memory is bounded by PLACES_MAX, beyond which a batch is taken in several parts. A round costs
+three calls of kernels, and Python only where predicates bind variables.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,18 +27,19 @@ import numpy as np
 
 from headgate.match.kernels import Ints, Longs
 from headgate.model.errors import OperatorError
-from headgate.optimize.order_answers import Answers, Ask, Bools
+from headgate.optimize.order_answers import Ask, Bools, Bound
 from headgate.optimize.order_arrangement import NextNodes, Order
 from headgate.optimize.order_chain_kernels import in_visit_order
 from headgate.optimize.order_estimates import Estimates
 from headgate.optimize.order_joint import Binding, JointParts, binding_of
-from headgate.optimize.order_lane_kernels import group
+from headgate.optimize.order_lane_kernels import find_graphs, group
 from headgate.optimize.order_lanes import Lanes, lay_out
 from headgate.optimize.order_predicates import call_text
 from headgate.optimize.order_table import ClauseTable
 from headgate.optimize.order_value_tests import numbers_of
 
-EDGES_MAX = 8_000_000
+PLACES_MAX = 8_000_000
+"""Of clauses, nodes and edges: what is laid out at once takes some 20 bytes for each."""
 LANES_MAX = 4_096
 
 
@@ -102,13 +102,18 @@ class Evaluator:
         """Items that have candidates, as many at a time as memory allows, but at least one."""
         table = self._arranged.table
         edges = np.zeros(candidates.clauses.size + 1, np.int64)
-        np.cumsum(table.lengths[candidates.clauses] + 1, out=edges[1:])  # 1 for the clause
+        np.cumsum(table.lengths[candidates.clauses], out=edges[1:])
         rows = np.flatnonzero(np.diff(candidates.start)).astype(np.int32)
-        ends = edges[candidates.start[rows + 1]]
+        first, last = candidates.start[rows], candidates.start[rows + 1]
+        own_edges = edges[last] - edges[first]
+        nodes = np.minimum(own_edges, len(table.calls))
+        shares = find_graphs(candidates.start, candidates.clauses)[rows]
+        is_alone = np.diff(shares, prepend=-1) > 0
+        ends = np.cumsum(last - first + nodes + np.where(is_alone, own_edges, 0))
         at = 0
         while at < rows.size:
-            before = edges[candidates.start[rows[at]]]
-            end = max(at + 1, int(np.searchsorted(ends, before + EDGES_MAX, side="right")))
+            before = ends[at - 1] if at else 0
+            end = max(at + 1, int(np.searchsorted(ends, before + PLACES_MAX, side="right")))
             some = rows[at : min(end, at + LANES_MAX)]
             yield self._lay_out(candidates, some)
             at += some.size
@@ -144,43 +149,29 @@ class _Asking:
             active, found, state.node_predicate, state.shifts, state.rows
         )
         if lanes.size:
-            answered, true = self._ask_groups(predicates, starts, rows, lanes, nodes)
+            answers = self._ask(predicates, starts, rows)
+            answered, true = answers.answered, answers.true
+            self._estimates.observe(predicates, starts, answered, true, answers.seconds)
+            for question in self._binding.among(predicates):
+                own = slice(*starts[question : question + 2].tolist())
+                holds, bound = answered[own] & true[own], answers.bound.get(question)
+                self._bind(int(predicates[question]), lanes[own], nodes[own], holds, bound)
             judged = self._lanes.apply(lanes, nodes, answered, true)
             if judged.size:
                 self._lanes.decide(judged, self._joint.judge(judged))
         self.evaluated += lanes.size
-        self.questions += starts.size - 1
+        self.questions += predicates.size
         return np.asarray(lanes)
 
-    def _ask_groups(
-        self, predicates: Ints, starts: Longs, rows: Ints, lanes: Ints, nodes: Ints
-    ) -> tuple[Bools, Bools]:
-        binding = self._binding.predicates
-        answered, true, seconds = [], [], []
-        first = 0
-        began = time.perf_counter()
-        for predicate, end in zip(predicates.tolist(), starts[1:].tolist(), strict=True):
-            answers = self._ask(predicate, rows[first:end])
-            ended = time.perf_counter()
-            seconds.append(ended - began)
-            began = ended
-            answered.append(answers.answered)
-            true.append(answers.true)
-            if predicate in binding:
-                self._bind(predicate, lanes[first:end], nodes[first:end], answers)
-            first = end
-        all_answered, all_true = np.concatenate(answered), np.concatenate(true)
-        self._estimates.observe(predicates, starts, all_answered, all_true, np.array(seconds))
-        return all_answered, all_true
-
-    def _bind(self, predicate: int, lanes: Ints, nodes: Ints, answers: Answers) -> None:
+    def _bind(
+        self, predicate: int, lanes: Ints, nodes: Ints, holds: Bools, bound: Bound | None
+    ) -> None:
         """Test the solutions of each node, and remember them if clauses join them."""
-        if answers.starts is None:
+        if bound is None:
             call = call_text(self._lanes.table.calls[predicate])
             raise OperatorError(f"{call} was answered without values for its variables")
-        columns = [column.to_pylist() for column in answers.values]
-        starts = answers.starts.tolist()
-        holds = answers.answered & answers.true
+        columns = [column.to_pylist() for column in bound.values]
+        starts = bound.starts.tolist()
         for n in np.flatnonzero(holds).tolist():
             own = [column[starts[n] : starts[n + 1]] for column in columns]
             if predicate in self._binding.tested:

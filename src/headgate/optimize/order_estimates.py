@@ -11,7 +11,9 @@ Costs are learned in seconds for an item, of the operator as a whole: its predic
 A declared cost is relative, so its unit is what the measured operators took for each unit that they
 declare. Counts are halved when they reach FORGET_ITEMS, so that what is old is worth less.
 
-All is in arrays over predicates, as an order wants the figures of tens of thousands at once.
+All is in arrays over predicates, as an order wants the figures of tens of thousands at once. What
+is learned here is told to others as news (operators/estimates.py adds it up), and begins with what
+they know.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ class Estimates:
         self._priors: Floats = np.zeros((0, 2))  # of operators: cost, selectivity
         self._times: Floats = np.zeros((0, 2))  # of operators: items, seconds
         self._counts: Floats = np.zeros((0, 2))  # of predicates: items, items true
+        self._news: Floats = np.zeros((0, 3))  # of predicates: items, items true, seconds
         self.grow(calls)
 
     def grow(self, calls: Sequence[Call]) -> None:
@@ -58,6 +61,11 @@ class Estimates:
         more = [self._number(call.operator) for call in calls[self._operator.size :]]
         self._operator = np.concatenate([self._operator, np.array(more, np.int64)])
         self._counts = np.concatenate([self._counts, np.zeros((len(more), 2))])
+        self._news = np.concatenate([self._news, np.zeros((len(more), 3))])
+
+    def know(self, counts: Floats) -> None:
+        """Begin with what others have learned: for each predicate items, and items true."""
+        self._counts[:] = counts
 
     def observe(
         self, predicates: Ints, starts: Longs, answered: Bools, true: Bools, seconds: Floats
@@ -72,8 +80,16 @@ class Estimates:
             self._operator,
             self._counts,
             self._times,
+            self._news,
             FORGET_ITEMS,
         )
+
+    def take_news(self) -> tuple[Longs, Floats]:
+        """Predicates that were asked since the last time: items, items true and seconds of each."""
+        asked = np.flatnonzero(self._news.any(axis=1))
+        news = self._news[asked]
+        self._news[asked] = 0
+        return asked, news
 
     @property
     def items(self) -> Floats:

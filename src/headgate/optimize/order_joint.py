@@ -47,8 +47,15 @@ class Binding:
 
     tested: frozenset[int]
     joined: frozenset[int]
-    predicates: frozenset[int]
+    mask: Bools
+    """Of each predicate whether it is one of these."""
     numbers: dict[Call, int]
+
+    def among(self, predicates: Ints) -> list[int]:
+        """Where in this list they are."""
+        if not self.tested and not self.joined:
+            return []
+        return np.flatnonzero(self.mask[predicates]).tolist()
 
 
 def binding_of(table: ClauseTable) -> Binding:
@@ -56,7 +63,9 @@ def binding_of(table: ClauseTable) -> Binding:
     tested = frozenset(table.predicates[np.diff(table.test_start) > 0].tolist())
     joined = frozenset(table.predicates[in_joint].tolist())
     joined = frozenset(each for each in joined if variables_of(table.calls[each]))
-    return Binding(tested, joined, tested | joined, {table.calls[each]: each for each in joined})
+    mask = np.zeros(len(table.calls), np.bool_)
+    mask[list(tested | joined)] = True
+    return Binding(tested, joined, mask, {table.calls[each]: each for each in joined})
 
 
 class JointParts:

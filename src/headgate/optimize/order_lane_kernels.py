@@ -160,15 +160,19 @@ def group(lanes, nodes, node_predicate, shifts, rows):  # type: ignore[no-untype
 
 @nb.njit(nogil=True, cache=True)
 def tally(  # type: ignore[no-untyped-def]
-    predicates, starts, answered, true, seconds, operators, counts, times, forget
+    predicates, starts, answered, true, seconds, operators, counts, times, news, forget
 ):
-    """Add up what groups of answers say of their predicates: counts[answered, true] and times."""
+    """Add up what groups of answers say of their predicates: counts[answered, true] and times; and
+    the same again as news."""
     for n in range(predicates.shape[0]):
         predicate = predicates[n]
         operator = operators[predicate]
         for at in range(starts[n], starts[n + 1]):
             counts[predicate, 0] += answered[at]
             counts[predicate, 1] += answered[at] and true[at]
+            news[predicate, 0] += answered[at]
+            news[predicate, 1] += answered[at] and true[at]
+        news[predicate, 2] += seconds[n]
         times[operator, 0] += starts[n + 1] - starts[n]
         times[operator, 1] += seconds[n]
         if counts[predicate, 0] > forget:

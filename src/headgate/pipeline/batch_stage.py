@@ -64,6 +64,8 @@ class BatchTask:
     arrived: datetime
     snapshot: str
     operators: OperatorRules = RULES
+    learned: str = ""
+    """The file of what is known of operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def task_of(folder: Folder, record: BatchRecord, operators: OperatorRules = RULE
         arrived=record.arrived,
         snapshot=str(folder.plans / record.snapshot),
         operators=operators,
+        learned=str(folder.operators),
     )
 
 
@@ -114,7 +117,9 @@ def batch_stage(
 def match_and_store(batches: Iterable[pa.RecordBatch], task: BatchTask, part: str) -> Stored | None:
     """In this process; nothing where there were no items."""
     opened = open_snapshot(task.snapshot)
-    setup = OperatorSetup(opened.operators, task.operators) if opened.operators else None
+    setup = None
+    if opened.operators:
+        setup = OperatorSetup(opened.operators, task.operators, task.learned)
     asked = Asked(opened.plans, opened.dropped, every=True, operators=setup)
     path = path_of(Path(task.store), task.group, task.arrived, task.number, part)
     writer, tally = ItemsWriter(path), _Tally()

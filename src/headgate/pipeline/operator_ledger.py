@@ -15,7 +15,7 @@ from pathlib import Path
 from headgate.durable.whole_files import write_whole
 from headgate.operators.declaration import Declaration
 from headgate.operators.estimates import Learned
-from headgate.operators.ledger import Ledger, Report
+from headgate.operators.ledger import Ledger, Report, read_report
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class OperatorLedger:
         self._lock = threading.Lock()
         self._declared: tuple[Declaration, ...] = ()
         self._ledger = Ledger(())
-        self._learned: Report = _read(path)
+        self._learned: Report = read_report(path)
 
     def follow(self, declarations: Sequence[Declaration]) -> None:
         """These are registered now; of the others nothing is known any more."""
@@ -63,12 +63,3 @@ class OperatorLedger:
         with self._lock:
             if self._declared:
                 write_whole(self._path, json.dumps(self._ledger.whole_report()).encode())
-
-
-def _read(path: Path) -> Report:
-    """What was learned is a help, not a need: a damaged file is left alone."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

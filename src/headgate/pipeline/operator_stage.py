@@ -6,7 +6,8 @@
                                                 operators/, in a child of the worker
 
 A worker has one child for all operators, kept from batch to batch. What was learned about costs and
-selectivities, and what failed, is told to the driver with the batch.
+selectivities, and what failed, is told to the driver with the batch. A worker that begins, and an
+order for a new plan, begin with what is known by then.
 
 An operator may answer otherwise when a batch is run again, or fail by then: such a batch replaces
 what it has stored, and delivers what it finds anew. What was delivered stays delivered.
@@ -15,9 +16,9 @@ what it has stored, and delivers what it finds anew. What was delivered stays de
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +28,8 @@ from headgate.match.matcher import Matches
 from headgate.model.schema import Schema
 from headgate.operators.ask import Asking, Operators, Predicates
 from headgate.operators.declaration import Declaration, OperatorLimits
-from headgate.operators.ledger import Report
+from headgate.operators.ledger import Ledger, Report, read_report
+from headgate.operators.prepared import encode_call
 from headgate.optimize.order_adaptive import AdaptiveOrder
 from headgate.optimize.order_engine import Candidates, Evaluator
 from headgate.optimize.order_estimates import Declared, Estimates
@@ -56,6 +58,8 @@ class OperatorSetup:
 
     declarations: tuple[Declaration, ...]
     rules: OperatorRules
+    learned: str = ""
+    """The file of what is known of them."""
 
 
 class OperatorTester:
@@ -64,8 +68,8 @@ class OperatorTester:
     def __init__(self, table: ClauseTable, operators: Operators) -> None:
         self._table = table
         self._predicates = Predicates(operators, table.calls)
-        estimates = declared_estimates(table, operators.declarations.values())
-        self._evaluator = Evaluator(table, AdaptiveOrder(), estimates)
+        self._estimates = known_estimates(table, operators.ledger)
+        self._evaluator = Evaluator(table, AdaptiveOrder(), self._estimates)
 
     def feeds(
         self, clauses: Matches, items: pa.RecordBatch, schema: Schema, dropped: Ints
@@ -73,7 +77,8 @@ class OperatorTester:
         """For each item the feeds of which a clause is satisfied, given those whose guards are."""
         candidates = self._candidates(clauses, dropped)
         asking = Asking(self._predicates, items, schema)
-        found = self._evaluator.evaluate(candidates, asking.ask)
+        found = self._evaluator.evaluate(candidates, asking.ask_round)
+        self._predicates.observed(*self._estimates.take_news())
         return Matches.of_rows(items.num_rows, found.items, found.subscriptions)
 
     def _candidates(self, clauses: Matches, dropped: Ints) -> Candidates:
@@ -88,17 +93,13 @@ class OperatorTester:
         return Candidates(sorted_.starts, sorted_.subscriptions)
 
 
-def declared_estimates(table: ClauseTable, declarations: Iterable[Declaration]) -> Estimates:
-    """What is known of the table's predicates before anything was asked."""
-    unknown = Declared()
-    told = {
-        each.name: Declared(
-            unknown.cost if each.cost is None else each.cost,
-            unknown.selectivity if each.selectivity is None else each.selectivity,
-        )
-        for each in declarations
-    }
-    return Estimates(table.calls, told)
+def known_estimates(table: ClauseTable, ledger: Ledger) -> Estimates:
+    """What is known of the table's predicates before it asks: declared, and learned by others."""
+    known = {name: ledger.estimates.of_operator(name) for name in ledger.failures}
+    told = {name: Declared(each.cost_s, each.selectivity) for name, each in known.items()}
+    estimates = Estimates(table.calls, told)
+    estimates.know(ledger.estimates.counts_of([encode_call(each) for each in table.calls]))
+    return estimates
 
 
 class _Current:
@@ -117,6 +118,7 @@ class _Current:
                 self._operators = Operators(
                     setup.declarations, allowed=setup.rules.allowed, limits=setup.rules.limits
                 )
+                self._operators.ledger.add(read_report(Path(setup.learned)))
                 self._setup = setup
             return self._operators
 

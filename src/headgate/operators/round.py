@@ -1,0 +1,298 @@
+"""A round of questions: predicates, each for some rows of a batch, until each row has an answer or
+has failed.
+
+    question     0                   1           2
+    predicate    locIn('Bronx')      mob(?n)     locIn('Queens')
+    rows         0 … 99              5           7               asked all together
+
+All that is open is asked in one message, however many questions it is. Where something goes wrong,
+the rest goes into the next message:
+
+    rows 0 … 99, item by item           rows 0 … 99, batch form
+
+    0–41 answered, 42 hangs             0–99 raises
+    42 failed                           0–49 answered    50–99 raises
+    43–99 answered, of a new child                       50–74 …
+
+A function that is called item by item loses the one item on which it hangs or dies: the answers
+before it are there already, and the rest is asked of a new child. A batch form fails for all of its
+items; so it is asked again for each half, and one bad item of 4,096 costs 24 calls and not 4,095
+answers. That ends when it has taken too long (`split_s`), or when the breaker opens.
+
+Cost: beside the exchange some 10 µs for a question, in both processes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.model.errors import OperatorError
+from headgate.operators import frames
+from headgate.operators.answers import (
+    FAILED,
+    TRUE,
+    Longs,
+    Part,
+    RoundAnswers,
+    Rows,
+    bound_of,
+    failed_part,
+)
+from headgate.operators.breaker import Breaker
+from headgate.operators.child_process import Stopped
+from headgate.operators.declaration import OperatorLimits
+from headgate.operators.failures import Failed, Failure
+from headgate.operators.forms import Form
+from headgate.operators.ledger import Ledger
+from headgate.operators.message import Message, Span
+from headgate.operators.workshop import Workshop
+
+RETRIES_MAX = 1
+"""Of what stopped without being in an operator, so that nobody knows whose fault it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A call, as it is asked again and again; a problem is why it cannot be asked at all."""
+
+    operator: str
+    encoded: bytes
+    types: tuple[pa.DataType, ...]
+    problem: str = ""
+    marks: tuple[type[str] | None, ...] = ()
+    """What the texts of each variable are, if not only texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsToAsk:
+    """The items of a batch: what tells them from others, and how they are packed for the child."""
+
+    token: object
+    pack: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What all rounds of a process share."""
+
+    workshop: Workshop
+    limits: OperatorLimits
+    breakers: Mapping[str, Breaker]
+    ledger: Ledger
+    clock: Callable[[], float]
+
+
+class Round:
+    """Question n is predicates[n], for rows[starts[n]] … rows[starts[n + 1]]."""
+
+    def __init__(
+        self,
+        predicates: Sequence[Predicate],
+        starts: Longs,
+        rows: Rows,
+        items: ItemsToAsk,
+        means: Means,
+    ) -> None:
+        self._predicates, self._starts, self._rows = predicates, starts.tolist(), rows
+        self._items, self._means = items, means
+        self._states = np.full(len(rows), FAILED, np.uint8)
+        self._seconds = np.zeros(len(predicates))
+        self._bound: dict[int, list[tuple[Rows, Part]]] = {
+            question: [] for question, each in enumerate(predicates) if each.types
+        }
+        self._pending: list[Span] = []
+        self._halves: list[Span] = []
+        self._forms: Mapping[str, Form] = {}
+        self._retries: dict[int, int] = {}
+        self._split_until: dict[int, float] = {}
+
+    def answer(self) -> RoundAnswers:
+        self._begin()
+        while self._pending or self._halves:
+            pending, self._pending = self._pending, []
+            if self._halves:  # one at a time, so that the breaker opens before all have failed
+                pending.append(self._halves.pop())
+            if self._retries:  # somebody ends the child: who it is shows if they are asked alone
+                pending, self._pending = pending[:1], pending[1:]
+            admitted = self._admitted(pending)
+            if admitted:
+                self._exchange(admitted)
+        bound = {
+            question: bound_of(parts, self._predicates[question].types)
+            for question, parts in self._bound.items()
+        }
+        states = self._states
+        return RoundAnswers(states != FAILED, states == TRUE, self._seconds, bound)
+
+    def _begin(self) -> None:
+        """What cannot be asked has failed, the rest is to be asked."""
+        everyone, refused = "", {}
+        try:
+            refused = dict(self._means.workshop.refused())
+            self._forms = self._means.workshop.forms()
+        except OperatorError as error:
+            everyone = str(error)
+        for question, predicate in enumerate(self._predicates):
+            first, end = self._starts[question], self._starts[question + 1]
+            problem = everyone or refused.get(predicate.operator, "") or predicate.problem
+            if problem:
+                self._fail((question, first, end), Failure.NOT_LOADED, problem)
+            elif first < end:
+                self._pending.append((question, first, end))
+
+    def _admitted(self, spans: list[Span]) -> list[Span]:
+        """Those whose operators are not paused; of one that was, a single item."""
+        operators = {self._operator(question) for question, _, _ in spans}
+        paused = {name for name in operators if self._means.breakers[name].paused}
+        probing = {name for name in operators if self._means.breakers[name].probing}
+        if not paused and not probing:
+            return spans
+        admitted: list[Span] = []
+        tried: set[str] = set()
+        for span in spans:
+            name, (question, first, end) = self._operator(span[0]), span
+            if name in paused:
+                message = "it is not called, as it failed too often"
+                self._fail(span, Failure.PAUSED, message)
+            elif name not in probing:
+                admitted.append(span)
+            elif name in tried:
+                self._pending.append(span)
+            else:
+                tried.add(name)
+                admitted.append((question, first, first + 1))
+                self._pending += [(question, first + 1, end)] if first + 1 < end else []
+        return admitted
+
+    def _exchange(self, spans: list[Span]) -> None:
+        message = Message.of(spans)
+        asked = frames.Asked(
+            [self._predicates[question].encoded for question, _, _ in spans],
+            message.ends,
+            self._rows[message.positions],
+        )
+        reached = 0
+        try:
+            for told in self._means.workshop.exchange(
+                asked,
+                token=self._items.token,
+                pack_items=self._items.pack,
+                limit_s=lambda place: self._limit_s(message.span_at(place)[0]),
+            ):
+                self._note(message, reached, told)
+                reached += len(told.states)
+        except Stopped as stop:
+            self._after_stop(message, reached, stop)
+        except OperatorError as error:
+            for span in message.open(reached):
+                self._fail(span, Failure.DIED, str(error))
+        else:
+            self._pending += message.open(reached)  # it had enough of somebody
+
+    def _note(self, message: Message, reached: int, told: frames.Told) -> None:
+        positions = message.positions[reached : reached + len(told.states)]
+        spans = message.spans[told.first : told.first + len(told.counts)]
+        questions = [question for question, _, _ in spans]
+        self._states[positions] = told.states
+        np.add.at(self._seconds, questions, told.seconds)
+        operators = {self._operator(question) for question in questions}
+        if told.failures or told.lists or any(each in self._bound for each in questions):
+            at = 0
+            for n, count in enumerate(told.counts.tolist()):
+                first = int(positions[at])
+                span = (questions[n], first, first + count)
+                states, at = told.states[at : at + count], at + count
+                part = Part(states, told.lists.get(n, ()))
+                self._note_one(span, part, told.failures.get(n, {}))
+        else:
+            for name in operators:
+                self._means.breakers[name].answered()
+        if told.then == frames.REPLACE:
+            self._means.breakers[self._operator(questions[-1])].failed(0, stopped=True)
+
+    def _note_one(self, span: Span, part: Part, failures: Failed) -> None:
+        question, first, end = span
+        predicate, breaker = self._predicates[question], self._breaker(question)
+        if self._is_batch(question) and failures and Failure.NOT_LOADED not in failures:
+            ((failure, (_, said)),) = failures.items()
+            self._split(span, failure, said, stopped=False)
+            return
+        if [each.type.value_type for each in part.lists] != list(predicate.types):
+            self._fail(span, Failure.WRONG, "its values are not of the types that it binds")
+            return
+        if predicate.types:
+            self._bound[question].append((np.arange(first, end, dtype=np.int32), part))
+        for failure, (count, said) in failures.items():
+            self._means.ledger.fail(predicate.operator, failure, count, said)
+        answered = np.flatnonzero(part.states != FAILED)
+        if answered.size:
+            breaker.answered()
+        failed_since = len(part) - (int(answered[-1]) + 1 if answered.size else 0)
+        if failed_since:
+            breaker.failed(failed_since)
+
+    def _after_stop(self, message: Message, reached: int, stop: Stopped) -> None:
+        """The child is gone: who fails, and what is asked again?"""
+        guilty = stop.position
+        if guilty is None or not reached <= guilty < len(message.positions):
+            self._retry(message.open(reached), stop)
+            return
+        question, first, end = message.span_at(guilty)
+        if stop.failure is Failure.LATE:
+            self._seconds[question] += self._limit_s(question)
+        row = int(message.positions[guilty])
+        open_ = message.open(reached)
+        if self._is_batch(question):
+            self._pending += [each for each in open_ if each[0] != question or each[1] != first]
+            self._split((question, first, end), stop.failure, str(stop), stopped=True)
+        else:
+            self._fail((question, row, row + 1), stop.failure, str(stop), stopped=True)
+            self._pending += message.open(reached, guilty) + message.open(guilty + 1)
+
+    def _retry(self, open_: list[Span], stop: Stopped) -> None:
+        if not open_:
+            return
+        question = open_[0][0]
+        self._retries[question] = self._retries.get(question, 0) + 1
+        if self._retries[question] > RETRIES_MAX:
+            self._fail(open_.pop(0), stop.failure, str(stop), stopped=True)
+        self._pending += open_
+
+    def _split(self, span: Span, failure: Failure, message: str, *, stopped: bool) -> None:
+        question, first, end = span
+        now = self._means.clock()
+        until = self._split_until.setdefault(question, now + self._means.limits.split_s)
+        if end - first == 1 or now >= until:
+            self._fail(span, failure, message, stopped=stopped)
+        else:
+            middle = (first + end) // 2
+            self._halves += [(question, middle, end), (question, first, middle)]
+
+    def _fail(self, span: Span, failure: Failure, message: str, *, stopped: bool = False) -> None:
+        question, first, end = span
+        count, predicate = end - first, self._predicates[question]
+        self._states[first:end] = FAILED
+        if predicate.types:
+            part = failed_part(count, predicate.types)
+            self._bound[question].append((np.arange(first, end, dtype=np.int32), part))
+        if count:
+            self._means.ledger.fail(predicate.operator, failure, count, message)
+        if failure not in (Failure.PAUSED, Failure.NOT_LOADED):
+            self._breaker(question).failed(count, stopped=stopped)
+
+    def _operator(self, question: int) -> str:
+        return self._predicates[question].operator
+
+    def _breaker(self, question: int) -> Breaker:
+        return self._means.breakers[self._operator(question)]
+
+    def _is_batch(self, question: int) -> bool:
+        return self._forms.get(self._operator(question), Form()).batch
+
+    def _limit_s(self, question: int) -> float:
+        limits = self._means.limits
+        return limits.batch_s if self._is_batch(question) else limits.item_s
