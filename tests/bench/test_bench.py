@@ -9,7 +9,16 @@ from tests.cli.headgate_command import Run
 
 pytestmark = pytest.mark.integration
 
-QUICK = ["catalog", "language", "match", "mbd-routing", "mbd-imperfect"]
+QUICK = [
+    "catalog",
+    "language",
+    "match",
+    "mbd-routing",
+    "mbd-imperfect",
+    "operators",
+    "operator-calls",
+    "window-join",
+]
 COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}
 
 

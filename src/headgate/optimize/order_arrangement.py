@@ -24,8 +24,9 @@ from headgate.optimize.order_estimates import Estimates
 from headgate.optimize.order_lanes import Lanes
 from headgate.optimize.order_table import ClauseTable, Floats
 
-NextNodes = Callable[[Ints], Ints]
-"""From lanes to the node that each of them asks next, or −1."""
+NextNodes = Callable[[Ints], tuple[Ints, Ints]]
+"""From lanes to what they ask next: pairs of a lane and a node, by lane. A lane that has nothing
+more to ask is in no pair."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,9 +48,17 @@ def clause_by_clause(kernel: Callable[..., Ints]) -> Callable[[Lanes], NextNodes
     def begin(lanes: Lanes) -> NextNodes:
         place = lanes.lane_start[:-1].copy()
         clauses = (lanes.lane_start, lanes.shifts, lanes.edge_start, lanes.edges)
-        return lambda some: kernel(some, place, *clauses, lanes.answers, lanes.verdicts)
+        return lambda some: one_each(
+            some, kernel(some, place, *clauses, lanes.answers, lanes.verdicts)
+        )
 
     return begin
+
+
+def one_each(lanes: Ints, nodes: Ints) -> tuple[Ints, Ints]:
+    """The pairs of lanes that ask one node each, or none, which is −1."""
+    going_on = nodes >= 0
+    return lanes[going_on], nodes[going_on]
 
 
 def sort_literals(table: ClauseTable, key: Floats) -> ClauseTable:

@@ -6,7 +6,7 @@
                  item 0: p7 is false, so 3 is refused, 8 still open; item 2: nothing is left
     round        item 0 asks p1 …
 
-Items are evaluated side by side in lanes. In a round each lane names the predicate that it wants
+Items are evaluated side by side in lanes. In a round each lane names the predicates that it wants
 next, and lanes that want the same one are asked together: an operator with a batch form gets as
 many items as possible. All questions of a round are asked at once, as each may cost a trip to
 another process. No predicate is asked twice for an item, however many subscriptions share it.
@@ -139,29 +139,29 @@ class _Asking:
     def run(self, next_nodes: NextNodes) -> None:
         active = np.arange(self._lanes.count, dtype=np.int32)
         while active.size:
-            nodes = next_nodes(active)
-            active = self._round(active, nodes)
+            lanes, nodes = next_nodes(active)
+            if lanes.size:
+                self._round(lanes, nodes)
+            active = lanes[np.flatnonzero(np.diff(lanes, prepend=-1))]
 
-    def _round(self, active: Ints, found: Ints) -> Ints:
-        """Ask and apply what these lanes have found to be next; those that go on."""
+    def _round(self, asking: Ints, wanted: Ints) -> None:
+        """Ask what these lanes want to know next, and apply what is answered."""
         state = self._lanes
         lanes, nodes, rows, starts, predicates = group(
-            active, found, state.node_predicate, state.shifts, state.rows
+            asking, wanted, state.node_predicate, state.shifts, state.rows
         )
-        if lanes.size:
-            answers = self._ask(predicates, starts, rows)
-            answered, true = answers.answered, answers.true
-            self._estimates.observe(predicates, starts, answered, true, answers.seconds)
-            for question in self._binding.among(predicates):
-                own = slice(*starts[question : question + 2].tolist())
-                holds, bound = answered[own] & true[own], answers.bound.get(question)
-                self._bind(int(predicates[question]), lanes[own], nodes[own], holds, bound)
-            judged = self._lanes.apply(lanes, nodes, answered, true)
-            if judged.size:
-                self._lanes.decide(judged, self._joint.judge(judged))
+        answers = self._ask(predicates, starts, rows)
+        answered, true = answers.answered, answers.true
+        self._estimates.observe(predicates, starts, answered, true, answers.seconds)
+        for question in self._binding.among(predicates):
+            own = slice(*starts[question : question + 2].tolist())
+            holds, bound = answered[own] & true[own], answers.bound.get(question)
+            self._bind(int(predicates[question]), lanes[own], nodes[own], holds, bound)
+        judged = self._lanes.apply(lanes, nodes, answered, true)
+        if judged.size:
+            self._lanes.decide(judged, self._joint.judge(judged))
         self.evaluated += lanes.size
         self.questions += predicates.size
-        return np.asarray(lanes)
 
     def _bind(
         self, predicate: int, lanes: Ints, nodes: Ints, holds: Bools, bound: Bound | None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-UNKNOWN, ANSWER_FALSE, ANSWER_TRUE, FAILED = -1, 0, 1, 2
+ASKED, UNKNOWN, ANSWER_FALSE, ANSWER_TRUE, FAILED = -2, -1, 0, 1, 2
 """Answers of a node. FALSE and TRUE are what clauses want."""
 
 UNDECIDED, SATISFIED, REFUSED, DROPPED = 0, 1, 2, 3
@@ -134,22 +134,20 @@ def copy_graphs(  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def group(lanes, nodes, node_predicate, shifts, rows):  # type: ignore[no-untyped-def]
-    """Lanes that go on, together with those that want the same predicate.
+    """Lanes together with those that want the same predicate.
 
     Returns lanes, nodes, rows of the batch, where each group starts, one more for the end, and the
     predicate of each group.
     """
-    going_on = np.flatnonzero(nodes >= 0)
-    wanted = np.empty(going_on.shape[0], np.int32)
-    for n in range(going_on.shape[0]):
-        wanted[n] = node_predicate[nodes[going_on[n]] - shifts[lanes[going_on[n]], 1]]
-    by_predicate = np.argsort(wanted, kind="mergesort")
-    order = going_on[by_predicate]
+    wanted = np.empty(nodes.shape[0], np.int32)
+    for n in range(nodes.shape[0]):
+        wanted[n] = node_predicate[nodes[n] - shifts[lanes[n], 1]]
+    order = np.argsort(wanted, kind="mergesort")
     starts = np.empty(order.shape[0] + 1, np.int64)
     predicates = np.empty(order.shape[0], np.int32)
     count = 0
     for n in range(order.shape[0]):
-        predicate = wanted[by_predicate[n]]
+        predicate = wanted[order[n]]
         if count == 0 or predicate != predicates[count - 1]:
             starts[count] = n
             predicates[count] = predicate
@@ -294,7 +292,8 @@ def apply_answers(  # type: ignore[no-untyped-def]
     forced_count,  # … and its height
     judged,  # out: clauses whose joint part must be judged
 ):
-    """Answers of one round, one for a lane at most. Returns how many clauses are to be judged."""
+    """Answers of one round. Those of one lane are to nodes that share no clause which needs to be
+    judged. Returns how many clauses are to be judged."""
     count = 0
     for n in range(nodes.shape[0]):
         node, lane = nodes[n], lane_of[n]

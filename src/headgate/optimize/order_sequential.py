@@ -19,7 +19,7 @@ d · Cmax / Cmin (§4.3). It holds for conjunctions, which the paper is about.
 from __future__ import annotations
 
 from headgate.match.kernels import Ints
-from headgate.optimize.order_arrangement import Arrangement, NextNodes
+from headgate.optimize.order_arrangement import Arrangement, NextNodes, one_each
 from headgate.optimize.order_estimates import Estimates
 from headgate.optimize.order_lanes import Lanes
 from headgate.optimize.order_next_kernels import next_sequential
@@ -36,7 +36,7 @@ def _begin(lanes: Lanes) -> NextNodes:
     place = lanes.lane_start[:-1].copy()
     edge = lanes.edge_start[place - lanes.shifts[:, 0]]
 
-    def next_nodes(some: Ints) -> Ints:
+    def next_nodes(some: Ints) -> tuple[Ints, Ints]:
         found: Ints = next_sequential(
             some,
             place,
@@ -49,6 +49,6 @@ def _begin(lanes: Lanes) -> NextNodes:
             lanes.verdicts,
             lanes.wanted,
         )
-        return found
+        return one_each(some, found)
 
     return next_nodes
