@@ -36,11 +36,11 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.match.kernels import Ints
+from headgate.optimize.order_adaptive_kernels import BUCKETS, fill_buckets, next_adaptive
 from headgate.optimize.order_arrangement import Arrangement, NextNodes
 from headgate.optimize.order_clauses import FALSE, KNOWN, TRUE
 from headgate.optimize.order_estimates import Estimates
 from headgate.optimize.order_lanes import Lanes
-from headgate.optimize.order_next_kernels import BUCKETS, fill_buckets, next_adaptive
 from headgate.optimize.order_table import ClauseTable
 
 KNOWN_GAIN = 1e-3
