@@ -21,7 +21,7 @@ def duckdb_join_us(server: SelectJoinServer, inserted: Sequence[Change]) -> tupl
     """Microseconds for each new tuple of R, and how many join results there are in all."""
     low, high = server.tree.bounds(server.tree.numbers())
     right = server.tables[Table.RIGHT]
-    rows = [right.row(slot) for slot in right.slot_of.values()]
+    rows = [right.row(slot) for slot in right.living().tolist()]
     tables = {
         "subscription": pa.table(
             {"a_low": low[:, 0], "a_high": high[:, 0], "c_low": low[:, 1], "c_high": high[:, 1]}

@@ -55,7 +55,7 @@ def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
     (folder / "tickets").mkdir()
     (folder / "script.feeds").write_text(SCRIPT)
     written, done = 0, 0
-    process = _start(folder)
+    process = start(folder)
     try:
         while done < kills:
             say(f"kill {done + 1} of {kills}")
@@ -68,7 +68,7 @@ def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
             _wait_for_a_batch(folder, process, since_s)
             time.sleep(chance.uniform(0.0, 0.5))
             who = ("driver", "worker", "both")[done % 3]
-            process = _kill(folder, process, who)
+            process = kill(folder, process, who)
             done += 1
         while written < FILES:
             _write_file(folder, written, items)
@@ -83,14 +83,14 @@ def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
     return done
 
 
-def _start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "headgate", "run", "script.feeds"]
     command += ["--catalog", "catalog.db", "--metrics", "off", "--master", "local[2,8]"]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
 
 
-def _kill(folder: Path, process: subprocess.Popen[bytes], who: str) -> subprocess.Popen[bytes]:
+def kill(folder: Path, process: subprocess.Popen[bytes], who: str) -> subprocess.Popen[bytes]:
     family = below(process.pid)
     if who in ("worker", "both"):
         for pid in filter(is_worker, family):
@@ -101,7 +101,7 @@ def _kill(folder: Path, process: subprocess.Popen[bytes], who: str) -> subproces
         process.wait()
         for pid in family:
             end(pid, signal.SIGKILL)
-        return _start(folder)
+        return start(folder)
     return process
 
 
@@ -137,7 +137,7 @@ def _wait_for_all(folder: Path, items: int, say: Say) -> None:
     while time.monotonic() < until:
         found = sum(_ids(folder).values())
         say(f"{found:,} of {items:,} items are stored")
-        if found >= items and _sent(folder) >= items // 2:
+        if found >= items and sent_count(folder) >= items // 2:
             return
         time.sleep(1.0)
 
@@ -149,7 +149,7 @@ def _ids(folder: Path) -> Counter[str]:
     return ids
 
 
-def _sent(folder: Path) -> int:
+def sent_count(folder: Path) -> int:
     path = folder / "headgate-data" / "outbox.db"
     if not path.exists():
         return 0
@@ -162,7 +162,7 @@ def _judge(folder: Path, items: int) -> tuple[int, int]:
     stored = _ids(folder)
     lost = sum(str(n) not in stored for n in range(items))
     twice = sum(count - 1 for count in stored.values())
-    sent, expected = _sent(folder), items // 2
+    sent, expected = sent_count(folder), items // 2
     document = json.loads((folder / "feeds" / "cheap.json").read_bytes())
     shown = [each["id"] for each in document["items"]]
     lost += max(expected - sent, 0)

@@ -18,6 +18,8 @@ QUICK = [
     "operators",
     "operator-calls",
     "window-join",
+    "delta-configuration",
+    "delta-run",
 ]
 COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}
 

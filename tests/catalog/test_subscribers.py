@@ -24,6 +24,7 @@ def test_living_subscribers_by_feed_and_by_id(catalog_url: str) -> None:
             "Y": [(2, 1), (3, 1)],
         }
         assert catalog.demand() == {"X": 3, "Y": 2, "A": 3, "B": 3}
+        assert sorted(catalog.subscribed()) == ["B", "X", "Y"]
         found = catalog.subscriptions_of_ids([1, 3, 99])
         assert [(id_, each.feed, each.target) for id_, each in found.items()] == [
             (1, "X", ""),
@@ -33,3 +34,4 @@ def test_living_subscribers_by_feed_and_by_id(catalog_url: str) -> None:
         assert catalog.subscribers(["X", "Y", "B"]) == {"Y": [(2, 1)]}
         assert list(catalog.subscriptions_of_ids([1, 2, 3])) == [2]
         assert catalog.demand() == {"X": 1, "Y": 1, "A": 1, "B": 1}
+        assert catalog.subscribed() == ["Y"]

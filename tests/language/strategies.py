@@ -165,7 +165,15 @@ statements = st.one_of(
     st.builds(s.RegisterFeed, names, texts, attributes | st.just(())),
     st.builds(s.MaterializeFeed, names, names, texts),
     st.builds(s.RegisterStream, names, formats, texts, attributes),
-    st.builds(s.RegisterTable, names, formats, texts, attributes),
+    st.builds(
+        s.RegisterTable,
+        names,
+        formats,
+        texts,
+        attributes,
+        st.none() | names,
+        st.none() | durations,
+    ),
     st.builds(s.RegisterDocuments, names, formats, texts),
     st.builds(
         s.RegisterOperator,

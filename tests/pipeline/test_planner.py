@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
+from headgate.join.select.stored_boxes import gathered_boxes, open_boxes
 from headgate.language import parse_script
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item
@@ -168,7 +170,7 @@ def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change:
     changed = {
         "truncate": content[:-3],
         "flip": content.replace(b'"dropped":[]', b'"dropped":[3]'),
-        "format": content.replace(b'"format":3', b'"format":4'),
+        "format": content.replace(b'"format":4', b'"format":5'),
     }[change]
     planned.path.write_bytes(changed)
     with pytest.raises(PipelineError, match="cannot be used"):
@@ -180,3 +182,51 @@ def test_layers_are_geometric() -> None:
     many, few = np.arange(80, dtype=np.int32), np.arange(2, dtype=np.int32)
     snapshot = snapshot_module.Snapshot(1, (layer(many, {}), layer(few, {})))
     assert not snapshot.has_to_merge()
+
+
+JOINS = """
+register table R (k int key, b int, a float) from json 'r/*.json';
+register table T2 (k int key, b int, c float) from json 's/*.json';
+register table U (k int key, b int) from json 'u/*.json';
+create feed One from R as $r join T2 as $s on b where $r[a > 5];
+create feed Mixed from (One | S) where a > 3;
+create feed Three from R join T2 on b join U on b;
+"""
+
+
+def test_joins_of_tables_are_in_layers_of_their_own(catalog: Catalog, tmp_path: Path) -> None:
+    """Programs know nothing of them; what is new, dropped or merged is so here too."""
+    catalog.apply(parse_script(JOINS))
+    folder = Folder(tmp_path).make()
+    planner = Planner(catalog, folder)
+    planned = planner.update()
+    assert list(planned.refused) == ["Three"]
+    assert planned.above == {}
+    assert planned.snapshot.layers[0].plans.keys() == {"S"}
+    (group,) = planned.snapshot.groups.values()
+    assert [each.name for each in group.tables] == ["R", "T2"]
+    assert _joined(planned) == {"One": 1, "Mixed": 1}
+    catalog.apply(
+        parse_script(
+            "create feed Two from R as $r join T2 as $s on b where $s[c < 9]; drop feed Mixed;"
+        )
+    )
+    again = Planner(catalog, folder).update()
+    assert len(again.snapshot.layers) == 2
+    assert _joined(again) == {"One": 1, "Two": 1}
+    assert list(again.snapshot.groups) == [group.name]
+    merged = Planner(catalog, folder)
+    merged.update()
+    assert _joined(merged.merge()) == {"One": 1, "Two": 1}
+    assert len(merged.planned.snapshot.layers) == 1
+    (number,) = (n for n, name in merged.planned.names.items() if name == "Two")
+    assert list(merged.plans_of([number, 10_000])) == [number]
+
+
+def _joined(planned: Planned) -> Counter[str]:
+    """How many subscriptions workers find for each feed."""
+    opened = open_snapshot(str(planned.path))
+    (files,) = opened.joins.values()
+    found = gathered_boxes([open_boxes(Path(each)) for each in files], opened.dropped)
+    living = found.trees[0].subscription
+    return Counter(planned.names[n] for n in found.feeds[living[living >= 0]].tolist())

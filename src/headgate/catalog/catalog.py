@@ -228,6 +228,11 @@ class Catalog:
         with self._database.reading() as connection:
             return subscribers.demand(connection, now or self._clock())
 
+    def subscribed(self, *, now: datetime | None = None) -> list[str]:
+        """The names of feeds and sources that have living subscriptions."""
+        with self._database.reading() as connection:
+            return subscribers.subscribed(connection, now or self._clock())
+
     def list_advertisements(
         self, source: str | None = None, *, after_id: int = 0, limit: int = 100
     ) -> list[listing.Advertisement]:

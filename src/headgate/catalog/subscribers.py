@@ -43,6 +43,16 @@ def subscriptions_of_ids(
     return found
 
 
+def subscribed(connection: Connection, now: datetime) -> list[str]:
+    """The names that anybody is subscribed to."""
+    query = (
+        select(tables.subscriptions.c.feed)
+        .where(tables.subscriptions.c.expires_at > now)
+        .distinct()
+    )
+    return [str(name) for (name,) in connection.execute(query)]
+
+
 def demand(connection: Connection, now: datetime) -> dict[str, int]:
     """For each source how many living subscriptions are served from it, through whatever feeds."""
     query = text(

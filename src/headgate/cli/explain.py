@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +23,7 @@ from headgate.cli.options import (
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
 from headgate.language.statements import Statement
+from headgate.plan.algebra import Plan, TableJoin, bottom_up
 from headgate.plan.compose import feed_names
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
@@ -110,6 +111,19 @@ def print_explanation(
             sys.stdout.write(explanation.json() + "\n")
         else:
             print_text(explanation.text())
+            if feeds:
+                _print_table_joins(explanation.after.values())
+
+
+def _print_table_joins(plans: Iterable[Plan]) -> None:
+    """How joins of tables would be served, if there are any."""
+    for plan in plans:
+        if any(isinstance(each, TableJoin) for each in bottom_up([plan])):
+            # A late import: kernels, which other explanations should not wait for.
+            from headgate.pipeline.describe_tables import describe_join  # noqa: PLC0415
+
+            lines = "".join(f"  {each}\n" for each in describe_join(plan))
+            print_text(f"joined by ranges\n{lines}")
 
 
 def _definitions_of(script: Path, *, as_json: bool) -> Mapping[str, Statement]:

@@ -11,7 +11,9 @@ from headgate.language.schemas import schemas_of
 from headgate.language.statements import MaterializeFeed, RegisterOperator, Statement
 from headgate.operators.ledger import Ledger, Report, read_report
 from headgate.optimize.order_explain import order_text
+from headgate.pipeline.describe_tables import describe_groups, refused_joins
 from headgate.pipeline.groups import Grouped, grouped
+from headgate.pipeline.join_groups import split_plan
 from headgate.pipeline.operator_stage import known_estimates
 from headgate.pipeline.registered import Source, declaration_of
 from headgate.pipeline.source_plan import tests_of
@@ -31,7 +33,10 @@ def print_run(definitions: Mapping[str, Statement], folder: Folder, *, as_json: 
     sources = {name: each for name, each in definitions.items() if isinstance(each, Source)}
     schemas = {name: next(iter(schemas_of(name, definitions))) for name in sources}
     found = grouped(sources, schemas)
-    plans = normalize_all(compose_all(feed_names(definitions), definitions))
+    every = normalize_all(compose_all(feed_names(definitions), definitions))
+    split = {feed: split_plan(plan) for feed, plan in every.items()}
+    plans = {feed: each.rest for feed, each in split.items() if each.rest is not None}
+    tables = describe_groups(every)
     leaves = leaves_by_source(plans)
     above = {
         feed: plans[feed]
@@ -41,7 +46,7 @@ def print_run(definitions: Mapping[str, Statement], folder: Folder, *, as_json: 
     }
     stage = JoinStage(above, schemas)
     joins = [line for line in describe(stage) if not line.startswith("not joined")]
-    cannot = {**found.refused, **stage.unsupported}
+    cannot = {**found.refused, **refused_joins(every), **stage.unsupported}
     materialised = [name for name, each in sources.items() if isinstance(each, MaterializeFeed)]
     filters = {source: len(own) for source, own in leaves.items()}
     operators = _operators(leaves, definitions, read_report(folder.operators))
@@ -55,6 +60,7 @@ def print_run(definitions: Mapping[str, Statement], folder: Folder, *, as_json: 
                 "filters": filters,
                 "materialised": materialised,
                 "joins": joins if above else [],
+                "table_joins": tables,
                 "operators": operators,
                 "cannot_run": cannot,
             }
@@ -67,6 +73,11 @@ def print_run(definitions: Mapping[str, Statement], folder: Folder, *, as_json: 
         print_line("")
         print_line(f"joins and patterns, for {len(above):,} feeds", style="bold")
         for line in joins:
+            print_line(f"  {line}")
+    if tables:
+        print_line("")
+        print_line("joins of tables", style="bold")
+        for line in tables:
             print_line(f"  {line}")
     for source, lines in operators.items():
         print_line("")

@@ -85,9 +85,25 @@ class Build(BuildFilters, BuildPatterns):
         return RegisterStream(name, read_word(Format, format_, called="format"), path, attributes)
 
     def register_table(
-        self, name: Name, attributes: tuple[Attribute, ...], format_: Name, path: str
+        self,
+        name: Name,
+        attributes: tuple[Attribute, ...],
+        format_: Name,
+        path: str,
+        *options: Option,
     ) -> RegisterTable:
-        return RegisterTable(name, read_word(Format, format_, called="format"), path, attributes)
+        given = _once(options)
+        changes, keep = given.get("changes in"), given.get("keep")
+        assert changes is None or isinstance(changes, str)
+        assert keep is None or isinstance(keep, Duration)
+        read = read_word(Format, format_, called="format")
+        return RegisterTable(name, read, path, attributes, changes, keep)
+
+    def changes(self, name: Name) -> Option:
+        return "changes in", name
+
+    def keep(self, count: Name, unit: Name) -> Option:
+        return "keep", read_duration(count, unit)
 
     def register_documents(self, name: Name, format_: Name, path: str) -> RegisterDocuments:
         return RegisterDocuments(name, read_word(Format, format_, called="format"), path)

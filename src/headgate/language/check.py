@@ -31,9 +31,10 @@ from headgate.language.statements import (
 )
 from headgate.language.type_filter import type_filter
 from headgate.model.atoms import Call, Constraint
-from headgate.model.errors import alternatives
+from headgate.model.errors import alternatives, did_you_mean
 from headgate.model.filters import atoms_of
 from headgate.model.schema import FEED_SCHEMA, Attribute
+from headgate.model.values import Type
 
 NAME_LENGTH_MAX = 200
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -57,9 +58,8 @@ def check(statement: Statement, definitions: Definitions) -> Statement:
             _check_name(name)
             _check_format(name, format_, _STREAM_FORMATS)
             _check_attributes(statement.attributes)
-            has_key = any(attribute.key for attribute in statement.attributes)
-            if isinstance(statement, RegisterTable) and not has_key:
-                raise error_at(name, f"table '{name}' needs a key", hint="mark it: Symbol text key")
+            if isinstance(statement, RegisterTable):
+                _check_table(statement)
         case RegisterDocuments(name, format_):
             _check_name(name)
             _check_format(name, format_, (Format.XML,))
@@ -100,6 +100,24 @@ def _check_name(name: str) -> None:
 def _check_attributes(attributes: Sequence[Attribute]) -> None:
     for attribute in attributes:
         _check_name(attribute.name)
+
+
+def _check_table(table: RegisterTable) -> None:
+    name, changes = table.name, table.changes
+    if not any(attribute.key for attribute in table.attributes):
+        raise error_at(name, f"table '{name}' needs a key", hint="mark it: Symbol text key")
+    if changes is None:
+        return
+    declared = {attribute.name: attribute for attribute in table.attributes}
+    if changes not in declared:
+        hint = did_you_mean(changes, declared) or f"declare it: ({changes} text, …)"
+        raise error_at(changes, f"table '{name}' has no '{changes}'", hint=hint)
+    told = declared[changes]
+    if told.type is not Type.TEXT or told.key or told.payload:
+        raise error_at(
+            changes,
+            f"'{changes}' says what happened to a row: it is a text, and no key or payload",
+        )
 
 
 def _check_format(name: str, format_: Format, allowed: tuple[Format, ...]) -> None:

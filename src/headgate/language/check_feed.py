@@ -10,7 +10,7 @@ from headgate.language.schemas import (
     Definitions,
     Schemas,
     definition_of,
-    schemas_of,
+    row_schema,
     schemas_of_clause,
     table_schema,
     tables_of,
@@ -111,8 +111,18 @@ def _check_table_joins(feed: CreateFeed, definitions: Definitions) -> CreateFeed
         _check_on(join, tables[:number], definitions)
     variables = _merge([_variables(table) for table in tables])
     whole = {table_schema(feed, definitions): feed.name}
-    where = tuple(_check_condition(each, variables, whole, definitions) for each in feed.where)
-    return replace(feed, where=where)
+    rows = {
+        table.variable: {row_schema(table.name, definitions): str(table.name)}
+        for table in tables
+        if table.variable is not None
+    }
+    where = []
+    for each in feed.where:
+        if each.variable is not None:
+            _named(each.variable, variables)
+        schemas = whole if each.variable is None else rows[each.variable]
+        where.append(replace(each, filter=type_filter(each.filter, schemas, definitions)))
+    return replace(feed, where=tuple(where))
 
 
 def _check_tables(tables: list[StreamRef], definitions: Definitions) -> None:
@@ -131,7 +141,7 @@ def _check_tables(tables: list[StreamRef], definitions: Definitions) -> None:
 
 def _check_on(join: TableJoin, before: list[StreamRef], definitions: Definitions) -> None:
     """A join attribute is known to the new table and to one before it, with one kind."""
-    ((right, _),) = schemas_of(join.table.name, definitions).items()
+    right = row_schema(join.table.name, definitions)
     for name in join.on:
         ours = right.get(name)
         if ours is None:
@@ -140,8 +150,7 @@ def _check_on(join: TableJoin, before: list[StreamRef], definitions: Definitions
         theirs = [
             attribute
             for table in before
-            for schema in schemas_of(table.name, definitions)
-            if (attribute := schema.get(name)) is not None
+            if (attribute := row_schema(table.name, definitions).get(name)) is not None
         ]
         if not theirs:
             raise error_at(name, f"no table before '{join.table.name}' has '{name}'")

@@ -76,7 +76,7 @@ def table_schema(feed: CreateFeed, definitions: Definitions) -> Schema:
     """The schema of a join of tables: an attribute of several tables is named after its table."""
     tables = tables_of(feed)
     on = {str(name) for join in feed.joins if isinstance(join, TableJoin) for name in join.on}
-    schemas = [_only_schema(table.name, definitions) for table in tables]
+    schemas = [row_schema(table.name, definitions) for table in tables]
     named = [(str(table.name), schema.names) for table, schema in zip(tables, schemas, strict=True)]
     merged: dict[str, Attribute] = {}
     for schema, names in zip(schemas, merged_names(named, on), strict=True):
@@ -95,8 +95,11 @@ def tables_of(feed: CreateFeed) -> list[StreamRef]:
     return [feed.from_clause, *joined]
 
 
-def _only_schema(name: str, definitions: Definitions) -> Schema:
-    return next(iter(schemas_of(name, definitions)))
+def row_schema(name: str, definitions: Definitions) -> Schema:
+    """The attributes of a table's rows: without the one that says what happened to them."""
+    table = definition_of(name, definitions)
+    assert isinstance(table, RegisterTable), "checked when the feed was created"
+    return Schema(tuple(each for each in table.attributes if each.name != table.changes))
 
 
 def _schemas_of(name: str, definitions: Definitions, known: dict[str, Schemas]) -> Schemas:

@@ -98,10 +98,19 @@ class RegisterStream:
 
 @dataclass(frozen=True, slots=True)
 class RegisterTable:
+    """`register table Stocks (Symbol text key, PER float, op text) from json 'stocks/*.json'
+    changes in op keep 30 days;`
+
+    `changes` is the attribute that says what happened to a row (model/row_changes.py); without it
+    each row is what its key stands for from now on. A row is kept for `keep` after its time.
+    """
+
     name: str
     format: Format
     path: str
     attributes: tuple[Attribute, ...]
+    changes: str | None = None
+    keep: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,11 @@ def _unparse(statement: Statement) -> str:
         case RegisterStream(name, format_, path, attributes):
             origin = f"from {format_} {write_text(path)}"
             return f"register stream {write_name(name)} {origin} {_attributes(attributes)}"
-        case RegisterTable(name, format_, path, attributes):
+        case RegisterTable(name, format_, path, attributes, changes, keep):
             origin = f"from {format_} {write_text(path)}"
-            return f"register table {write_name(name)} {_attributes(attributes)} {origin}"
+            told = f" changes in {write_name(changes)}" if changes is not None else ""
+            declared = f"{write_name(name)} {_attributes(attributes)}"
+            return f"register table {declared} {origin}{told}{_span(' keep', keep)}"
         case RegisterDocuments(name, format_, path):
             return f"register documents {write_name(name)} from {format_} {write_text(path)}"
         case RegisterOperator():

@@ -33,11 +33,11 @@ def batch_of_arrow(table: pa.RecordBatch, schema: Schema) -> Batch:
             if type_ in ORDERED_TYPES:
                 columns[name] = _column(column, type_)
             else:
-                texts[name] = TextColumn(_texts(column), np.asarray(column.is_valid()), type_)
+                texts[name] = TextColumn(column_texts(column), np.asarray(column.is_valid()), type_)
     return Batch(table.num_rows, columns, texts)
 
 
-def _texts(column: pa.Array) -> Texts:
+def column_texts(column: pa.Array) -> Texts:
     """The column's own buffers; a null has no bytes once it is filled with an empty text."""
     filled = pc.fill_null(column, b"" if pa.types.is_binary(column.type) else "")
     _, offsets, data = filled.buffers()

@@ -23,9 +23,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +35,7 @@ from headgate.join.stage import JoinStage
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import Stored, task_of
 from headgate.pipeline.deliveries import Found
+from headgate.pipeline.ended_files import EndedFile, EndedFiles
 from headgate.pipeline.join_layers import JoinLayers
 from headgate.pipeline.join_progress import NEVER, JoinProgress, read_progress, write_progress
 from headgate.pipeline.joined import write_joined
@@ -48,15 +47,6 @@ from headgate.store.files import JOINED, stored_files
 
 GROUP = JOINED.rstrip(".")
 PROGRESS_EVERY_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """A finished batch whose items have not been taken in."""
-
-    arrived: datetime
-    path: Path
-    sources: frozenset[str]
 
 
 class JoinRunner:
@@ -77,8 +67,7 @@ class JoinRunner:
         if self._progress.decided == NEVER:
             self._progress = JoinProgress(runner.journal.complete(datetime.now(UTC)))
         self._write(self._progress)
-        self._lock = threading.Lock()
-        self._ended: list[_Ended] = []
+        self._ended = EndedFiles(runner.folder.store, runner.journal)
         self.layers = JoinLayers(self._stage)
         self._has_looked = False
         self.wake = threading.Event()
@@ -98,8 +87,7 @@ class JoinRunner:
 
     def ended(self, arrived: datetime, parts: Iterable[Stored]) -> None:
         """A batch has stored these."""
-        with self._lock:
-            self._ended += [_Ended(arrived, part.path, frozenset(part.sources)) for part in parts]
+        self._ended.add(arrived, parts)
         self.wake.set()
 
     def step(self) -> None:
@@ -108,9 +96,10 @@ class JoinRunner:
         planned = self._planned()
         self.layers.follow(planned.above)
         if planned.above and not self._has_looked:
-            self._look_for_files()
+            self._ended.look(self._progress.decided)
+            self._has_looked = True
         complete = self._runner.journal.complete(datetime.now(UTC))
-        ended = self._taken(complete)
+        ended = self._ended.taken(complete, self.layers.sources)
         if complete <= self._progress.decided:
             return
         sources = self.layers.sources
@@ -140,21 +129,6 @@ class JoinRunner:
         rebuild(stage, lambda since: self._stored(since, until=decided), decided)
         return stage
 
-    def _look_for_files(self) -> None:
-        """What an earlier process has stored and not taken in."""
-        found = self._files_since(self._progress.decided)
-        with self._lock:
-            known = {each.path for each in self._ended}
-            self._ended = [each for each in found if each.path not in known] + self._ended
-        self._has_looked = True
-
-    def _taken(self, until: datetime) -> list[_Ended]:
-        with self._lock:
-            taken = [each for each in self._ended if each.arrived <= until]
-            self._ended = [each for each in self._ended if each.arrived > until]
-        wanted = self.layers.sources
-        return [each for each in taken if each.sources & wanted]
-
     def _put(self, outputs: Sequence[Output], planned: Planned, fresh: JoinProgress) -> None:
         runner, now = self._runner, datetime.now(UTC)
         number = self._progress.number
@@ -180,20 +154,6 @@ class JoinRunner:
         write_progress(self._path, progress)
         self._written_at = time.monotonic()
 
-    def _files_since(self, decided: datetime) -> list[_Ended]:
-        """What was stored and not taken in: of batches that have ended."""
-        pending = self._runner.journal.pending()
-        found: list[_Ended] = []
-        for file in stored_files(self._runner.folder.store, since=decided.date(), pending=pending):
-            if file.group.startswith(JOINED):
-                continue
-            table = pq.read_table(file.path, columns=[SOURCE, "@arrived"], partitioning=None)
-            arrived = pc.max(table.column("@arrived")).as_py()
-            if arrived > decided:
-                sources = frozenset(table.column(SOURCE).unique().to_pylist())
-                found.append(_Ended(arrived, file.path, sources))
-        return found
-
     def _stored(
         self, since: Mapping[str, datetime | None], *, until: datetime
     ) -> Iterator[Arrival]:
@@ -203,13 +163,13 @@ class JoinRunner:
         pending = self._runner.journal.pending()
         for file in stored_files(self._runner.folder.store, since=first, pending=pending):
             if not file.group.startswith(JOINED):
-                whole = _Ended(until, file.path, frozenset(since))
+                whole = EndedFile(until, file.path, frozenset(since))
                 for each in self._arrivals(whole, frozenset(since)):
                     start = since.get(each.item.source)
                     if each.arrived <= until and (start is None or each.item.time > start):
                         yield each
 
-    def _arrivals(self, file: _Ended, wanted: frozenset[str]) -> Iterator[Arrival]:
+    def _arrivals(self, file: EndedFile, wanted: frozenset[str]) -> Iterator[Arrival]:
         """The items of a file that are of these sources."""
         schemas = self._planned().schemas
         names = [each for each in file.sources & wanted if each in schemas]

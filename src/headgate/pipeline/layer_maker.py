@@ -14,12 +14,15 @@ import numpy as np
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
+from headgate.language.statements import RegisterTable
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
 from headgate.operators.declaration import Declaration
 from headgate.operators.load import check_allowed
 from headgate.optimize.order_clauses import clauses_of
+from headgate.pipeline.join_groups import split_plan
 from headgate.pipeline.snapshot import Layer
+from headgate.pipeline.write_joins import write_joins
 from headgate.pipeline.write_plans import PlanTask, WrittenPlan
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
@@ -37,6 +40,7 @@ class Known:
     feeds: Mapping[int, str]
     schemas: Mapping[str, Schema]
     operators: Mapping[str, Declaration]
+    tables: Mapping[str, RegisterTable]
 
 
 @dataclass(slots=True)
@@ -77,7 +81,8 @@ class LayerMaker:
 
     def made(self, plans: Mapping[int, Plan], known: Known) -> Made:
         """The layer of these feeds; its files are written."""
-        named = {known.feeds[number]: plan for number, plan in plans.items()}
+        split = {known.feeds[number]: split_plan(plan) for number, plan in plans.items()}
+        named = {name: each.rest for name, each in split.items() if each.rest is not None}
         number_of = {known.feeds[number]: number for number in plans}
         asked = leaves_by_source(named)
         tasks = [
@@ -95,6 +100,11 @@ class LayerMaker:
             np.array(sorted(plans), np.int32),
             {each.source: each.file for each in written},
             informed=any(each.informed for each in written),
+            joins=write_joins(
+                self.folder.plans,
+                {number_of[name]: each.joins for name, each in split.items()},
+                known.tables,
+            ),
         )
         inner = {
             feed for leaves in asked.values() for askers in leaves.values() for feed in askers.inner
@@ -109,6 +119,8 @@ class LayerMaker:
         try:
             plans = normalize_all(compose_all(names, definitions))
             self._check_operators(plans, known)
+            for name in [name for name, plan in plans.items() if split_plan(plan).refused]:
+                found.refused[names[name]] = split_plan(plans.pop(name)).refused
             found.plans |= {names[name]: plan for name, plan in plans.items()}
         except HeadgateError as error:
             if len(names) == 1:

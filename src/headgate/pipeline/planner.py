@@ -29,6 +29,7 @@ from headgate.catalog.definitions import Definitions
 from headgate.durable.whole_files import write_whole
 from headgate.language.statements import RegisterFeed
 from headgate.model.schema import Schema
+from headgate.pipeline.join_groups import split_plan
 from headgate.pipeline.layer_maker import Known, LayerMaker, Made, WritePlans
 from headgate.pipeline.registered import Registered, Source
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
@@ -131,6 +132,11 @@ class Planner:
             self._seen_version = definitions.version
         return self.planned
 
+    def plans_of(self, numbers: Sequence[int]) -> dict[int, Plan]:
+        """The plans of these feeds, as far as they are registered; any thread may ask."""
+        with self._catalog.looking_up() as definitions:
+            return self._maker.plans(numbers, self._known(), definitions).plans
+
     def merge(self) -> Planned:
         """Merge now, if there is something to merge."""
         task = self.to_merge()
@@ -161,7 +167,7 @@ class Planner:
 
     def _known(self) -> Known:
         registered = self._registered
-        return Known(registered.feeds, registered.schemas, registered.operators)
+        return Known(registered.feeds, registered.schemas, registered.operators, registered.tables)
 
     def _to_be_informed(self, layer: Layer) -> Layer:
         """The layer without plans, if they were made before anything was known of its sources."""
@@ -175,7 +181,9 @@ class Planner:
         known = self._known()
         # Plans of joins are not in files: after a restart they are made anew.
         missing = (set(self.planned.snapshot.above) - self._above.keys()) & known.feeds.keys()
-        self._above |= self._maker.plans(sorted(missing), known, definitions).plans
+        for number, plan in self._maker.plans(sorted(missing), known, definitions).plans.items():
+            if (rest := split_plan(plan).rest) is not None:
+                self._above[number] = rest
         fresh = [
             each
             for each in known.feeds

@@ -42,6 +42,10 @@ class Registered:
         self.operators: Mapping[str, Declaration] = {}
         self._known: dict[int, str] = {}
 
+    @property
+    def tables(self) -> dict[str, RegisterTable]:
+        return {n: each for n, each in self.sources.items() if isinstance(each, RegisterTable)}
+
     def follow(self, definitions: Definitions) -> bool:
         """Whether anything has come or gone."""
         changes = definitions.changes(self._known.keys())

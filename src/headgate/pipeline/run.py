@@ -4,6 +4,7 @@
     control    what has changed in the catalog? new snapshots, lists of sources, queries
     queries    Spark's: a micro-batch of a group (queries.py, run_batch.py)
     join       what the window joins can decide (join_runner.py)
+    tables     which changes of tables their joins take next (table_join_runner.py)
     deliver    what is due in the outbox (deliver/)
     warm       a small task for each worker (warm.py)
     tidy       ends subscriptions whose time is over, and forgets what is old
@@ -16,10 +17,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +33,8 @@ from headgate.deliver.settings import Settings as DeliverSettings
 from headgate.deliver.subscriptions import OutputKind, Subscription
 from headgate.deliver.transform import Transformer
 from headgate.join.stage import LATENESS_DEFAULT_S
+from headgate.language.statements import MaterializeFeed
+from headgate.pipeline.batch_stage import Stored
 from headgate.pipeline.beside import Beside
 from headgate.pipeline.deliveries import Dispatcher
 from headgate.pipeline.groups import Grouped, grouped
@@ -44,13 +47,17 @@ from headgate.pipeline.operator_ledger import OperatorLedger
 from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.planner import Merged, Planned, Planner
 from headgate.pipeline.queries import Queries
+from headgate.pipeline.result_tests import ResultTests
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.session import is_alive
 from headgate.pipeline.sources.rejected import remove_rejected
 from headgate.pipeline.sources.rejected_counts import RejectedCounts
+from headgate.pipeline.table_join_query import TableJoinQuery, has_state
+from headgate.pipeline.table_join_runner import TableJoinRunner
+from headgate.pipeline.table_lots import lots_decided
 from headgate.pipeline.warm import EVERY_S, warm
 from headgate.pipeline.write_plans import write_plans_on
-from headgate.store.files import remove_before
+from headgate.store.files import remove_before, remove_messages
 from headgate.store.folder import Folder
 from headgate.store.merge_files import merge_days
 
@@ -114,6 +121,7 @@ class Run:
         deliverer = Deliverer(self.outbox, settings.deliver, self._find)
         self.deliverer = opened.enter_context(deliverer)
         decided = read_progress(self.folder.joins).decided
+        decided = max(decided, lots_decided(self.folder.tables))
         self.journal = Journal(self.folder.batches, decided=decided)
         self._planner = Planner(
             catalog,
@@ -129,6 +137,8 @@ class Run:
         self.rejected = RejectedCounts(self.folder.sources)
         self._weights: dict[str, float] = {}
         self._weigh_at = 0.0
+        self._subscribed: Sequence[str] = ()
+        self._subscribed_at = -1, 0.0
         self.runner = BatchRunner(
             folder=self.folder,
             journal=self.journal,
@@ -137,13 +147,22 @@ class Run:
             meters=self.meters,
             planned=lambda: self.planned,
             put=self._put.set,
-            ended=lambda record, parts: self.joins.ended(record.arrived, parts),
+            ended=lambda record, parts: self._ended(record.arrived, parts),
             operators=settings.operators,
             reported=self.operators.add,
         )
         self.joins = JoinRunner(
             self.runner, lambda: self.planned, lateness_s=settings.lateness_s, note=note
         )
+        self.tables = TableJoinRunner(
+            self.runner,
+            lambda: self.planned,
+            wanted=self._wanted,
+            tests=ResultTests(self._planner.plans_of),
+            has_state=has_state(self.folder),
+            note=note,
+        )
+        self.table_query = TableJoinQuery(self.session, self.folder, self.tables.finish)
         self.queries = Queries(
             session=self.session,
             folder=self.folder,
@@ -168,6 +187,7 @@ class Run:
         self._repeat("control", self._control, partial(self._stop.wait, CONTROL_S))
         self._repeat("tidy", self._tidy, partial(self._stop.wait, TIDY_S))
         self._repeat("join", self.joins.step, self._wait_for_items)
+        self._repeat("tables", self._join_tables, partial(self.tables.wake.wait, JOIN_S))
         self._repeat("deliver", self._deliver, partial(self._put.wait, DELIVER_S))
 
     def stop(self) -> None:
@@ -175,7 +195,9 @@ class Run:
         self._stop.set()
         self._put.set()
         self.joins.wake.set()
+        self.tables.wake.set()
         self.deliverer.stop()
+        self.table_query.stop()
         self.queries.stop()
         for thread in self._threads:
             thread.join()
@@ -246,6 +268,26 @@ class Run:
         if report.unfinished:
             self._put.set()
 
+    def _ended(self, arrived: datetime, parts: Sequence[Stored]) -> None:
+        self.joins.ended(arrived, parts)
+        self.tables.ended(arrived, parts)
+
+    def _join_tables(self) -> None:
+        self.tables.step()
+        if self.tables.is_needed:
+            self.table_query.look()
+
+    def _wanted(self) -> Sequence[str]:
+        """Feeds that somebody is subscribed to, and those that become sources: the same object
+        while nothing has changed in the catalog, and for no longer than a while."""
+        version, now = self.catalog.version(), time.monotonic()
+        if version != self._subscribed_at[0] or now > self._subscribed_at[1] + WEIGH_S:
+            sources = self.planned.sources.items()
+            made = [name for name, each in sources if isinstance(each, MaterializeFeed)]
+            self._subscribed = [*self.catalog.subscribed(), *made]
+            self._subscribed_at = version, now
+        return self._subscribed
+
     def _wait_for_items(self) -> None:
         self.joins.wake.wait(self.joins.wait_s(JOIN_S))
 
@@ -259,9 +301,16 @@ class Run:
         self.deliverer.prune(now=now)
         self.operators.write()
         oldest = now - timedelta(days=self.settings.store_days)
-        remove_before(self.folder.store, oldest.date())
+        self._tidy_store(oldest.date())
         remove_rejected(self.folder.sources.glob("*"), before_s=oldest.timestamp())
-        merge_days(self.folder.store, before=self.joins.decided.date())
+
+    def _tidy_store(self, oldest: date) -> None:
+        remove_messages(self.folder.messages, oldest)
+        with self.tables.files:
+            if not self.tables.reads_history:
+                remove_before(self.folder.store, oldest)
+                decided = min(self.joins.decided, self.tables.decided)
+                merge_days(self.folder.store, before=decided.date())
 
     def _find(self, ids: Iterable[int]) -> dict[int, Subscription]:
         return {

@@ -11,6 +11,8 @@ Why each setting is there (measured on two cores, PySpark 4.3):
     SPARK_HOME with links      workers import PySpark from its folder, compiled, not from a zip file
                                that is compiled anew by each of them: 1.0 → 0.25 s for each start
     raw local file system      no checksum file beside each file of a checkpoint
+    checkpoints begun before   a query that was cut off while it wrote its very first offset leaves
+                               a file beside it, and Spark would refuse to start it ever again
     polling delay              how often a source is asked for more: 40 times a second
     UTC                        timestamps mean the same everywhere
 
@@ -60,6 +62,7 @@ SETTINGS = {
         "FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.pollingDelay": "25ms",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }

@@ -31,8 +31,9 @@ from headgate.durable.whole_files import write_whole
 from headgate.match.kernels import Ints
 from headgate.model.errors import PipelineError
 from headgate.operators.declaration import Declaration
+from headgate.pipeline.join_groups import JoinGroup
 
-FORMAT = 3
+FORMAT = 4
 SNAPSHOT = ".snapshot.json"
 FEEDS = ".feeds"
 SHARE = 8
@@ -47,6 +48,8 @@ class Layer:
     """The file name of each source's plan."""
     informed: bool = False
     """Whether anything was known of the items that it was planned for (write_plans.py)."""
+    joins: tuple[tuple[JoinGroup, str], ...] = ()
+    """For each group of table joins the file with its subscriptions (write_joins.py)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +61,11 @@ class Snapshot:
     above: tuple[int, ...] = ()
     """The feeds that look further at items: joins and patterns (plan/leaves.py)."""
     operators: tuple[Declaration, ...] = ()
+
+    @property
+    def groups(self) -> dict[str, JoinGroup]:
+        """The groups of table joins by name."""
+        return {group.name: group for layer in self.layers for group, _ in layer.joins}
 
     @property
     def feeds(self) -> set[int]:
@@ -77,6 +85,10 @@ class OpenSnapshot:
     plans: Mapping[str, Sequence[str]]
     dropped: Ints
     operators: tuple[Declaration, ...]
+    groups: Mapping[str, JoinGroup]
+    """The groups of table joins by name."""
+    joins: Mapping[str, Sequence[str]]
+    """For each of them the paths of its subscriptions, the oldest first."""
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
@@ -88,6 +100,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
                 "feeds": _feeds_file(folder, layer),
                 "plans": dict(sorted(layer.plans.items())),
                 "informed": layer.informed,
+                "joins": [[group.to_json(), file] for group, file in layer.joins],
             }
             for layer in snapshot.layers
         ],
@@ -102,7 +115,12 @@ def read_snapshot(path: Path) -> Snapshot:
     with _told(path):
         found = _content(path)
         layers = tuple(
-            Layer(_feeds(path.with_name(each["feeds"])), each["plans"], bool(each["informed"]))
+            Layer(
+                _feeds(path.with_name(each["feeds"])),
+                each["plans"],
+                bool(each["informed"]),
+                tuple(_joins(each)),
+            )
             for each in found["layers"]
         )
         dropped, above = tuple(found["dropped"]), tuple(found["above"])
@@ -114,12 +132,23 @@ def read_snapshot(path: Path) -> Snapshot:
 def open_snapshot(path: str) -> OpenSnapshot:
     """Files never change, so what was read stays right."""
     plans: dict[str, list[str]] = {}
+    groups: dict[str, JoinGroup] = {}
+    joins: dict[str, list[str]] = {}
     with _told(Path(path)):
         found = _content(Path(path))
         for layer in found["layers"]:
             for source, name in layer["plans"].items():
                 plans.setdefault(source, []).append(str(Path(path).with_name(name)))
-        return OpenSnapshot(plans, np.array(found["dropped"], np.int32), _operators(found))
+            for group, name in _joins(layer):
+                groups[group.name] = group
+                joins.setdefault(group.name, []).append(str(Path(path).with_name(name)))
+        dropped = np.array(found["dropped"], np.int32)
+        return OpenSnapshot(plans, dropped, _operators(found), groups, joins)
+
+
+def _joins(layer: Mapping[str, Any]) -> Iterator[tuple[JoinGroup, str]]:
+    for group, name in layer["joins"]:
+        yield JoinGroup.from_json(group), str(name)
 
 
 def _operators(found: Mapping[str, Any]) -> tuple[Declaration, ...]:
@@ -128,7 +157,17 @@ def _operators(found: Mapping[str, Any]) -> tuple[Declaration, ...]:
 
 def _feeds_file(folder: Path, layer: Layer) -> str:
     """The name of the file with the layer's feeds: it is there unless the layer is new."""
-    return _write_named(folder, layer.feeds.astype("<i4").tobytes(), FEEDS).name
+    return write_numbers(folder, layer.feeds)
+
+
+def write_numbers(folder: Path, feeds: Ints) -> str:
+    """The name of the file with these numbers of feeds."""
+    return _write_named(folder, feeds.astype("<i4").tobytes(), FEEDS).name
+
+
+def read_numbers(path: Path) -> Ints:
+    with _told(path):
+        return _feeds(path)
 
 
 def _feeds(path: Path) -> Ints:

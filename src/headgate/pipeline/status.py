@@ -51,6 +51,8 @@ def status_of(run: Run) -> Status:
         refused={**run.grouped.refused, **planned.refused, **run.joins.unsupported},
         errors={
             **run.queries.errors(),
+            **{f"table {name}": why for name, why in run.tables.problems.items()},
+            **({"tables": run.table_query.error} if run.table_query.error else {}),
             **{name: why for group in run.grouped.groups for name, why in _problems(run, group)},
             **run.runner.materialiser.errors,
             **{

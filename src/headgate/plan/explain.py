@@ -17,7 +17,8 @@
         …
 
 Where the plan of another feed begins, its name stands behind: `-- RockConcertStream`. The counts
-are of distinct nodes: what is shared counts once, as it is executed once.
+are of distinct nodes: what is shared counts once, as it is executed once. Where tables have
+payloads there is a third plan, `payload apart` (split_payload.py).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from headgate.plan.compose import compose_all, feed_names, feeds_below
 from headgate.plan.normalize import normalize_all
 from headgate.plan.plan_json import plans_json
 from headgate.plan.plan_text import INDENT, Labels, counts_text, plan_text, plans_text
+from headgate.plan.split_payload import split_payload
 from headgate.plan.translate import Definitions
 
 
@@ -43,18 +45,27 @@ class Explanation:
     after: Mapping[str, Plan]
     labels: Labels = field(default_factory=dict, repr=False)
     """Nodes of `before` at which the plan of another feed begins."""
+    apart: Mapping[str, Plan] = field(default_factory=dict)
+    """The plans of those feeds that have payloads, with payloads apart."""
 
     def text(self) -> str:
-        """For people: both plans, indented."""
+        """For people: the plans, indented."""
         one = len(self.before) == 1
         title = _title(*next(iter(self.before.items()))) if one else f"{len(self.before):,} feeds"
-        as_written = _section("as written", self.before, self.labels)
-        return f"{title}\n\n{as_written}\n{_section('normalised', self.after, {})}"
+        sections = [
+            _section("as written", self.before, self.labels, alone=one),
+            _section("normalised", self.after, {}, alone=one),
+        ]
+        if self.apart:
+            sections.append(_section("payload apart", self.apart, {}, alone=one))
+        return "\n".join([f"{title}\n", *sections])
 
     def json(self) -> str:
         """For machines: the same, with a number for each distinct node."""
-        both = {"before": plans_json(self.before), "after": plans_json(self.after)}
-        return json.dumps(both, ensure_ascii=False, indent=2)
+        plans = {"before": plans_json(self.before), "after": plans_json(self.after)}
+        if self.apart:
+            plans["payload apart"] = plans_json(self.apart)
+        return json.dumps(plans, ensure_ascii=False, indent=2)
 
 
 def explain(name: str, definitions: Definitions) -> Explanation:
@@ -74,14 +85,20 @@ def _explain(names: Iterable[str], definitions: Definitions) -> Explanation:
     composed = compose_all(dict.fromkeys([*names, *below]), definitions)
     before = {name: composed[name] for name in names}
     labels = {composed[name]: name for name in below if inputs_of(composed[name])}
-    return Explanation(before, normalize_all(before), labels)
+    after = normalize_all(before)
+    split = {name: split_payload(plan, definitions) for name, plan in after.items()}
+    apart = {name: each.plan for name, each in split.items() if each is not None}
+    return Explanation(before, after, labels, apart)
 
 
 def _title(name: str, plan: Plan) -> str:
     return f"{'source' if plan == Source(name) else 'feed'} {name}"
 
 
-def _section(title: str, plans: Mapping[str, Plan], labels: Labels) -> str:
-    alone = next(iter(plans.values())) if len(plans) == 1 else None
-    body = plans_text(plans, labels) if alone is None else plan_text(alone, labels)
+def _section(title: str, plans: Mapping[str, Plan], labels: Labels, *, alone: bool) -> str:
+    if alone:
+        (plan,) = plans.values()
+        body = plan_text(plan, labels)
+    else:
+        body = plans_text(plans, labels)
     return f"{title}: {counts_text(plans.values())}\n{indent(body, INDENT)}\n"

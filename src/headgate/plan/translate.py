@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from headgate.language.schemas import schemas_of
+from headgate.language.schemas import row_schema
 from headgate.language.statements import (
     CreateFeed,
     FromClause,
@@ -100,9 +100,8 @@ class _Translation:
     def _side(self, table: FromClause) -> Side:
         if not isinstance(table, StreamRef):
             raise PlanError(f"feed '{self.feed.name}' joins a union as a table; name it as a feed")
-        declared = [schema.names for schema in schemas_of(table.name, self.definitions)]
-        names = dict.fromkeys(str(name) for each in declared for name in each)
-        return Side(str(table.name), tuple(names))
+        names = row_schema(table.name, self.definitions).names
+        return Side(str(table.name), tuple(map(str, names)))
 
     def _clause(self, clause: FromClause) -> Plan:
         """A member or group with the conditions and joins on its variable."""

@@ -29,6 +29,8 @@ MATERIALISED = "materialised."
 """Before the name of a group: what materialised feeds have made in its batches."""
 JOINED = "joined."
 """Before a name made of a schema: what window joins have found, in batches of `joined`."""
+TABLES = f"{JOINED}tables."
+"""Before a name made of a schema: what joins of tables have found, in batches of `tables`."""
 
 ARRIVED = pa.field("@arrived", pa.timestamp("us", tz="UTC"), nullable=False)
 ROW_GROUP = 100_000
@@ -95,8 +97,12 @@ def record_group(group: str) -> str:
 
     >>> record_group("materialised.feeds-1f"), record_group("joined.1f"), record_group("feeds-1f")
     ('feeds-1f', 'joined', 'feeds-1f')
+    >>> record_group("joined.tables.1f")
+    'tables'
     """
     group = group.removeprefix(MATERIALISED)
+    if group.startswith(TABLES):
+        return "tables"
     return JOINED.rstrip(".") if group.startswith(JOINED) else group
 
 
@@ -141,6 +147,15 @@ def remove_before(store: Path, day: date) -> int:
             rest.unlink(missing_ok=True)
         folder.rmdir()
     return len(old)
+
+
+def remove_messages(messages: Path, day: date) -> None:
+    """Forget what joins of tables told before this day."""
+    for _, own, folder in _day_folders(messages):
+        if own < day:
+            for path in folder.iterdir():
+                path.unlink(missing_ok=True)
+            folder.rmdir()
 
 
 def remove_batch(store: Path, group: str, arrived: datetime, batch: int) -> None:

@@ -6,6 +6,8 @@ batches/      which snapshot each micro-batch uses, and when it began
 checkpoints/  Spark's own record of each query
 sources/      what the sources keep: fetched bodies, what was seen, what was rejected
 store/        items with their matches as Parquet, by day
+tables/       what changes of tables the joins of tables take next, and how far they have come
+messages/     what joins of tables tell clients and relays, as Parquet by day
 joins.json    how far the window joins have come
 operators.json  what operators cost, and how often they are true
 outbox.db     what is to be delivered, and what was
@@ -48,6 +50,14 @@ class Folder:
     @property
     def joins(self) -> Path:
         return self.path / "joins.json"
+
+    @property
+    def tables(self) -> Path:
+        return self.path / "tables"
+
+    @property
+    def messages(self) -> Path:
+        return self.path / "messages"
 
     @property
     def operators(self) -> Path:

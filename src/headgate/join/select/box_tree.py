@@ -35,6 +35,7 @@ from headgate.join.select.box_tree_kernels import Floats, Longs, Tree, build, no
 
 GONE = -1
 Numbers = TypeVar("Numbers", Floats, Longs)
+AnyArray = TypeVar("AnyArray", bound=npt.NDArray[np.generic])
 
 
 class BoxTree:
@@ -59,7 +60,13 @@ class BoxTree:
     def arrays(self) -> Tree:
         """What the kernels see; valid until the next change."""
         tiers = np.array(self._tiers, np.int64).reshape(-1, 3)
-        return Tree(self._points, self._subscription, self._box_least, self._box_most, tiers)
+        return Tree(
+            frozen_view(self._points),
+            frozen_view(self._subscription),
+            frozen_view(self._box_least),
+            frozen_view(self._box_most),
+            frozen_view(tiers),
+        )
 
     def add(self, numbers: Longs, low: Floats, high: Floats) -> None:
         """Add subscriptions with their bounds, [subscription, dimension]."""
@@ -132,6 +139,14 @@ class BoxTree:
         if count > len(self._box_least):
             self._box_least = _grown(self._box_least, count)
             self._box_most = _grown(self._box_most, count)
+
+
+def frozen_view(array: AnyArray) -> AnyArray:
+    """The same array, not to be written to, as those of a file and of Arrow cannot be: so kernels
+    that read it are compiled once."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def turns(dimensions: int, near: slice) -> Longs:

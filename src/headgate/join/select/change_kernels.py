@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numba as nb
 import numpy as np
+import numpy.typing as npt
 
 from headgate.join.select.box_tree_kernels import Excluded, Floats, Longs, Tree
 from headgate.join.select.describe_kernels import EVERYONE, SUB, describe, envelope
@@ -66,6 +67,17 @@ class Scheme(NamedTuple):
 
     sends: int
     flavour: int
+
+
+class Teller(NamedTuple):
+    """Whom a scheme tells, and where it writes what it tells."""
+
+    trees: tuple[Tree, ...]
+    questions: tuple[Question, ...]
+    anchors: tuple[Floats, ...]
+    scheme: Scheme
+    out: Out
+    wanted: npt.NDArray[np.bool_]
 
 
 class Event(NamedTuple):
@@ -222,8 +234,30 @@ def rooms_needed(change, own, other, tree, scheme, needs):  # type: ignore[no-un
 
 
 @nb.njit(nogil=True, cache=True)
-def process(changes, first, tables, trees, questions, anchors, scheme, out, wanted, needs):  # type: ignore[no-untyped-def]
-    """Apply changes from `first` on and write their messages; which change comes next.
+def has_room(teller, change, own, other, needs):  # type: ignore[no-untyped-def]
+    """Whether all that a change may write fits; what it needs is in `needs`."""
+    rooms_needed(change, own, other, teller.trees[change[SIDE]], teller.scheme, needs)
+    out = teller.out
+    return (
+        out.used[0] + needs[0] <= out.header.shape[0]
+        and out.used[1] + needs[1] <= out.numbers.shape[0]
+        and needs[3] <= teller.wanted.shape[0]
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def move(change, own):  # type: ignore[no-untyped-def]
+    """Apply a change to the index."""
+    if change[KIND] != INSERT:
+        remove(own, change[JOIN], change[OLD])
+    if change[KIND] != DELETE:
+        insert(own, change[JOIN], change[NEW])
+
+
+@nb.njit(nogil=True, cache=True)
+def process(changes, first, tables, tellers, needs):  # type: ignore[no-untyped-def]
+    """Apply changes from `first` on, and let each teller write its messages; which change comes
+    next, and which teller has no room for it.
 
     It stops where there might not be room for all that a change writes, and says in `needs` what
     the change needs.
@@ -232,22 +266,41 @@ def process(changes, first, tables, trees, questions, anchors, scheme, out, want
         change = changes[number]
         side, join = change[SIDE], change[JOIN]
         own, other = tables[side], tables[1 - side]
-        tree, question = trees[side], questions[side]
-        rooms_needed(change, own, other, tree, scheme, needs)
-        if (
-            out.used[0] + needs[0] > out.header.shape[0]
-            or out.used[1] + needs[1] > out.numbers.shape[0]
-            or own.used[0] + needs[2] > own.pool.shape[0]
-            or needs[3] > wanted.shape[0]
-        ):
+        for at in range(len(tellers)):
+            if not has_room(tellers[at], change, own, other, needs):
+                return number, at
+        if own.used[0] + room_needed(own, join) > own.pool.shape[0]:
+            needs[2] = room_needed(own, join)
+            return number, -1
+        for at in range(len(tellers)):
+            teller = tellers[at]
+            question = teller.questions[side]
+            own_first = 0 if side == 0 else question.least.shape[0] // 2 - own.value.shape[1]
+            event = Event(
+                number,
+                side,
+                join,
+                own_first,
+                own,
+                other,
+                teller.trees[side],
+                question,
+                teller.anchors[1 - side],
+            )
+            tell_all(event, change, teller.scheme, teller.out, teller.wanted)
+        move(change, own)
+    return changes.shape[0], -1
+
+
+@nb.njit(nogil=True, cache=True)
+def settle(changes, first, tables):  # type: ignore[no-untyped-def]
+    """Apply changes from `first` on and tell nobody; which change the pool has no room for."""
+    for number in range(first, changes.shape[0]):
+        change = changes[number]
+        own = tables[change[SIDE]]
+        if own.used[0] + room_needed(own, change[JOIN]) > own.pool.shape[0]:
             return number
-        own_first = 0 if side == 0 else question.least.shape[0] // 2 - own.value.shape[1]
-        event = Event(number, side, join, own_first, own, other, tree, question, anchors[1 - side])
-        tell_all(event, change, scheme, out, wanted)
-        if change[KIND] != INSERT:
-            remove(own, join, change[OLD])
-        if change[KIND] != DELETE:
-            insert(own, join, change[NEW])
+        move(change, own)
     return changes.shape[0]
 
 

@@ -11,7 +11,8 @@ where `rest` is empty and numbers are exact: a float holds every whole number up
 microsecond until the year 2255. What ranges cannot say is left to whoever renders the join, as the
 paper leaves "the remaining selection conditions" to subscribers (Appendix C).
 
-A table join has two sides or more; `SelectJoin` has them all, and `box_group` takes those with two.
+A table join has two sides or more; `SelectJoin` has them all. `box_group` takes those with two, and
+`compile_multiway.py` a mix of all.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ ANY: Range = (MISSING, math.inf)
 
 @dataclass(frozen=True, slots=True)
 class SelectedTable:
-    """One side of a select-join: a table, its ranges by attribute, and what ranges cannot say."""
+    """One side of a select-join: a table, its ranges by attribute, and what ranges cannot say.
+
+    `on` are the join attributes that the table has: with more than two sides, maybe not all.
+    """
 
     table: str
     ranges: Mapping[str, Range]
     rest: Filter = TRUE
+    on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +79,25 @@ def select_join_of(plan: algebra.Plan) -> SelectJoin | None:
             rest = TRUE
         case _:
             return None
-    sides = [_side(each) for each in join.inputs]
+    sides = [
+        _side(each, tuple(name for name in join.on if name in side.attributes))
+        for side, each in zip(join.sides, join.inputs, strict=True)
+    ]
     found = tuple(side for side in sides if side is not None)
     return SelectJoin(join.on, found, rest) if len(found) == len(sides) else None
 
 
-def _side(plan: algebra.Plan) -> SelectedTable | None:
+def _side(plan: algebra.Plan, on: tuple[str, ...]) -> SelectedTable | None:
     match plan:
         case algebra.Source(name):
-            return SelectedTable(name, {})
+            return SelectedTable(name, {}, on=on)
         case algebra.Filter(filter_, algebra.Source(name)):
-            return _selected(name, filter_)
+            return _selected(name, filter_, on)
         case _:
             return None
 
 
-def _selected(table: str, filter_: Filter) -> SelectedTable:
+def _selected(table: str, filter_: Filter, on: tuple[str, ...]) -> SelectedTable:
     ranges: dict[str, Range] = {}
     rest: list[Filter] = []
     for part in conjuncts(filter_):
@@ -100,7 +108,7 @@ def _selected(table: str, filter_: Filter) -> SelectedTable:
         attribute, (low, high) = found
         known = ranges.get(attribute, ANY)
         ranges[attribute] = max(low, known[0]), min(high, known[1])
-    return SelectedTable(table, ranges, conjunction(rest) if rest else TRUE)
+    return SelectedTable(table, ranges, conjunction(rest) if rest else TRUE, on)
 
 
 def range_of(atom: Atom) -> tuple[str, Range] | None:

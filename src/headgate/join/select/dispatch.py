@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headgate.join.select import recipient_kernels as kernels
+from headgate.join.select.audience import Audience
 from headgate.join.select.box_tree_kernels import Longs
 from headgate.join.select.messages import Messages, Row, Table
 from headgate.join.select.schemes import FORMS
@@ -36,15 +37,22 @@ class Recipients:
 
 def recipients(server: SelectJoinServer, messages: Messages) -> Recipients:
     """Who gets which messages, of those subscribed now."""
-    trees, question = server.tree_arrays, server.question(Table.LEFT)
-    widths = np.array(server.dimensions, np.int64)
+    return recipients_of(server.audience, server.dimensions, messages)
+
+
+def recipients_of(
+    audience: Audience, dimensions: tuple[int, int], messages: Messages
+) -> Recipients:
+    """Who of an audience gets which messages."""
+    trees, question = audience.trees, audience.questions[Table.LEFT]
+    widths = np.array(dimensions, np.int64)
     at, used, out = 0, 0, np.empty((1_024, 3), np.int64)
     while True:
         given = messages.header, messages.numbers, widths, trees, question
         at, used = kernels.write_recipients(at, *given, out, used)
         if at == len(messages):
             return Recipients(out[:used])
-        more = np.empty((2 * len(out) + len(server.tree), 3), np.int64)
+        more = np.empty((2 * len(out) + len(trees[0].points), 3), np.int64)
         more[:used] = out[:used]
         out = more
 

@@ -1,96 +1,115 @@
 """A server's rows as bytes, for a state store, and back (DESIGN.md §6).
 
-What is kept: rows with keys, join values, numbers and payloads, and the next number. What is not:
-the subscriptions, which every bucket has alike and gets from the catalog, and whatever can be made
-from the rows. So join values that no row has any more are forgotten on the way.
+What is kept: rows with keys, join values, numbers, values and payloads, and the next number. What
+is not: the subscriptions, which every bucket has alike and gets from a file, and whatever can be
+made from the rows. So join values that no row has any more are forgotten on the way.
+
+Nothing is made row by row, so a million rows take a second, and most of that is their order by join
+value. A state is checked before a kernel runs on it, as it may come from anywhere.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from headgate.join.select.messages import Key, Table
+from headgate.join.select.array_blob import Array, pack, unpack
+from headgate.join.select.box_tree_kernels import Floats
+from headgate.join.select.messages import Table
 from headgate.join.select.server import SelectJoinServer
-from headgate.join.select.table import TableRows
-from headgate.model.errors import StateError
+from headgate.join.select.table import TableContent
+from headgate.match.bounds import check_starts
+from headgate.match.snapshot_layout import JSON
+from headgate.match.texts import Texts
+from headgate.model.errors import SnapshotError, StateError
 
-VERSION = 1
+VERSION = 2
+Values = Callable[[Table, Texts], Floats]
+"""The selection values of rows of a table, from their payloads."""
 
 
-def save(server: SelectJoinServer) -> bytes:
-    arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {
-        "head": np.array([VERSION, server.next_number, *server.dimensions], np.int64)
+def save(server: SelectJoinServer, *, shape: str = "") -> bytes:
+    """`shape` says what the selection values are; a server of another one cannot use them."""
+    head: dict[str, JSON] = {
+        "version": VERSION,
+        "next_number": server.next_number,
+        "dimensions": [*server.dimensions],
+        "shape": shape,
     }
-    for table in server.tables:
-        name, keys = table.table.name.lower(), list(table.slot_of)
-        slots = np.fromiter(table.slot_of.values(), np.int64, len(keys))
-        payloads = [table.payloads[slot] for slot in slots.tolist()]
-        arrays[f"{name}_number"] = table.index.number[slots]
-        arrays[f"{name}_value"] = table.index.value[slots]
-        arrays[f"{name}_until"] = np.array([table.until_s[slot] for slot in slots.tolist()])
-        arrays[f"{name}_length"] = np.array([len(each) for each in payloads], np.int64)
-        arrays[f"{name}_payload"] = np.frombuffer(b"".join(payloads), np.uint8)
-        texts = _written(keys), _written([table.joins[slot] for slot in slots.tolist()])
-        arrays[f"{name}_key"], arrays[f"{name}_join"] = texts
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+    arrays: dict[str, Array] = {}
+    for table, own in zip(Table, server.content(), strict=True):
+        name = table.name.lower()
+        arrays |= {
+            f"{name}_number": own.number,
+            f"{name}_value": own.value,
+            f"{name}_until": own.until_s,
+            f"{name}_body": own.body_bytes,
+        }
+        for what, texts in (("key", own.keys), ("join", own.joins), ("payload", own.payloads)):
+            arrays[f"{name}_{what}_start"], arrays[f"{name}_{what}"] = texts.start, texts.data
+    return pack(head, arrays)
 
 
-def restore(server: SelectJoinServer, state: bytes) -> None:
-    """Give a server that has no rows yet those of another one."""
+def restore(
+    server: SelectJoinServer, state: bytes, *, shape: str = "", values: Values | None = None
+) -> None:
+    """Give a server that has no rows yet those of another one.
+
+    If that had selection values of another shape, they are made anew from payloads.
+    """
     assert not any(map(len, server.tables)), "the server has rows"
-    try:
-        with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
-            version, next_number, *dimensions = arrays["head"].tolist()
-            if version != VERSION or tuple(dimensions) != server.dimensions:
-                raise StateError(
-                    f"the state is of version {version} with {dimensions} selection attributes: "
-                    f"expected version {VERSION} with {[*server.dimensions]}"
-                )
-            for table in Table:
-                _restore_rows(server, server.tables[table], arrays)
-            server.next_number = next_number
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise StateError(f"the state of a join cannot be read: {error}") from error
-
-
-def _restore_rows(server: SelectJoinServer, table: TableRows, arrays: np.lib.npyio.NpzFile) -> None:
-    name = table.table.name.lower()
-    number, value, until, length, payload, key, join = (
-        arrays[f"{name}_{each}"]
-        for each in ("number", "value", "until", "length", "payload", "key", "join")
-    )
-    keys, joins = _read(key), _read(join)
-    if not len(keys) == len(joins) == len(number) == len(value) == len(until) == len(length):
-        raise StateError(f"the state of a join is damaged: rows of the {name} table do not fit")
-    ends = np.cumsum(length).tolist()
-    content = payload.tobytes()
-    codes = []
-    for at, end in enumerate(ends):
-        code = server.code_of(joins[at])
-        own = content[end - int(length[at]) : end]
-        table.put(
-            keys[at],
-            number=int(number[at]),
-            join=server.join_of(code),
-            code=code,
-            values=value[at].tolist(),
-            payload=own,
-            until_s=float(until[at]),
+    head, arrays = unpack(state)
+    if head.get("version") != VERSION:
+        raise StateError(
+            f"the state of a join is of version {head.get('version')}: expected {VERSION}"
         )
-        codes.append(code)
-    table.index_all(np.array(codes, np.int64), joins=server.join_values)
+    anew = values if head.get("shape") != shape else None
+    dimensions = head.get("dimensions")
+    if anew is None and dimensions != [*server.dimensions]:
+        raise StateError(
+            f"the state of a join has {dimensions} selection attributes: "
+            f"expected {[*server.dimensions]}"
+        )
+    next_number = head.get("next_number")
+    try:
+        left, right = (_content(arrays, table, server, anew) for table in Table)
+        if not isinstance(next_number, int):
+            raise ValueError("it has no next number")
+        server.load((left, right), next_number=next_number)
+    except (KeyError, ValueError, IndexError, SnapshotError, AssertionError) as error:
+        raise StateError(f"the state of a join cannot be used: {error}") from None
 
 
-def _written(keys: Sequence[Key]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return np.frombuffer(json.dumps(keys, ensure_ascii=False).encode(), np.uint8)
+def _content(
+    arrays: Mapping[str, Array], table: Table, server: SelectJoinServer, anew: Values | None
+) -> TableContent:
+    name, width = table.name.lower(), server.dimensions[table]
+    number = _array(arrays, f"{name}_number", np.int64)
+    keys, joins, payloads = (
+        _texts(arrays, f"{name}_{each}", number.size) for each in ("key", "join", "payload")
+    )
+    value = _array(arrays, f"{name}_value", np.float64) if anew is None else anew(table, payloads)
+    until_s = _array(arrays, f"{name}_until", np.float64)
+    body = _array(arrays, f"{name}_body", np.int64)
+    if value.shape != (number.size, width) or not number.shape == until_s.shape == body.shape:
+        raise ValueError(f"rows of the {name} table do not fit")
+    if np.isnan(value).any():
+        raise ValueError(f"a value of the {name} table is not a number")
+    if ((body < 0) | (body > np.diff(payloads.start))).any():
+        raise ValueError(f"a payload of the {name} table is cut off")
+    return TableContent(number, value, until_s, keys, joins, payloads, body)
 
 
-def _read(text: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> list[Key]:
-    return [tuple(each) for each in json.loads(text.tobytes())]
+def _texts(arrays: Mapping[str, Array], name: str, count: int) -> Texts:
+    start = _array(arrays, f"{name}_start", np.int64)
+    data = _array(arrays, name, np.uint8)
+    check_starts(name, start, data.size, parts=count)
+    return Texts(start, data)
+
+
+def _array(arrays: Mapping[str, Array], name: str, dtype: type[np.generic]) -> Array:
+    found = arrays[name]
+    if found.dtype != dtype:
+        raise ValueError(f"'{name}' has the type {found.dtype}")
+    return found

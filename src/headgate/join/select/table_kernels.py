@@ -89,14 +89,29 @@ def remove(index, join, slot):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
+def compact_room(size):  # type: ignore[no-untyped-def]
+    """The room of a piece with so many rows when it is moved: for half as many rows again."""
+    return max(CAPACITY_MIN, size + size // 2) if size > 0 else 0
+
+
+@nb.njit(nogil=True, cache=True)
+def compact_places(sizes):  # type: ignore[no-untyped-def]
+    """The places that all pieces take when they are moved."""
+    places = 0
+    for size in sizes:
+        places += compact_room(size)
+    return places
+
+
+@nb.njit(nogil=True, cache=True)
 def compact(index, pool):  # type: ignore[no-untyped-def]
-    """Move all pieces into another pool, without gaps, with room for half as many rows again."""
+    """Move all pieces into another pool, without gaps; it has `compact_places` at least."""
     used = 0
     for join in range(index.start.shape[0]):
         start, size = index.start[join], index.size[join]
         for at in range(size):
             pool[used + at] = index.pool[start + at]
         index.start[join] = used
-        index.capacity[join] = max(CAPACITY_MIN, size + size // 2) if size > 0 else 0
+        index.capacity[join] = compact_room(size)
         used += index.capacity[join]
     index.used[0] = used

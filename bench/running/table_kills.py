@@ -1,0 +1,145 @@
+"""`kill -9` of driver, worker or both while tables are joined: which results are lost, which twice?
+
+Stocks are there before; then reviews come, file by file, each for one stock. Half of them are good
+enough for the feed, so each of these makes one result. A killed run is started again. At the end
+every result must be once in the store, once in the outbox and once in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from bench import Row, Say
+from bench.running.kills import kill, sent_count, start
+from bench.running.processes import below, end
+from headgate.pipeline.table_lots import read_lot_progress
+from headgate.store.files import TABLES, stored_files
+
+SCRIPT = """
+register table Stocks (Symbol text key, PER float) from json 'stocks/*.json';
+register table Reviews (id int key, Symbol text, Rating int) from json 'reviews/*.json';
+create feed Rated from Stocks as $s join Reviews as $r on Symbol
+  where $s[PER between 45 and 70] and $r[Rating >= 5];
+subscribe to Rated output file 'rated.json' for 30 days;
+"""
+STOCKS = 50
+FILES = 40
+PATIENCE_S = 180.0
+
+
+def table_kills_row(*, quick: bool, say: Say) -> Row:
+    reviews, kills = (2_000, 3) if quick else (20_000, 20)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        began = time.perf_counter()
+        done = _run_and_kill(folder, reviews, kills, say)
+        took_s = time.perf_counter() - began
+        lost, twice = _judge(folder, reviews)
+    return Row(
+        "kill -9 while tables are joined",
+        f"{done} kills, {reviews // 2:,} results ({took_s:,.0f} s)",
+        f"{lost} lost, {twice} twice",
+        "0 lost, 0 twice",
+        lost == twice == 0 and done == kills,
+    )
+
+
+def _run_and_kill(folder: Path, reviews: int, kills: int, say: Say) -> int:
+    chance = random.Random(1)
+    (folder / "script.feeds").write_text(SCRIPT)
+    stocks = [{"Symbol": f"S{n}", "PER": 50.0} for n in range(STOCKS)]
+    _write(folder / "stocks", "all", stocks)
+    written, done, process = 0, 0, start(folder)
+    try:
+        _wait(lambda: _lots(folder) >= 1 and _stored_stocks(folder) == STOCKS)
+        time.sleep(1.0)
+        while done < kills:
+            say(f"kill {done + 1} of {kills}")
+            before = _lots(folder)
+            while written < (done + 1) * FILES // (kills + 1):
+                _write_reviews(folder, written, reviews)
+                written += 1
+            # Each time a lot has begun since it was last killed, or nothing is shown.
+            _wait(lambda: _begun(folder) > before)  # noqa: B023 - it is waited for at once
+            time.sleep(chance.uniform(0.0, 0.5))
+            process = kill(folder, process, ("driver", "worker", "both")[done % 3])
+            done += 1
+        while written < FILES:
+            _write_reviews(folder, written, reviews)
+            written += 1
+        _wait(lambda: sent_count(folder) >= reviews // 2)
+        time.sleep(2.0)
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE_S)
+    finally:
+        for pid in below(process.pid)[::-1]:
+            end(pid, signal.SIGKILL)
+        process.wait()
+    return done
+
+
+def _wait(is_done: object) -> None:
+    assert callable(is_done)
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until and not is_done():
+        time.sleep(0.02)
+
+
+def _lots(folder: Path) -> int:
+    """How many lots are taken."""
+    return read_lot_progress(folder / "headgate-data" / "tables").number
+
+
+def _begun(folder: Path) -> int:
+    lots = (folder / "headgate-data" / "tables" / "lots").glob("*.json")
+    return max((int(each.stem) for each in lots if each.stem.isdecimal()), default=0)
+
+
+def _stored_stocks(folder: Path) -> int:
+    return sum(
+        pq.read_table(file.path, columns=["@source"], partitioning=None)["@source"]
+        .to_pylist()
+        .count("Stocks")
+        for file in stored_files(folder / "headgate-data" / "store")
+    )
+
+
+def _write_reviews(folder: Path, number: int, reviews: int) -> None:
+    size = reviews // FILES
+    rows = [
+        {"id": n, "Symbol": f"s{n % STOCKS}", "Rating": n % 10}
+        for n in range(number * size, (number + 1) * size)
+    ]
+    _write(folder / "reviews", f"{number:05}", rows)
+
+
+def _write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+    folder.mkdir(exist_ok=True)
+    fresh = folder / f".{name}"
+    fresh.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fresh.rename(folder / f"{name}.json")
+
+
+def _judge(folder: Path, reviews: int) -> tuple[int, int]:
+    """How many results or deliveries are missing, and how many there are once too often."""
+    stored: Counter[int] = Counter()
+    for file in stored_files(folder / "headgate-data" / "store"):
+        if file.group.startswith(TABLES):
+            stored.update(pq.read_table(file.path, partitioning=None)["id"].to_pylist())
+    expected = [n for n in range(reviews) if n % 10 >= 5]
+    lost = sum(n not in stored for n in expected)
+    twice = sum(count - 1 for count in stored.values()) + sum(n % 10 < 5 for n in stored)
+    sent = sent_count(folder)
+    document = json.loads((folder / "feeds" / "rated.json").read_bytes())
+    shown = [each["id"] for each in document["items"]]
+    lost += max(len(expected) - sent, 0)
+    twice += max(sent - len(expected), 0) + len(shown) - len(set(shown))
+    return lost, twice

@@ -1,0 +1,1 @@
+"""Networks that exist in a simulation only, for benchmarks of them."""

@@ -1,0 +1,20 @@
+"""The network of select-joins.txt §6: 20,000 nodes with a power law, 1,000 of them the overlay.
+
+Frozen: never edited. The overlay's nodes are drawn at random; the first of them is the server's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headgate.network.topology import power_law_topology
+
+PHYSICAL_NODES, OVERLAY_NODES = 20_000, 1_000
+
+
+def overlay_distances(*, seed: int = 2026) -> np.ndarray:
+    """Physical hops between each two nodes of the overlay."""
+    topology = power_law_topology(PHYSICAL_NODES, seed=seed)
+    chance = np.random.default_rng(seed)
+    chosen = chance.choice(PHYSICAL_NODES, OVERLAY_NODES, replace=False)
+    return topology.distances(chosen)

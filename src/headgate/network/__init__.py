@@ -1,0 +1,27 @@
+"""The content-driven network, as a simulator (select-joins.txt §2.1, §5, §6, Appendices A, G, H).
+
+content_network      subscriptions at nodes, messages to all that their regions hold
+    zones                boxes of the space of subscriptions, one for each node (CAN)
+    region_routing       the tree over all zones that a region meets
+    filter_routing       a tree of nodes with filters on its links, in place of zones (CBN)
+    node_subscriptions   what lives at each node, and its message dispatcher
+    arrivals             the trace: which node gets which message, from whom
+regions              from messages of a select-join to what the network sees of them
+cn_star              payloads along a trace: once along each link, then their ids (CN*)
+topology             a physical network with a power law, and distances in it
+network_metrics      traffic, hops, stress, latency, last hop
+
+*_kernels            the hot loops: region, zone, dispatch, filter, payload, recent
+
+Views that serve each other (delta.txt §2, §3, §5.5):
+
+configuration_problem  rewritings, costs and limits
+    wide_area, physical_plans   sites and links, and what each rewriting uses and takes there
+configuration          one choice for each view; levels, loads, latencies
+configure              choosing one: configure_ilp, configure_lagrangian, then loga
+    lagrangian_dual      prices and the bound; configure_brute is the judge
+    feed_state           the arrays of a configuration that is being changed
+living_configuration   views that come and go, and sites that fail
+wan_simulator          a configuration at work
+explain_network, draw_network   as text and as a picture
+"""

@@ -1,0 +1,257 @@
+"""Joins of tables on Spark: a query of its own, with the rows of tables as its state.
+
+    lots_source ──► groupBy(lane) ──► transformWithState ──► one row for each group and bucket
+    pieces of changes                 BucketProcessor         files of messages and results
+
+Spark's cost is for each key that it calls, and for each value of the state: about a millisecond, or
+as long as a thousand changes. So there is one key for each bucket, and few buckets; the state of a
+group is a base and a log (`bucket.py`); changes come as pieces of many (`lots_source.py`).
+Subscriptions are mapped from the snapshot's files, and shared by all workers of a machine.
+
+`run_lot` is the same in one process, with a dictionary for Spark's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from headgate.join.select.audience import Audience
+from headgate.join.select.changes import ChangeColumns
+from headgate.join.select.schemes import SchemeName
+from headgate.join.select.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
+from headgate.pipeline.bucket import Bucket, Held, Step
+from headgate.pipeline.bucket_results import results_table, write_parquet
+from headgate.pipeline.join_groups import JoinGroup
+from headgate.pipeline.lanes import lanes
+from headgate.pipeline.match_stage import settle_once
+from headgate.pipeline.message_files import messages_table
+from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
+from headgate.pipeline.table_lots import Lot, read_lot
+from headgate.store.folder import Folder
+
+SUMMARY_DDL = (
+    "lot long, bucket int, group string, changes long, rows long, "
+    "messages long, messages_path string, results long, results_path string, unknown string"
+)
+STATE_DDL = "content binary"
+
+
+class PieceRow(NamedTuple):
+    """What comes from the source for one bucket (`lots_source.py`)."""
+
+    group: str
+    file: int
+    part: int
+    content: bytes
+
+
+class Told(NamedTuple):
+    """What a bucket has told of one group; without a group, that it has taken the lot."""
+
+    lot: int
+    bucket: int
+    group: str = ""
+    changes: int = 0
+    rows: int = 0
+    messages: int = 0
+    messages_path: str = ""
+    results: int = 0
+    results_path: str = ""
+    unknown: str = ""
+    """Words that say nothing about rows: [table, word, rows], …"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subscribed:
+    """The subscriptions of a group as a server uses them."""
+
+    boxes: OpenBoxes
+    audience: Audience
+
+
+def run_lot(bucket: Bucket, lot: Lot, pieces: Iterable[PieceRow], folder: Folder) -> Iterator[Told]:
+    """Take the changes of a lot that are this bucket's."""
+    by_group: dict[str, list[PieceRow]] = {}
+    for each in pieces:
+        by_group.setdefault(each.group, []).append(each)
+    opened = open_snapshot(str(folder.plans / lot.snapshot))
+    for name in lot.ended:
+        bucket.forget(name)
+    yield Told(lot.number, bucket.number)
+    for name, group in opened.groups.items():
+        own = sorted(by_group.get(name, ()), key=lambda each: (each.file, each.part))
+        if own or name in lot.fresh or not group.keeps_forever:
+            step = Step(
+                lot.moment.timestamp(),
+                [each.content for each in own if each.file < 0],
+                [each.content for each in own if each.file >= 0],
+            )
+            yield _run_group(bucket, lot, group, step, folder)
+
+
+def _run_group(bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: Folder) -> Told:
+    opened = open_snapshot(str(folder.plans / lot.snapshot))
+    held = bucket.opened(group, is_fresh=group.name in lot.fresh)
+    subscribed = SUBSCRIPTIONS.every(opened, group.name)
+    wanted = None
+    if lot.wanted:
+        wanted = SUBSCRIPTIONS.wanted(subscribed, group.name, folder.plans / lot.wanted)
+    held.select_by(subscribed.boxes.attributes)
+    server = held.server
+    server.use(subscribed.audience)
+    messages: list[pa.Table] = []
+    results: list[pa.Table] = []
+    changes = 0
+
+    def tell(some: ChangeColumns) -> None:
+        nonlocal changes
+        changes += len(some)
+        if wanted is None:
+            told = server.apply_columns(some)
+        else:
+            told, found = server.apply_for_both(some, wanted.audience)
+            table = results_table(found, wanted.audience, wanted.boxes, server=server, group=group)
+            results.extend([] if table is None else [table])
+        if len(told):
+            messages.append(messages_table(told, server, group, held.attributes))
+
+    held.run(step, tell)
+    day = f"day={lot.moment.date().isoformat()}"
+    name = f"{lot.number}-{bucket.number}.parquet"
+    messages_count, messages_path = _write(messages, folder.messages / group.name / day / name)
+    results_count, results_path = _write(results, results_file(folder, lot, group, bucket.number))
+    bucket.commit(group.name, step, held)
+    rows = sum(map(len, server.tables))
+    return Told(
+        lot.number,
+        bucket.number,
+        group.name,
+        changes,
+        rows,
+        messages_count,
+        messages_path,
+        results_count,
+        results_path,
+    )
+
+
+def results_file(folder: Folder, lot: Lot, group: JoinGroup, bucket: int) -> Path:
+    return folder.tables / "results" / f"{lot.number}-{bucket}-{group.name}.parquet"
+
+
+def _write(tables: list[pa.Table], path: Path) -> tuple[int, str]:
+    """How many rows there are, and where; nothing is left there of an earlier attempt."""
+    if not tables:
+        path.unlink(missing_ok=True)
+        return 0, ""
+    table = pa.concat_tables(tables)
+    write_parquet(table, path)
+    return table.num_rows, str(path)
+
+
+@dataclass(slots=True)
+class Subscriptions:
+    """What a worker has opened of the subscriptions of each group: of the last snapshot only, as
+    they may be large."""
+
+    _every: dict[str, tuple[object, Subscribed]] = field(default_factory=dict)
+    _wanted: dict[str, tuple[object, str, Subscribed | None]] = field(default_factory=dict)
+
+    def every(self, opened: OpenSnapshot, group: str) -> Subscribed:
+        """Those of all feeds."""
+        key = (*opened.joins[group], opened.dropped.tobytes())
+        known = self._every.get(group)
+        if known is not None and known[0] == key:
+            return known[1]
+        files = [_opened_file(path) for path in opened.joins[group]]
+        found = _subscribed(gathered_boxes(files, opened.dropped), SchemeName.REF_SJ_CLU_PLUS)
+        self._every[group] = key, found
+        return found
+
+    def wanted(self, every: Subscribed, group: str, path: Path) -> Subscribed | None:
+        """Those of feeds whose results somebody wants, by the file with their numbers; None if
+        there are none."""
+        known = self._wanted.get(group)
+        if known is not None and known[0] is every and known[1] == path.name:
+            return known[2]
+        feeds, boxes = read_numbers(path), every.boxes
+        found = None
+        if np.isin(boxes.feeds, feeds).any():
+            found = _subscribed(boxes.only(feeds), SchemeName.REF_J_PLUS)
+        self._wanted[group] = every, path.name, found
+        return found
+
+
+SUBSCRIPTIONS = Subscriptions()
+"""Workers live on from batch to batch."""
+
+
+@lru_cache(maxsize=64)
+def _opened_file(path: str) -> OpenBoxes:
+    """Files never change, so what was opened stays right."""
+    return open_boxes(Path(path))
+
+
+def _subscribed(boxes: OpenBoxes, scheme: SchemeName) -> Subscribed:
+    audience = Audience.of(boxes.dimensions, boxes.trees, boxes.anchors, scheme)
+    return Subscribed(boxes, audience)
+
+
+class SparkBlobs:
+    """Spark's state of the key that is being called."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getMapState("blobs", "name string", STATE_DDL)
+
+    def get(self, name: str) -> bytes | None:
+        found = self._state.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, content: bytes) -> None:
+        self._state.updateValue((name,), (content,))
+
+    def remove(self, name: str) -> None:
+        self._state.removeKey((name,))
+
+
+HELD = Held()
+"""Workers live on from batch to batch, and so do the servers that they remember."""
+
+
+class BucketProcessor(StatefulProcessor):
+    def __init__(self, folder: Folder, buckets: int) -> None:
+        self._folder, self._buckets = folder, buckets
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._blobs = SparkBlobs(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
+        settle_once()
+        number = lanes(self._buckets).index(int(key[0]))
+        place = f"{self._folder.path}/{number}"
+        bucket = Bucket(number, self._buckets, place, self._blobs, HELD)
+        some = list(rows)
+        lot = read_lot(self._folder.tables, int(some[0].lot))
+        pieces = [
+            PieceRow(each.group, each.file, each.part, bytes(each.content))
+            for each in some
+            if each.group
+        ]
+        for told in run_lot(bucket, lot, pieces, self._folder):
+            yield Row(**told._asdict())
+        for each in some:
+            if not each.group and each.content:
+                unknown = bytes(each.content).decode()
+                yield Row(**Told(lot.number, number, unknown=unknown)._asdict())
+
+    def close(self) -> None:
+        """Nothing is open."""

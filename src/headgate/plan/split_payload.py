@@ -1,0 +1,154 @@
+"""σ[F](T) = σ[F](T(key, rest)) ⋈ₙ[key] T(key, payload): select with payload (Appendix I).
+
+    Stocks (Symbol key, PER, Logo payload)                ⋈ₙ on Symbol
+    from Stocks where PER between 45 and 70       ──►       σ [PER between 45 and 70]
+                                                              Stocks(Symbol, PER)
+                                                            Stocks(Symbol, Logo)
+
+A selection over rows with a bulky payload is better expressed as a join (select-joins.txt, Appendix
+I): as semijoins the payload goes to a subscriber when the row begins to be selected, and not again
+with each change of it while it is. Where a table is one side of a join already, the join gets one
+more side, and is a multi-way join.
+
+Law: over tables, where a key stands for one row, both plans give the same rows. The halves of a
+table are tables of their own, with names that no source has; `halves` says what they are made of.
+
+It does not fire where F looks at the whole item, at a payload or at an undeclared attribute, or
+calls an operator, as these see what the first half has not; nor where another side of a join has an
+attribute with the name of the key that is not joined on, as the join would be on that too.
+
+It is no rule of the normal form: streams have no key to join on, and what matches single items
+needs no state. Whoever serves table joins asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headgate.language.schemas import row_schema
+from headgate.language.statements import RegisterTable
+from headgate.model.atoms import Call, Constraint
+from headgate.model.filters import TRUE, atoms_of
+from headgate.model.filters import Filter as Predicate
+from headgate.plan.algebra import Filter, Plan, Side, Source, TableJoin, Transform, Union
+from headgate.plan.translate import Definitions
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """Some attributes of a table, as a table of its own."""
+
+    table: str
+    attributes: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}({', '.join(self.attributes)})"
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSplit:
+    plan: Plan
+    halves: Mapping[str, Half]
+    """By the names that they have in the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table that has a payload, cut in two; the key is in both halves."""
+
+    key: tuple[str, ...]
+    rest: Half
+    payload: Half
+
+
+def split_payload(plan: Plan, definitions: Definitions) -> PayloadSplit | None:
+    """A normal plan with payloads apart, in each branch of its union; None where there are none."""
+    match plan:
+        case Transform(stylesheet, input_):
+            below = split_payload(input_, definitions)
+            return below and PayloadSplit(Transform(stylesheet, below.plan), below.halves)
+        case Union(inputs):
+            found = [_split_branch(each, definitions) for each in inputs]
+            plans = [s.plan if s else each for s, each in zip(found, inputs, strict=True)]
+            halves = {name: half for s in found if s for name, half in s.halves.items()}
+            return PayloadSplit(Union(tuple(plans)), halves) if halves else None
+    return _split_branch(plan, definitions)
+
+
+def _split_branch(plan: Plan, definitions: Definitions) -> PayloadSplit | None:
+    match plan:
+        case Filter(rest, TableJoin() as join):
+            below = _split_join(join, definitions)
+            return below and PayloadSplit(Filter(rest, below.plan), below.halves)
+        case TableJoin():
+            return _split_join(plan, definitions)
+    table = _table(plan, definitions)
+    if table is None:
+        return None
+    sides, inputs = _sides(plan, table)
+    joined = TableJoin(table.key, tuple(sides), tuple(inputs))
+    return PayloadSplit(joined, {each.name: each for each in (table.rest, table.payload)})
+
+
+def _split_join(join: TableJoin, definitions: Definitions) -> PayloadSplit | None:
+    """Every side that has a payload becomes two sides."""
+    on, sides, inputs = list(join.on), list[Side](), list[Plan]()
+    halves: dict[str, Half] = {}
+    for at, (side, each) in enumerate(zip(join.sides, join.inputs, strict=True)):
+        table = _table(each, definitions)
+        others = [other for place, other in enumerate(join.sides) if place != at]
+        if table is None or not _is_own_key(table.key, others, join.on):
+            sides.append(side)
+            inputs.append(each)
+            continue
+        new_sides, new_inputs = _sides(each, table)
+        sides += new_sides
+        inputs += new_inputs
+        on += [name for name in table.key if name not in on]
+        halves |= {half.name: half for half in (table.rest, table.payload)}
+    return (
+        PayloadSplit(TableJoin(tuple(on), tuple(sides), tuple(inputs)), halves) if halves else None
+    )
+
+
+def _is_own_key(key: Sequence[str], others: Sequence[Side], on: Sequence[str]) -> bool:
+    """Whether joining on the key joins the two halves only, or what is joined on it anyway."""
+    return all(name in on or all(name not in each.attributes for each in others) for name in key)
+
+
+def _sides(plan: Plan, table: _Table) -> tuple[list[Side], list[Plan]]:
+    """The halves as two sides; both give their attributes the name of the whole table."""
+    rest: Plan = Source(table.rest.name)
+    if isinstance(plan, Filter):
+        rest = Filter(plan.filter, rest)
+    sides = [Side(each.table, each.attributes) for each in (table.rest, table.payload)]
+    return sides, [rest, Source(table.payload.name)]
+
+
+def _table(plan: Plan, definitions: Definitions) -> _Table | None:
+    """The table of a selection, if it has a payload that the selection does not look at."""
+    match plan:
+        case Source(name):
+            filter_: Predicate = TRUE
+        case Filter(filter_, Source(name)):
+            pass
+        case _:
+            return None
+    if not isinstance(definitions.get(name), RegisterTable):
+        return None
+    attributes = row_schema(name, definitions).attributes
+    key = tuple(str(each.name) for each in attributes if each.key)
+    rest = tuple(str(each.name) for each in attributes if not each.payload)
+    payload = tuple(str(each.name) for each in attributes if each.payload)
+    if not payload or not _looks_only_at(filter_, rest):
+        return None
+    return _Table(key, Half(name, rest), Half(name, key + payload))
+
+
+def _looks_only_at(filter_: Predicate, attributes: Sequence[str]) -> bool:
+    return all(
+        not isinstance(atom, Call | Constraint) and atom.attribute in attributes
+        for atom in atoms_of(filter_)
+    )

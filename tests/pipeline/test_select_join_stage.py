@@ -1,0 +1,104 @@
+"""The stage of table joins as Spark calls it, without Spark and with it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+from tests.pipeline.spark_session import spark
+from tests.pipeline.table_world import TableWorld
+from tests.pipeline.waiting import until
+
+from headgate.pipeline.lanes import lanes, partition_of
+from headgate.pipeline.select_join_stage import HELD, BucketProcessor, Told
+from headgate.pipeline.table_join_query import TableJoinQuery
+from headgate.pipeline.table_lots import Lot, LotProgress, write_lot_progress
+
+STOCKS = [
+    ("Stocks", {"Symbol": "IBM", "PER": 65.0}),
+    ("Stocks", {"Symbol": "GOOG", "PER": 51.7}),
+]
+REVIEWS = [("Reviews", {"id": n, "Symbol": ["ibm", "goog"][n % 2], "Rating": n}) for n in range(12)]
+DELETED = [("Stocks", {"Symbol": "IBM", "op": "delete"}), ("Reviews", {"id": 20, "Symbol": "IBM"})]
+EXPECTED = {"Rated": 5, "Any": 12, "Dear": 6, "Named": 0}
+
+
+def lots_of(world: TableWorld) -> list[Lot]:
+    return [
+        world.lot([world.item(table, at, values) for at, (table, values) in enumerate(changes)])
+        for changes in (STOCKS, REVIEWS, DELETED)
+    ]
+
+
+def found_in(world: TableWorld, told: list[Told]) -> dict[str, int]:
+    return {name: len(own) for name, own in world.results(told).items()}
+
+
+def test_a_processor_keeps_its_rows_in_spark_s_state(tmp_path: Path) -> None:
+    world = TableWorld(tmp_path)
+    lots = lots_of(world)
+    testers = {
+        lane: TwsTester(BucketProcessor(world.folder, 2), timeMode="None", outputMode="Update")
+        for lane in lanes(2)
+    }
+    for number, lot in enumerate(lots):
+        HELD.servers.clear()  # as if another worker had been called
+        told: list[Told] = []
+        for lane, tester in testers.items():
+            rows = [Row(**row) for row in world.pieces(lot) if row["lane"] == lane]
+            told += [Told(**row.asDict()) for row in tester.test(lane, rows)]
+        assert {each.bucket for each in told} == {0, 1}
+        if number == 1:
+            assert found_in(world, told) == EXPECTED
+    assert found_in(world, told) == dict.fromkeys(EXPECTED, 0)
+    assert sum(each.rows for each in told) == 1 + 13
+
+
+def test_a_lane_is_where_spark_puts_it() -> None:
+    frame = spark().sql("select id, pmod(hash(cast(id as int)), 3) as place from range(-50, 500)")
+    rows = frame.collect()
+    assert [partition_of(row.id, 3) for row in rows] == [row.place for row in rows]
+
+
+@pytest.mark.integration
+def test_the_query_takes_lots_one_by_one_and_after_a_restart_goes_on(tmp_path: Path) -> None:
+    """It is stopped after the second lot, whose end it has not noted: that lot is run again."""
+    world = TableWorld(tmp_path)
+    lots = lots_of(world)
+    for lot in lots[1:]:
+        path = world.folder.tables / "lots" / f"{lot.number}.json"
+        path.rename(path.with_suffix(".later"))
+    write_lot_progress(world.folder.tables, LotProgress())
+    told: dict[int, list[dict[str, int]]] = {}
+    failing = threading.Event()
+
+    def finish(some: list[Told]) -> None:
+        number = some[0].lot
+        told.setdefault(number, []).append(found_in(world, [t for t in some if t.results]))
+        if number == 2 and not failing.is_set():
+            failing.set()
+            raise RuntimeError("it is cut off here")
+        later = world.folder.tables / "lots" / f"{number + 1}.later"
+        if later.exists():
+            later.rename(later.with_suffix(".json"))
+
+    query = TableJoinQuery(spark(), world.folder, finish)
+    query.look()
+    until(failing.is_set)
+    query.stop()
+    again = TableJoinQuery(spark(), world.folder, finish)
+    again.look()
+    until(lambda: 3 in told)
+    again.stop()
+    assert told == {
+        1: [dict.fromkeys(EXPECTED, 0)],
+        2: [EXPECTED, EXPECTED],
+        3: [dict.fromkeys(EXPECTED, 0)],
+    }
+    (path,) = world.folder.messages.glob("*/day=*/3-*.parquet")
+    kinds = {(row["kind"], row["table"]) for row in pq.read_table(path).to_pylist()}
+    assert kinds == {(1, 0)}, "clients hear that the stock is gone"
