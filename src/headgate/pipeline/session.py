@@ -26,7 +26,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -99,6 +99,15 @@ def quiet(session: SparkSession) -> Iterator[None]:
     finally:
         if is_alive(session):
             session.sparkContext.setLogLevel("ERROR")
+
+
+def mute(session: SparkSession) -> Callable[[], None]:
+    """What the JVM and processes that it starts from now on print to its standard error goes
+    nowhere, until what is returned is called. Its log is not printed this way."""
+    java = session.sparkContext._jvm.java  # type: ignore[union-attr]
+    before = java.lang.System.err
+    java.lang.System.setErr(java.io.PrintStream(java.io.OutputStream.nullOutputStream()))
+    return lambda: java.lang.System.setErr(before)
 
 
 def is_alive(session: SparkSession) -> bool:

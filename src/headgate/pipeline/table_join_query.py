@@ -31,7 +31,7 @@ from headgate.pipeline.queries import (
     first_reason,
 )
 from headgate.pipeline.select_join_stage import SUMMARY_DDL, BucketProcessor, Told
-from headgate.pipeline.session import is_alive, quiet
+from headgate.pipeline.session import is_alive, mute, quiet
 from headgate.pipeline.sources.lots_source import LotsSource
 from headgate.store.folder import Folder
 
@@ -61,6 +61,7 @@ class TableJoinQuery:
     _started_at: float = 0.0
     _failures: int = 0
     _next_at: float = 0.0
+    _unmute: Callable[[], None] = lambda: None
     _busy: threading.Lock = field(default_factory=threading.Lock)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -115,10 +116,13 @@ class TableJoinQuery:
         )
         writer = staged.writeStream.queryName(NAME).outputMode("update").foreachBatch(self._run)
         checkpoint = (self.folder.checkpoints / NAME).absolute()
+        # Spark has a process that looks at the state once, and prints each step of it.
+        self._unmute = mute(self.session)
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _run(self, frame: DataFrame, _number: int) -> None:
         with self._busy:
+            self._unmute()
             if self._stopping.is_set():
                 # It must not seem done, and it must end: Spark waits for it before it stops.
                 time.sleep(STOPPING_S)
