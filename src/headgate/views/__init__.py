@@ -1,0 +1,21 @@
+"""Tree patterns, their embeddings, and views that are rewritten from other views (delta.txt §4).
+
+rewritings           the rewritability graph as arrays: what the network is configured from
+equivalent_views     find_rewritings: views to rewritings, the same pattern once
+    encode_views         patterns as arrays
+    label_trie           which views may embed into a query
+    embedding_graph      which do, and what they cover (Algorithm 3)
+    rewrite_cgr          covers of a view's attributes (Algorithm 4)
+rewriting_plan       from a cover to a plan, and the plan as text
+    run_rewriting        the plan over what views hold
+evaluate_patterns    many patterns over one document
+    document             structural identifiers
+    view_tuples          what a view holds of a document
+    join_ranges          joins by ranges of lines
+    evaluate_naive       the judge
+flat_feeds           conjunctions over items as views, and their rewritings over what feeds return
+    flat_graph           their embedding graph
+canonical            one form for all patterns that are the same tree
+
+*_kernels            the hot loops: pattern, trie, embedding, cover, equivalence, flat
+"""

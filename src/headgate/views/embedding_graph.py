@@ -1,0 +1,138 @@
+"""The embedding graph: which views embed into which (delta.txt §4.2, Algorithm 3).
+
+An embedding of view u into query v respects labels and edges ('/' goes to '/', '//' to any way
+down), and each predicate of u follows from one of v: u then holds all that v selects. An edge also
+has the attributes of v that u covers, which is all that rewriting asks for later.
+
+                 u1 ─┐
+                 u2 ─┼─► v      embedded[start[v] : start[v + 1]], and covers beside it
+                 u3 ─┘
+
+Law: u is at v exactly if u embeds into v, without the edges that are left out so that there is no
+cycle; a view has at most EMBEDDED_MAX of them. Embedding is transitive, so the views of a cycle all
+embed into each other: they are put in one order, those with most attributes first as these serve
+the others best, and only edges along it are kept. That is the least that can be left out: one of
+each two.
+
+The paper only asks that predicates do not contradict. By that word `//a[. = 5]` embeds into `//a`,
+which it cannot serve: it lacks all other a. Here a predicate of u needs one of v that implies it.
+
+Cost: a look-up in the trie for each view, and an embedding test for each candidate, at most
+|u| · |v| steps (pattern_kernels.embed). Ranges of views go to threads; the kernels run beside each
+other. Rejected: feedback arc set heuristics [9], which leave out edges without knowing that all
+cycles are pairs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from headgate.model.tree_pattern import PatternNode
+from headgate.views.embedding_kernels import embedded, place_edges, signatures
+from headgate.views.encode_views import (
+    Ints,
+    Longs,
+    Masks,
+    Patterns,
+    Vocabulary,
+    encode_views,
+)
+from headgate.views.label_trie import LabelTrie, label_trie
+
+RANGE = 1_024
+"""Views for one call of a kernel: many beside the call itself, few enough for all threads."""
+
+Edges = tuple[Longs, Ints, Masks, int, int]
+"""Of a range of queries, all by their places in the trie: see embedding_kernels.embedded."""
+
+EMBEDDED_MAX = 4_096
+"""For one view. A hundred thousand `//price[. > c]` would have five billion edges; with these there
+is more than enough to read from."""
+
+_NO_RANK: Longs = np.empty(0, np.int64)
+_NO_SIGN: Masks = np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddingGraph:
+    start: Longs
+    embedded: Ints
+    covers: Masks
+    edges_left_out: int
+    candidates: int
+    """How many embedding tests there were."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedViews:
+    """Views as arrays, with the trie that finds them."""
+
+    vocabulary: Vocabulary
+    patterns: Patterns
+    trie: LabelTrie
+    by_key: Patterns
+    """The same patterns in the order of the trie: what is tested together lies together."""
+
+    @classmethod
+    def of(cls, views: Sequence[PatternNode]) -> EncodedViews:
+        vocabulary = Vocabulary()
+        vocabulary.learn(views)
+        return cls.of_patterns(encode_views(views, vocabulary), vocabulary)
+
+    @classmethod
+    def of_patterns(cls, patterns: Patterns, vocabulary: Vocabulary) -> EncodedViews:
+        trie = label_trie(patterns)
+        return cls(vocabulary, patterns, trie, patterns.taken(trie.order))
+
+    def __len__(self) -> int:
+        return len(self.patterns.node_start) - 1
+
+
+def embedding_graph(views: EncodedViews, *, threads: int | None = None) -> EmbeddingGraph:
+    """All views against all views."""
+    order, ranges = views.trie.order, edges_by_range(views)
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        parts = list(pool.map(ranges, range(0, len(order), RANGE)))
+    counts = np.zeros(len(views), np.int64)
+    counts[order] = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
+    start = np.concatenate([[0], np.cumsum(counts)])
+    found, covers = np.empty(start[-1], np.int32), np.empty(start[-1], np.uint64)
+    left_out, candidates = sum(part[3] for part in parts), sum(part[4] for part in parts)
+    for first in range(0, len(order), RANGE):
+        part = parts.pop(0)  # so that memory goes as it comes
+        place_edges(order, first, part[0], part[1], part[2], start, found, covers)
+    return EmbeddingGraph(start, found, covers, left_out, candidates)
+
+
+def edges_by_range(views: EncodedViews) -> Callable[[int], Edges]:
+    """A function that finds the edges to RANGE views, from a place of the trie on."""
+    by_key, order = views.by_key, views.trie.order
+    sign, rank = signatures(by_key), _ranks(views.patterns)[order]
+
+    def edges(first: int) -> Edges:
+        end = min(first + RANGE, len(order))
+        found: Edges = embedded(by_key, views.trie, by_key, first, end, sign, rank, EMBEDDED_MAX)
+        return found
+
+    return edges
+
+
+def embedded_in(views: EncodedViews, query: PatternNode) -> tuple[Patterns, Ints, Masks]:
+    """A new view against all views: its arrays, the views that embed into it, and their covers."""
+    pattern = encode_views([query], views.vocabulary)
+    _, places, covers, _, _ = embedded(
+        views.by_key, views.trie, pattern, 0, 1, _NO_SIGN, _NO_RANK, EMBEDDED_MAX
+    )
+    return pattern, views.trie.order[places].astype(np.int32), covers
+
+
+def _ranks(patterns: Patterns) -> Longs:
+    """The order in which views of one cycle serve each other."""
+    rank = np.empty(len(patterns.attribute_count), np.int64)
+    rank[np.argsort(-patterns.attribute_count, kind="stable")] = np.arange(len(rank))
+    return rank

@@ -1,0 +1,146 @@
+"""Cover-based greedy rewriting (delta.txt §4.3, Algorithm 4): at most k rewritings for each view.
+
+A set of views rewrites v exactly if together they cover v's attributes (Proposition 4.1): each
+identifier, val, cont and predicate of v is at a node of a view that an embedding maps to v's node.
+So rewriting is set cover, over the masks that the embedding graph has on its edges.
+
+    v = /a{cont}/b{cont}     attributes  a.id  a.cont  b.id  b.cont
+    u1 = /a/b{cont}                       1             1     1      interest 3: chosen first
+    u2 = /a{cont}/b                       1     1       1            interest 1, once u1 is there
+
+Interest is the number of attributes that are not covered yet; of equal ones the view comes first
+that covers attributes of most nodes; then a hash decides, so that not all lean on the same views.
+The search goes depth first and ends with k rewritings, each without redundant views (§4.3,
+"Rewriting minimization"). Depth first alone, all k would begin with the same view, which can feed
+only B_out; so at most k / 6 do, as long as others are left.
+
+Law: every rewriting is a minimal cover, no two of a view are the same, and there is one wherever
+there is a cover. The search for one view takes at most 8 k steps, each linear in the views embedded
+in it: covers of many small views may be left unfound beyond that, never the first.
+
+What the paper leaves open and we need: a predicate is an attribute too. A view that holds neither
+the predicate nor the value cannot give it, though all identifiers are there.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from headgate.model.tree_pattern import PatternNode
+from headgate.views.cover_kernels import covers_of_range
+from headgate.views.embedding_graph import (
+    RANGE,
+    EmbeddingGraph,
+    EncodedViews,
+    edges_by_range,
+    embedded_in,
+)
+from headgate.views.encode_views import Ints, Longs, Masks, Patterns
+from headgate.views.pattern_kernels import ATTRIBUTE, ONE
+from headgate.views.rewritings import Rewritings
+
+REWRITINGS_MAX = 30
+
+
+class Coverage(NamedTuple):
+    """What the search sees: the embedding graph and what each view's attributes are."""
+
+    start: Longs
+    embedded: Ints
+    covers: Masks
+    attribute_count: Longs
+    tops: Masks
+    """The highest attribute of each node of a view."""
+    number: Longs
+    """The views' own numbers, where they are counted otherwise here."""
+
+
+Part = tuple[Longs, Longs, Ints]
+"""Of a range of views: how many rewritings each has, how many views each reads, and which."""
+
+
+def rewrite_cgr(
+    views: EncodedViews,
+    graph: EmbeddingGraph,
+    *,
+    k: int = REWRITINGS_MAX,
+    threads: int | None = None,
+) -> Rewritings:
+    """At most k rewritings for each view, from a whole embedding graph."""
+    count = len(views)
+    number = np.arange(count)
+    coverage = _coverage(views.patterns, graph.start, graph.embedded, graph.covers, number)
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        parts = pool.map(
+            lambda first: covers_of_range(coverage, first, min(first + RANGE, count), k),
+            range(0, count, RANGE),
+        )
+        return _rewritings(list(parts), number)
+
+
+def rewrite_by_ranges(
+    views: EncodedViews, *, k: int = REWRITINGS_MAX, threads: int | None = None
+) -> Rewritings:
+    """The same without a whole embedding graph: edges live only until their range is rewritten."""
+    order, edges = views.trie.order, edges_by_range(views)
+
+    def part_from(first: int) -> Part:
+        counts, places, covers, _, _ = edges(first)
+        own = np.arange(first, first + len(counts))
+        start = np.concatenate([[0], np.cumsum(counts)])
+        embedded = order[places].astype(np.int32)
+        patterns = views.by_key.taken(own)
+        coverage = _coverage(patterns, start, embedded, covers, order[own])
+        part: Part = covers_of_range(coverage, 0, len(counts), k)
+        return part
+
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        parts = list(pool.map(part_from, range(0, len(order), RANGE)))
+    return _rewritings(parts, order, view_count=len(views))
+
+
+def rewrite_new(views: EncodedViews, query: PatternNode, *, k: int = REWRITINGS_MAX) -> list[Ints]:
+    """At most k rewritings of a view that is not among the views, each as the views it reads."""
+    pattern, embedded, covers = embedded_in(views, query)
+    start = np.array([0, len(embedded)], np.int64)
+    coverage = _coverage(pattern, start, embedded, covers, np.array([len(views)]))
+    _, sizes, members = covers_of_range(coverage, 0, 1, k)
+    return np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
+
+
+def _rewritings(parts: list[Part], order: Longs, *, view_count: int | None = None) -> Rewritings:
+    """Parts put together; they are of the views in this order, which may leave out some."""
+    counts = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
+    sizes = np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
+    members = np.concatenate([np.empty(0, np.int32), *(part[2] for part in parts)])
+    by_view = np.argsort(order.repeat(counts), kind="stable")
+    view_count = len(order) if view_count is None else view_count
+    view_start = np.zeros(view_count + 1, np.int64)
+    view_start[order + 1] = counts
+    member_start = np.concatenate([[0], np.cumsum(sizes[by_view])])
+    came_from = (np.cumsum(sizes) - sizes)[by_view] - member_start[:-1]
+    place = np.arange(len(members)) + came_from.repeat(sizes[by_view])
+    return Rewritings(view_count, view_start.cumsum(), member_start, members[place])
+
+
+def _coverage(
+    patterns: Patterns, start: Longs, embedded: Ints, covers: Masks, number: Longs
+) -> Coverage:
+    return Coverage(start, embedded, covers, patterns.attribute_count, _tops(patterns), number)
+
+
+def _tops(patterns: Patterns) -> Masks:
+    """For each view a mask of the last attribute of each of its nodes."""
+    sizes = np.diff(patterns.node_start)
+    last = np.append(patterns.nodes[1:, ATTRIBUTE], 0) - 1
+    has_nodes = sizes > 0
+    ends = patterns.node_start[1:][has_nodes] - 1
+    last[ends] = patterns.attribute_count[has_nodes] - 1
+    tops = np.zeros(len(sizes), np.uint64)
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    np.bitwise_or.at(tops, owner, ONE << last.astype(np.uint64))
+    return tops

@@ -1,0 +1,141 @@
+"""The embedding graph against all pairs and all maps; no cycle is left in it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.views import judge
+from tests.views.strategies import all_patterns, families
+
+from headgate.model.atoms import Relation
+from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
+from headgate.views import embedding_graph as embedding_graph_module
+from headgate.views.embedding_graph import EmbeddingGraph, EncodedViews, embedding_graph
+from headgate.views.encode_views import NODES_MAX
+from headgate.views.rewrite_cgr import rewrite_new
+
+CONT = frozenset([Mark.CONT])
+
+
+def graph_of(views: list[PatternNode]) -> EmbeddingGraph:
+    return embedding_graph(EncodedViews.of(views), threads=2)
+
+
+def edges_of(graph: EmbeddingGraph) -> dict[tuple[int, int], int]:
+    """From (embedded view, query) to the cover."""
+    return {
+        (int(graph.embedded[at]), query): int(graph.covers[at])
+        for query in range(len(graph.start) - 1)
+        for at in range(graph.start[query], graph.start[query + 1])
+    }
+
+
+def mask_of(found: set[judge.Attribute], query: PatternNode) -> int:
+    return sum(1 << at for at, each in enumerate(judge.attributes(query)) if each in found)
+
+
+@given(st.lists(all_patterns, max_size=6) | families())
+def test_edges_and_covers_are_those_of_all_pairs(views: list[PatternNode]) -> None:
+    graph = graph_of(views)
+    judged = {
+        (one, other): found
+        for one, view in enumerate(views)
+        for other, query in enumerate(views)
+        if one != other and (found := judge.cover(view, query)) is not None
+    }
+    edges = edges_of(graph)
+    assert set(edges) <= set(judged)
+    for (one, other), cover in edges.items():
+        assert cover == mask_of(judged[one, other], views[other])
+    left_out = set(judged) - set(edges)
+    assert len(left_out) == graph.edges_left_out
+    for one, other in left_out:
+        assert (other, one) in edges, "only one of two views that embed into each other loses"
+
+
+@given(st.lists(all_patterns, max_size=4) | families())
+def test_there_is_no_cycle(views: list[PatternNode]) -> None:
+    below: dict[int, set[int]] = {view: set() for view in range(len(views))}
+    for one, other in edges_of(graph_of(views)):
+        below[other].add(one)
+    assert not judge.has_cycle(below)
+
+
+def test_figure_4_of_the_paper() -> None:
+    """v3 embeds into both others, which embed into each other."""
+    v1 = PatternNode("a", children=(PatternNode("b", marks=CONT),))
+    v2 = PatternNode("a", marks=CONT, children=(PatternNode("b", marks=CONT),))
+    v3 = PatternNode("a", marks=CONT)
+    graph = graph_of([v1, v2, v3])
+    assert set(edges_of(graph)) == {(2, 0), (2, 1), (1, 0)}
+    assert graph.edges_left_out == 1
+
+
+def test_a_view_with_a_predicate_does_not_embed_into_one_without() -> None:
+    seven = PatternNode("a", predicates=(ValuePredicate(Relation.EQUAL, 7),))
+    above = PatternNode("a", predicates=(ValuePredicate(Relation.GREATER, 5),))
+    anything = PatternNode("a")
+    assert set(edges_of(graph_of([seven, above, anything]))) == {(1, 0), (2, 0), (2, 1)}
+
+
+def test_texts_and_numbers_are_two_kinds() -> None:
+    number = PatternNode("a", predicates=(ValuePredicate(Relation.EQUAL, 7),))
+    text = PatternNode("a", predicates=(ValuePredicate(Relation.EQUAL, "7"),))
+    assert edges_of(graph_of([number, text])) == {}
+
+
+def test_a_view_that_is_too_large_is_left_to_the_source() -> None:
+    large = PatternNode("a", children=(PatternNode("b"),) * NODES_MAX)
+    graph = graph_of([large, PatternNode("a"), large])
+    assert edges_of(graph) == {}
+    fits = PatternNode("a", children=(PatternNode("b"),) * (NODES_MAX - 1))
+    assert edges_of(graph_of([fits, PatternNode("a")])) == {(1, 0): 1}
+
+
+def test_a_view_has_a_limit_of_embedded_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_graph_module, "EMBEDDED_MAX", 5)
+    above = [
+        PatternNode("a", predicates=(ValuePredicate(Relation.GREATER, limit),))
+        for limit in range(40)
+    ]
+    graph = graph_of(above)
+    assert (graph.start[1:] - graph.start[:-1]).tolist() == [min(at, 5) for at in range(40)]
+    assert len(set(graph.embedded.tolist())) > 20, "not all read the same"
+
+
+def test_no_views_at_all() -> None:
+    assert edges_of(graph_of([])) == {}
+
+
+@given(families(), st.lists(all_patterns, max_size=3))
+def test_a_new_view_is_rewritten_as_if_it_had_been_there(
+    family: list[PatternNode], others: list[PatternNode]
+) -> None:
+    query, views = family[0], family[1:] + others
+    found = {frozenset(members.tolist()) for members in rewrite_new(EncodedViews.of(views), query)}
+    covers = [judge.cover(view, query) for view in views]
+    wanted = set(judge.attributes(query))
+    reachable = set().union(*(cover for cover in covers if cover is not None))
+    assert bool(found) == (reachable == wanted)
+    for members in found:
+        union = set[judge.Attribute]()
+        for each in members:
+            assert covers[each] is not None
+            union |= covers[each] or set()
+        assert union == wanted
+
+
+def test_a_new_constant_lies_between_the_known_ones() -> None:
+    def above(value: float) -> PatternNode:
+        return PatternNode(
+            "a",
+            Axis.CHILD,
+            marks=frozenset([Mark.VAL]),
+            predicates=(ValuePredicate(Relation.GREATER, value),),
+        )
+
+    views = EncodedViews.of([above(1), above(3), above(5)])
+    assert [each.tolist() for each in rewrite_new(views, above(0.5))] == []
+    assert sorted(each.tolist() for each in rewrite_new(views, above(4))) == [[0], [1]]
+    assert sorted(each.tolist() for each in rewrite_new(views, above(9))) == [[0], [1], [2]]

@@ -1,0 +1,240 @@
+"""Every rewriting is equivalent to its view; and there is one where there can be one."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import combinations
+from operator import or_
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.views import judge
+from tests.views.strategies import all_patterns, documents, families, weaker
+
+from headgate.model.atoms import Relation
+from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
+from headgate.views.cover_kernels import find_covers
+from headgate.views.document import Document
+from headgate.views.embedding_graph import EncodedViews, embedding_graph
+from headgate.views.evaluate_naive import evaluate_naive
+from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.rewrite_cgr import rewrite_by_ranges, rewrite_cgr, rewrite_new
+from headgate.views.rewriting_plan import explain_rewriting, rewriting_plan
+from headgate.views.rewritings import Rewritings
+from headgate.views.run_rewriting import run_rewriting
+
+
+def rewritings_of(views: list[PatternNode], *, k: int = 30) -> Rewritings:
+    encoded = EncodedViews.of(views)
+    return rewrite_cgr(encoded, embedding_graph(encoded), k=k)
+
+
+def members_of(found: Rewritings, view: int) -> list[tuple[int, ...]]:
+    return [
+        tuple(found.members[found.member_start[r] : found.member_start[r + 1]].tolist())
+        for r in range(found.view_start[view], found.view_start[view + 1])
+    ]
+
+
+@given(families(), documents)
+def test_every_rewriting_gives_what_the_view_gives(views: list[PatternNode], text: str) -> None:
+    document = Document.read(text)
+    assert document is not None
+    held = PatternSet(views).evaluate(document)
+    found = rewritings_of(views)
+    for view, pattern in enumerate(views):
+        for members in members_of(found, view):
+            plan = rewriting_plan(pattern, {each: views[each] for each in members})
+            assert run_rewriting(plan, dict(enumerate(held))).rows() == held[view].rows()
+
+
+@given(st.lists(all_patterns, max_size=5) | families())
+def test_ranges_give_what_a_whole_graph_gives(views: list[PatternNode]) -> None:
+    encoded = EncodedViews.of(views)
+    found, whole = rewrite_by_ranges(encoded), rewrite_cgr(encoded, embedding_graph(encoded))
+    assert found.view_count == whole.view_count
+    for view in range(len(views)):
+        assert members_of(found, view) == members_of(whole, view)
+
+
+def minimal_covers(views: list[PatternNode], query: int) -> set[tuple[int, ...]]:
+    """All minimal covers of a view by those that the embedding graph has at it, by trying all."""
+    graph = embedding_graph(EncodedViews.of(views))
+    low, high = graph.start[query], graph.start[query + 1]
+    covers = dict(
+        zip(graph.embedded[low:high].tolist(), graph.covers[low:high].tolist(), strict=True)
+    )
+    wanted = (1 << len(judge.attributes(views[query]))) - 1
+    found: set[tuple[int, ...]] = set()
+    for size in range(1, len(covers) + 1):
+        for choice in combinations(sorted(covers), size):
+            is_cover = reduce(or_, (covers[each] for each in choice)) == wanted
+            if is_cover and not any(set(small) < set(choice) for small in found):
+                found.add(choice)
+    return found
+
+
+@given(families())
+def test_they_are_the_minimal_covers(views: list[PatternNode]) -> None:
+    found = rewritings_of(views, k=200)
+    for view in range(len(views)):
+        members = members_of(found, view)
+        assert set(members) == minimal_covers(views, view)
+        assert len(set(members)) == len(members)
+        few = members_of(rewritings_of(views, k=2), view)
+        assert len(few) == min(2, len(members))
+        assert set(few) <= set(members)
+
+
+VAL, CONT = frozenset([Mark.VAL]), frozenset([Mark.CONT])
+
+
+def path(*steps: tuple[str, frozenset[Mark]]) -> PatternNode:
+    below: tuple[PatternNode, ...] = ()
+    for label, own in reversed(steps):
+        below = (PatternNode(label, Axis.CHILD, marks=own, children=below),)
+    return below[0]
+
+
+def test_the_view_of_most_interest_comes_first() -> None:
+    """The example of §4.3: u1 covers three attributes, u2 then the last; u3 alone covers two."""
+    v = path(("a", CONT), ("b", CONT))
+    u1 = path(("a", frozenset()), ("b", CONT))
+    u2 = path(("a", CONT), ("b", frozenset()))
+    u3 = path(("a", CONT))
+    found = rewrite_new(EncodedViews.of([u1, u2, u3]), v)
+    assert sorted(members.tolist() for members in found) == [[0, 1], [0, 2]]
+
+
+def test_of_views_that_embed_into_each_other_the_one_with_most_attributes_serves() -> None:
+    """The same views all in one: v gives u1 and u2, so they must not give v."""
+    v = path(("a", CONT), ("b", CONT))
+    u1 = path(("a", frozenset()), ("b", CONT))
+    u2 = path(("a", CONT), ("b", frozenset()))
+    found = rewritings_of([u1, u2, v])
+    assert [members_of(found, view) for view in range(3)] == [[(2,)], [(2,)], []]
+
+
+def test_of_equal_interest_the_one_that_covers_more_nodes_comes_first() -> None:
+    """Each covers two of four attributes; 0 and 1 both of one node, 2 and 3 one of each node."""
+    covers = np.array([0b0011, 0b1100, 0b0101, 0b1010], np.uint64)
+    wanted, tops = np.uint64(0b1111), np.uint64(0b1010)
+    found, sizes = np.empty((1, 64), np.int64), np.empty(1, np.int64)
+    for view in range(20):  # whatever a hash of their numbers says
+        numbers = np.arange(4, dtype=np.int32)
+        assert find_covers(view, numbers, covers, wanted, tops, found, sizes) == 1
+        assert found[0, : sizes[0]].tolist() == [2, 3]
+
+
+def test_rewritings_begin_with_different_views() -> None:
+    """Each of 12 views covers one half, each of 12 others the other half: 144 pairs."""
+    covers = np.array([0b01] * 12 + [0b10] * 12, np.uint64)
+    wanted, tops = np.uint64(0b11), np.uint64(0b11)
+    found, sizes = np.empty((30, 64), np.int64), np.empty(30, np.int64)
+    numbers = np.arange(24, dtype=np.int32)
+    assert find_covers(0, numbers, covers, wanted, tops, found, sizes) == 30
+    pairs = [tuple(line[:2].tolist()) for line in found]
+    assert len(set(pairs)) == 30
+    fed = np.bincount(np.array(pairs).reshape(-1), minlength=24)
+    assert fed.max() <= 12, "without a limit one of them would be in all 30"
+
+
+def test_a_predicate_needs_the_predicate_or_the_value() -> None:
+    def node(*predicates: ValuePredicate, marks: frozenset[Mark] = frozenset()) -> PatternNode:
+        return PatternNode("a", marks=marks, predicates=predicates)
+
+    above = ValuePredicate(Relation.GREATER, 5)
+    query, bare, with_value = node(above), node(), node(marks=VAL)
+    assert members_of(rewritings_of([query, bare]), 0) == []
+    assert members_of(rewritings_of([query, with_value]), 0) == [(1,)]
+    plan = rewriting_plan(query, {1: with_value})
+    assert explain_rewriting(plan, ["q", "v"]) == "⋈\n  v(a)\n  where a > 5"
+
+
+def test_a_plan_says_what_it_does() -> None:
+    """q = /a//b from all a, all b and a structural join; the root is tested, too."""
+    query = PatternNode("a", Axis.CHILD, children=(PatternNode("b", marks=VAL),))
+    plan = rewriting_plan(query, {1: PatternNode("a"), 2: PatternNode("b", marks=VAL)})
+    text = explain_rewriting(plan, ["q", "v1", "v2"])
+    assert text == "⋈\n  v1(a)\n  v2(b)\n  where /a\n  where a//b"
+
+
+def test_a_view_may_come_in_twice() -> None:
+    """//a[b{val}][b{val}] from //a/b{val}: pairs of what the view has."""
+    b = PatternNode("b", Axis.CHILD, marks=VAL)
+    query, view = PatternNode("a", children=(b, b)), PatternNode("a", children=(b,))
+    document = Document.read("<r><a><b>1</b><b>2</b></a><a><b>3</b></a></r>")
+    assert document is not None
+    held = PatternSet([query, view]).evaluate(document)
+    plan = rewriting_plan(query, {1: view})
+    assert len(plan.instances) == 2
+    assert len(run_rewriting(plan, {1: held[1]})) == len(held[0]) == 5
+
+
+@given(st.data())
+def test_without_a_cover_there_is_no_rewriting(data: st.DataObject) -> None:
+    """Proposition 4.1, only if: two documents that the views cannot tell apart, and the query can.
+
+    The first is the query itself as a document, with texts that occur nowhere else. In the second,
+    what is not covered is changed: the label of a node, or the value that a predicate asks for.
+    """
+    query = data.draw(small_patterns)
+    views = data.draw(st.lists(small_patterns | weaker(query), max_size=4))
+    views = [without_marks(view) for view in views]
+    covered = set().union(*(judge.cover(view, query) or set() for view in views))
+    missing = [each for each in judge.attributes(query) if each not in covered]
+    for node, what in missing:
+        before = Document.read(canonical_document(query))
+        after = Document.read(canonical_document(query, changed=(node, what)))
+        assert before is not None
+        assert after is not None
+        for view in views:
+            assert evaluate_naive(view, before).rows() == evaluate_naive(view, after).rows()
+        assert evaluate_naive(query, before).rows() != evaluate_naive(query, after).rows()
+
+
+small_leaves = st.builds(
+    PatternNode,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(Axis),
+    predicates=st.lists(
+        st.builds(ValuePredicate, st.just(Relation.EQUAL), st.sampled_from(["x", "y"])), max_size=1
+    ).map(tuple),
+)
+small_patterns = st.recursive(
+    small_leaves,
+    lambda inner: st.builds(
+        PatternNode,
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(Axis),
+        children=st.lists(inner, min_size=1, max_size=2).map(tuple),
+    ),
+    max_leaves=4,
+)
+
+
+def without_marks(pattern: PatternNode) -> PatternNode:
+    """Identifiers only, no '*', and predicates at leaves only: texts of inner nodes tell more."""
+    return PatternNode(
+        "a" if pattern.label == "*" else pattern.label,
+        pattern.axis,
+        predicates=() if pattern.children else pattern.predicates,
+        children=tuple(map(without_marks, pattern.children)),
+    )
+
+
+def canonical_document(query: PatternNode, *, changed: tuple[int, object] = (-1, None)) -> str:
+    """The query as a document: '//' has an element between that no pattern knows."""
+    number = iter(range(100))
+
+    def written(node: PatternNode) -> str:
+        at = next(number)
+        label = "z" if changed == (at, "id") else node.label
+        text = str(node.predicates[0].value) if node.predicates else f"u{at}"
+        if changed[0] == at and changed[1] == 0:
+            text = "changed"
+        own = f"<{label}>{text}{''.join(map(written, node.children))}</{label}>"
+        return own if node.axis is Axis.CHILD else f"<z>{own}</z>"
+
+    return written(query)
