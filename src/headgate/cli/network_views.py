@@ -1,0 +1,141 @@
+"""From the feeds of a catalog to views at sites, with their rewritings and costs.
+
+A feed is a view at each site that a subscription names (`at site Paris`); a feed that nobody has
+put anywhere is at a site of its own name. Which feeds can be computed from others:
+
+    conjunctions over one source      views/flat_graph.py
+    tree patterns over one source     views/equivalent_views.py
+    all others, as joins and unions   from the source only
+
+A view's size is the share of the source's items that it holds, of ITEM_BYTES each: what statistics
+have measured of its conditions, else a half for each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.listing import PAGE_MAX
+from headgate.catalog.statistics import SourceStatistics
+from headgate.language.unparse_filter import unparse_filter
+from headgate.model.filters import TRUE
+from headgate.model.tree_pattern import PatternNode
+from headgate.network.configuration_problem import UNLIMITED, Floats, Limits, Problem
+from headgate.network.explain_network import ViewLabel
+from headgate.network.physical_plans import PricedPlans, price_rewritings
+from headgate.network.wide_area import WideArea, uniform_area
+from headgate.plan.algebra import Filter, Match, Plan, Source
+from headgate.plan.compose import compose_all, feed_names
+from headgate.plan.normalize import normalize_all
+from headgate.views.equivalent_views import find_rewritings
+from headgate.views.flat_feeds import FlatFeed
+from headgate.views.flat_graph import rewrite_flat
+from headgate.views.rewritings import Rewritings
+
+ITEM_BYTES = 1_000.0
+UNMEASURED = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkViews:
+    labels: Sequence[ViewLabel]
+    plans: PricedPlans
+    rewritings: Rewritings
+
+    def problem(self, *, limit: int | None, source_limit: int | None) -> Problem:
+        limits = Limits.uniform(
+            len(self.labels),
+            view=UNLIMITED if limit is None else limit,
+            source=UNLIMITED if source_limit is None else source_limit,
+        )
+        return Problem(self.rewritings, self.plans.costs, limits)
+
+
+def network_views(catalog: Catalog) -> NetworkViews:
+    definitions = catalog.definitions()
+    names = sorted(feed_names(definitions))
+    plans = normalize_all(compose_all(names, definitions))
+    sites = _sites(catalog)
+    labels = [ViewLabel(name, site) for name in names for site in sites.get(name, [name])]
+    flat, patterns, sizes = _sorted_by_kind(catalog, [plans[each.name] for each in labels])
+    groups = [(list(flat), rewrite_flat(list(flat.values())))] if flat else []
+    for own in patterns.values():
+        groups.append((list(own), find_rewritings(list(own.values()))))
+    rewritings = joined_rewritings(len(labels), groups)
+    area = _area(labels, sizes)
+    return NetworkViews(labels, price_rewritings(rewritings, area), rewritings)
+
+
+def _sites(catalog: Catalog) -> dict[str, list[str]]:
+    """The sites of each feed that has some, in order."""
+    found: dict[str, set[str]] = {}
+    after = 0
+    while page := catalog.list_subscriptions(after_id=after, limit=PAGE_MAX):
+        for each in page:
+            if each.site:
+                found.setdefault(each.feed, set()).add(each.site)
+        after = page[-1].id
+    return {feed: sorted(sites) for feed, sites in found.items()}
+
+
+def _sorted_by_kind(
+    catalog: Catalog, plans: Sequence[Plan]
+) -> tuple[dict[int, FlatFeed], dict[str, dict[int, PatternNode]], Floats]:
+    """Flat feeds by view, patterns by source and view, and the size of every view."""
+    flat: dict[int, FlatFeed] = {}
+    patterns: dict[str, dict[int, PatternNode]] = {}
+    sizes = np.full(len(plans), ITEM_BYTES * UNMEASURED)
+    measured: dict[str, SourceStatistics | None] = {}
+    for view, plan in enumerate(plans):
+        match plan:
+            case Source(source):
+                flat[view] = FlatFeed.of(source, TRUE)
+            case Filter(condition, Source(source)):
+                flat[view] = FlatFeed.of(source, condition)
+            case Match(_, pattern, Source(source)):
+                patterns.setdefault(source, {})[view] = pattern
+        if view in flat:
+            feed = flat[view]
+            if feed.source not in measured:
+                measured[feed.source] = catalog.statistics(feed.source)
+            sizes[view] = ITEM_BYTES * _share(feed, measured[feed.source])
+    return flat, patterns, sizes
+
+
+def _share(feed: FlatFeed, measured: SourceStatistics | None) -> float:
+    """Of the source's items, those in the feed, if conditions do not depend on each other."""
+    shares = []
+    for each in feed.conditions:
+        known = None if measured is None else measured.selectivity(unparse_filter(each))
+        shares.append(UNMEASURED if known is None else max(known, 1e-6))
+    return math.prod(shares)
+
+
+def joined_rewritings(views: int, groups: Iterable[tuple[Sequence[int], Rewritings]]) -> Rewritings:
+    """One graph of several: view v of a group's graph is the view at its place of the group."""
+    ways: list[list[list[int]]] = [[] for _ in range(views)]
+    for numbers, found in groups:
+        for place, view in enumerate(numbers):
+            for r in range(*found.view_start[place : place + 2].tolist()):
+                own = slice(*found.member_start[r : r + 2].tolist())
+                ways[view].append(sorted(numbers[each] for each in found.members[own].tolist()))
+    flat = [each for own in ways for each in own]
+    return Rewritings(
+        views,
+        np.cumsum([0, *map(len, ways)], dtype=np.int64),
+        np.cumsum([0, *map(len, flat)], dtype=np.int64),
+        np.array([member for each in flat for member in each], np.int32),
+    )
+
+
+def _area(labels: Sequence[ViewLabel], sizes: Floats) -> WideArea:
+    """All sites alike, in one region: a catalog does not know where they are."""
+    number: dict[str, int] = {}
+    place = [number.setdefault(each.site, len(number)) for each in labels]
+    area = uniform_area(sizes, document_bytes=ITEM_BYTES, sites=max(len(number), 1), regions=1)
+    return replace(area, view_site=np.array(place, np.int32))

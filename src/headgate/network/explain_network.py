@@ -1,0 +1,96 @@
+"""A configuration as text: levels, who feeds whom, where joins run, and loads.
+
+    level 2, 2 views
+      SalesAsia at Rome   from Asia at Paris ⋈ Sales at Oslo, joined at Paris   feeds 0 of 45
+
+The same views and choices give the same text: views are in the order of their labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from headgate.network.configuration import SOURCE, Configuration
+from headgate.network.configuration_problem import UNLIMITED, Ints
+from headgate.network.physical_plan_kernels import AT_VIEW
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLabel:
+    """A view's name and its site's."""
+
+    name: str
+    site: str
+
+    def __str__(self) -> str:
+        return self.name if self.name == self.site else f"{self.name} at {self.site}"
+
+
+@dataclass(frozen=True, slots=True)
+class FedView:
+    """One view of a configuration, in words."""
+
+    label: ViewLabel
+    level: int
+    members: tuple[ViewLabel, ...]
+    """What it reads; nothing if the source serves it."""
+    join_site: str
+    feeds: int
+    limit: int | None
+
+    def source_text(self) -> str:
+        if not self.members:
+            return "from the source"
+        joined = " ⋈ ".join(map(str, self.members))
+        where = "" if self.join_site == self.label.site else f", computed at {self.join_site}"
+        return f"from {joined}{where}"
+
+    def load_text(self) -> str:
+        return f"feeds {self.feeds:,}" + ("" if self.limit is None else f" of {self.limit:,}")
+
+
+def fed_views(
+    configuration: Configuration, labels: Sequence[ViewLabel], join_at: Ints
+) -> list[FedView]:
+    """All views, by level and label."""
+    found = [_fed(configuration, labels, join_at, view) for view in range(len(labels))]
+    return sorted(found, key=lambda each: (each.level, str(each.label)))
+
+
+def _fed(
+    configuration: Configuration, labels: Sequence[ViewLabel], join_at: Ints, view: int
+) -> FedView:
+    rewritings, r = configuration.problem.rewritings, int(configuration.choice[view])
+    members: tuple[ViewLabel, ...] = ()
+    join_site = labels[view].site
+    if r != SOURCE:
+        own = slice(*rewritings.member_start[r : r + 2].tolist())
+        members = tuple(labels[member] for member in rewritings.members[own].tolist())
+        if join_at[r] != AT_VIEW:
+            join_site = members[int(join_at[r])].site
+    limit = int(configuration.problem.limits.views[view])
+    return FedView(
+        labels[view],
+        int(configuration.level[view]),
+        members,
+        join_site,
+        int(configuration.loads[view]),
+        None if limit >= UNLIMITED else limit,
+    )
+
+
+def explain_network(views: Sequence[FedView]) -> str:
+    return "\n".join(_lines(views))
+
+
+def _lines(views: Sequence[FedView]) -> Iterator[str]:
+    wide = max((len(str(each.label)) for each in views), default=0)
+    fed = max((len(each.source_text()) for each in views), default=0)
+    level = 0
+    for each in views:
+        if each.level != level:
+            level = each.level
+            count = sum(other.level == level for other in views)
+            yield f"level {level}, {count:,} view{'s' if count > 1 else ''}"
+        yield f"  {each.label!s:<{wide}}  {each.source_text():<{fed}}  {each.load_text()}"

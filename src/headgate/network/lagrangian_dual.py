@@ -1,0 +1,186 @@
+"""Prices for the places that views have to give, and the bound that follows from them.
+
+Each view m asks price[m] of each of its readers, and pays price[m] · B_out back in all. Then every
+view can choose by itself:
+
+    L(price) = Σ_v min over rewritings r of v ( U(r) + Σ_{m in r} price[m] )  −  Σ_m price[m] B_out
+
+Law: for any prices of zero or more, L is no more than the utilisation of any configuration within
+the limits. Where the rewritability graph has cycles, each strongly connected part must be entered:
+one of its views reads nothing of the part. Its multiplier is a reward to those who do.
+
+The prices rise by Polyak's rule, along loads − limits and part of the step before. The step aims
+at a little above the best bound so far, but not above a configuration that is known, and shrinks
+when nothing is gained. Each step looks at every member of every rewriting once; two threads share
+the views.
+
+Where the limits cannot be kept at all the prices rise for ever. They have proved it once the bound
+is above what the dearest choice of every view would cost.
+
+Rejected: the LP by HiGHS. Its bound is the same, as the minimum over each view is integral, but a
+prototype took 88 s for it on a graph of 2.66 million rewritings.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.network.configuration_kernels import count_loads
+from headgate.network.configuration_problem import UNLIMITED, Floats, Ints, Longs, Problem
+from headgate.network.lagrangian_kernels import (
+    components,
+    count_entrances,
+    mark_entrances,
+    take_cheapest,
+)
+
+THREADS = 2
+SMALL = 200_000
+"""Below so many members a second thread costs more than it spares."""
+AIM = 0.1
+"""How far above the best bound a step aims, as a share of it."""
+MOMENTUM = 0.8
+"""Of the direction before: on XMark views 0.8 needs two thirds of the steps that 0.5 needs."""
+PATIENCE, SHRINK, SCALE_MIN = 6, 0.6, 1e-4
+"""So many steps without gain shrink the next ones, and go back to the best prices."""
+
+
+class DualGraph(NamedTuple):
+    """What the kernels see; `part` is the number of a part with cycles, or -1."""
+
+    view_start: Longs
+    member_start: Longs
+    members: Ints
+    utilization: Floats
+    source_utilization: Floats
+    part: Longs
+    enters: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """The best prices that were found, with their bound, and what views take at these prices."""
+
+    price: Floats
+    bound: float
+    choice: Longs
+
+
+def dual_graph(problem: Problem) -> tuple[DualGraph, Longs]:
+    """The graph and the component of each view, members first."""
+    rewritings, costs = problem.rewritings, problem.costs
+    arrays = rewritings.view_start, rewritings.member_start, rewritings.members
+    component: Longs = components(*arrays)
+    sizes = np.bincount(component, minlength=1)
+    numbers = np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1)
+    part = numbers[component] if len(component) else np.zeros(0, np.int64)
+    enters = np.zeros(len(costs.utilization), np.bool_)
+    if (part >= 0).any():
+        mark_entrances(*arrays, part, enters)
+    return DualGraph(*arrays, costs.utilization, costs.source_utilization, part, enters), component
+
+
+def _dearest(graph: DualGraph) -> float:
+    """More than the utilisation of any configuration, by enough that rounding does not matter."""
+    dearest = graph.source_utilization.copy()
+    owner = np.repeat(np.arange(len(dearest)), np.diff(graph.view_start))
+    np.maximum.at(dearest, owner, graph.utilization)
+    return float(dearest.sum()) * (1 + 1e-6) + 1e-6
+
+
+class _Dual:
+    """The function L, its value and its slope."""
+
+    def __init__(self, problem: Problem, graph: DualGraph) -> None:
+        self.graph = graph
+        self.views = len(graph.part)
+        self.limit = np.append(problem.limits.views, problem.limits.source).astype(np.float64)
+        self.is_free = self.limit >= UNLIMITED
+        self.ceiling = _dearest(graph)
+        self.parts = int(graph.part.max(initial=-1)) + 1
+        self.choice = np.empty(self.views, np.int64)
+        self.threads = None if len(graph.members) < SMALL else ThreadPoolExecutor(THREADS)
+
+    def value(self, multipliers: Floats) -> tuple[float, Floats]:
+        price, reward = multipliers[: self.views + 1], multipliers[self.views + 1 :]
+        total = self._take_cheapest(price, reward)
+        loads = np.empty(self.views + 1, np.int64)
+        count_loads(self.graph.member_start, self.graph.members, self.choice, loads)
+        entrances = np.empty(self.parts, np.int64)
+        count_entrances(self.graph, self.choice, entrances)
+        limit = np.where(self.is_free, 0.0, self.limit)
+        slope = np.where(self.is_free, -1.0, loads - limit)
+        bound = total - float(price @ limit) + float(reward.sum())
+        return bound, np.concatenate([slope, 1.0 - entrances])
+
+    def _take_cheapest(self, price: Floats, reward: Floats) -> float:
+        if self.threads is None:
+            return float(take_cheapest(self.graph, price, reward, 0, self.views, self.choice))
+        cuts = [self.views * part // THREADS for part in range(THREADS + 1)]
+        asked = [
+            self.threads.submit(take_cheapest, self.graph, price, reward, first, end, self.choice)
+            for first, end in pairwise(cuts)
+        ]
+        return float(sum(each.result() for each in asked))
+
+
+class Ascent:
+    """Rises step by step; `best` is what was found so far."""
+
+    def __init__(self, problem: Problem, graph: DualGraph) -> None:
+        self._dual = _Dual(problem, graph)
+        self._point = np.zeros(self._dual.views + 1 + self._dual.parts)
+        self._start = self._point
+        self._direction = np.zeros(len(self._point))
+        self._scale, self._stale = 1.0, 0
+        self.best = Prices(self._point[: self._dual.views + 1], -np.inf, self._dual.choice)
+        self.is_done = self.is_impossible = False
+        self.reached = np.inf
+        """The utilisation of a configuration, once there is one: no bound is above it."""
+        self.steps = 0
+
+    def climb(self, *, steps: int, until: float = np.inf) -> Prices:
+        """So many steps more, or fewer if the top is reached or the clock passes `until`."""
+        for _ in range(steps):
+            if self.is_done or time.monotonic() > until:
+                break
+            self._step()
+        return self.best
+
+    def _step(self) -> None:
+        point = self._point
+        value, slope = self._dual.value(point)
+        self.steps += 1
+        gained = value - self.best.bound
+        self._stale = 0 if gained > 1e-5 * abs(value) else self._stale + 1
+        if gained > 0:
+            self._start = point
+            price = point[: self._dual.views + 1]
+            self.best = Prices(price, value, self._dual.choice.copy())
+        slope[(point <= 0) & (slope < 0)] = 0.0
+        self.is_impossible = value > self._dual.ceiling
+        if not slope.any() or self._scale < SCALE_MIN or self.is_impossible:
+            self.is_done = True
+        elif self._stale >= PATIENCE:
+            self._scale, self._stale = self._scale * SHRINK, 0
+            self._point, self._direction = self._start, np.zeros(len(point))
+        else:
+            self._move(value, slope)
+
+    def _move(self, value: float, slope: Floats) -> None:
+        direction = slope + MOMENTUM * self._direction
+        uphill = float(direction @ slope)
+        if uphill <= 0:
+            direction, uphill = slope, float(slope @ slope)
+        bound = self.best.bound
+        above = min(AIM * abs(bound), self.reached - bound)
+        aim = self._scale * max(above, 1e-9) + (bound - value)
+        self._point = np.maximum(0.0, self._point + self._scale * aim / uphill * direction)
+        self._direction = direction

@@ -1,0 +1,186 @@
+"""A configuration that views come to and go from (delta.txt §3.5).
+
+    add       the rewriting of least cost α·U + β·λ that fits; the source, if none does
+    remove    the views that read what is gone are treated as new, one after the other; so are
+              those of a whole site that has failed
+    replan    solver and LOGA for all, when many changes have come together (`is_due`), or at
+              once when the source is full
+
+Law: after any history the views that are there form a configuration: no cycle, all fed from the
+source, all limits kept. A change that cannot be made within the limits, not even by planning anew,
+raises an error and changes nothing.
+
+A view that is placed again must not read what it feeds itself: those are marked before. A view
+that is new feeds nobody, so for it there is nothing to mark.
+
+Cost: what the view's rewritings and the views below it have; less than a millisecond for one of
+100,000. Planning takes as long as it does for all, so it is not done behind the caller's back,
+except where there is no other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from headgate.model.errors import InvalidValue, PlanError
+from headgate.network.configuration import ABSENT, SOURCE, Configuration
+from headgate.network.configuration_kernels import feeding_order, latencies
+from headgate.network.configuration_problem import Floats, Limits, Longs
+from headgate.network.configure import RISE_MAX, NetworkPlan, configure
+from headgate.network.feed_state_kernels import NO_FIT, NONE, attach_all
+from headgate.network.growing_state import GrowingState, NewView
+from headgate.network.loga import RELAXED
+from headgate.network.placing_kernels import place, take_out
+from headgate.network.repair_kernels import readers
+
+REPLAN_SHARE = 0.02
+"""After changes to so many of the views, planning anew is due."""
+
+
+class LivingConfiguration:
+    """Not for several threads at a time."""
+
+    def __init__(
+        self,
+        plan: NetworkPlan,
+        *,
+        relaxed: float = RELAXED,
+        rise_max: float | None = RISE_MAX,
+        replan_after: int | None = None,
+        time_s: float = 60.0,
+    ) -> None:
+        fast = plan.fast
+        self._relaxed, self._rise_max, self._time_s = relaxed, rise_max, time_s
+        self._state = GrowingState(plan.cheap.problem, fast.choice, fast.problem.limits)
+        self._latency = fast.latencies_s()
+        self._weights = 1.0, fast.utilization / max(fast.latency_s, 1e-9)
+        self._mark = np.zeros(len(fast.choice), np.int64)
+        self._stamp = 0
+        self._replan_after = replan_after
+        self.changes = 0
+        """Views added or placed again since the last planning."""
+        self.plannings = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much has changed that planning anew is worth its time."""
+        after = self._replan_after
+        if after is None:
+            after = max(10, int(REPLAN_SHARE * self._state.views))
+        return self.changes >= after
+
+    def views(self) -> Longs:
+        """The numbers of the views that are there."""
+        return np.flatnonzero(self._state.arrays.choice[: self._state.views] != ABSENT)
+
+    def latencies_s(self) -> Floats:
+        """λ of each view, by number; of those that are there."""
+        return self._latency
+
+    def configuration(self) -> tuple[Configuration, Longs]:
+        """What there is now, and the number that each of its views has here."""
+        views, arrays = self.views(), self._state.arrays
+        problem, rewritings = self._state.problem_of(views)
+        limits = Limits(arrays.limit[views], int(arrays.limit[-1]))
+        choice = arrays.choice[views]
+        taken = choice != SOURCE
+        choice[taken] = np.searchsorted(rewritings, choice[taken])
+        return Configuration.of(replace(problem, limits=limits), choice), views
+
+    def rewritings(self) -> Longs:
+        """The numbers that the rewritings of `configuration` had when they came."""
+        return self._state.problem_of(self.views())[1]
+
+    def add(self, new: NewView) -> int:
+        """The number of the new view; it is fed from now on."""
+        for each in new.rewritings:
+            self._check_living(each)
+        limits = Limits(np.array([new.limit], np.int64), 0).relaxed(self._relaxed)
+        view = self._state.append(new, limit=int(limits.views[0]))
+        missing = len(self._state.arrays.choice) - len(self._latency)
+        if missing > 0:
+            self._latency = np.concatenate([self._latency, np.zeros(missing)])
+            self._mark = np.concatenate([self._mark, np.zeros(missing, np.int64)])
+        if not self._place(view):
+            try:
+                self._plan(np.append(self.views(), view))
+            except PlanError:
+                self._state.forget_last()
+                raise
+        else:
+            self.changes += 1
+        return view
+
+    def remove(self, views: Sequence[int]) -> list[int]:
+        """Take views away, of one subscriber or of a site that has failed.
+
+        Returns who had read them and was placed anew. If everything had to be planned anew, others
+        may have moved, too.
+        """
+        self._check_living(views)
+        arrays, gone = self._state.arrays, set(views)
+        before = arrays.choice.copy()
+        orphans = {int(each) for view in gone for each in readers(arrays, view)} - gone
+        for view in (*gone, *orphans):
+            take_out(arrays, view)
+        waiting = sorted(orphans, key=lambda view: (float(self._latency[view]), view))
+        if all(self._place(view) for view in waiting):
+            self.changes += len(gone) + len(waiting)
+        else:
+            try:
+                self._plan(np.flatnonzero(_without(before, gone)[: self._state.views] != ABSENT))
+            except PlanError:
+                self._restore(before)
+                raise
+        return waiting
+
+    def replan(self) -> NetworkPlan:
+        """Plan all views that are there anew."""
+        return self._plan(self.views())
+
+    def _plan(self, views: Longs) -> NetworkPlan:
+        problem, rewritings = self._state.problem_of(views)
+        plan = configure(
+            problem, time_s=self._time_s, relaxed=self._relaxed, rise_max=self._rise_max
+        )
+        choice = np.full(len(self._state.arrays.choice), ABSENT, np.int64)
+        taken = plan.fast.choice != SOURCE
+        choice[views[~taken]] = SOURCE
+        choice[views[taken]] = rewritings[plan.fast.choice[taken]]
+        self._restore(choice)
+        self.changes, self.plannings = 0, self.plannings + 1
+        return plan
+
+    def _restore(self, choice: Longs) -> None:
+        arrays = self._state.arrays
+        arrays.loads[:], arrays.head[:], arrays.choice[:] = 0, NONE, choice
+        attach_all(arrays, choice)
+        order, _ = feeding_order(arrays.member_start, arrays.members, choice)
+        self._latency = latencies(
+            arrays.member_start,
+            arrays.members,
+            choice,
+            order,
+            arrays.latency_s,
+            arrays.source_latency_s,
+        )
+
+    def _place(self, view: int) -> bool:
+        self._stamp += 1
+        marks = self._mark, self._stamp
+        taken = place(self._state.arrays, self._latency, view, self._weights, marks)
+        return bool(taken != NO_FIT)
+
+    def _check_living(self, views: Sequence[int]) -> None:
+        for view in views:
+            if not 0 <= view < self._state.views or self._state.arrays.choice[view] == ABSENT:
+                raise InvalidValue(f"there is no view {view}")
+
+
+def _without(choice: Longs, gone: set[int]) -> Longs:
+    left = choice.copy()
+    left[list(gone)] = ABSENT
+    return left

@@ -1,0 +1,92 @@
+"""`headgate network` plans, shows and tries out the feeds of a catalog."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lxml import etree
+from tests.cli.headgate_command import Run
+
+SCRIPT = """
+register stream Positions from json 'p/*.json' (kind text, area text, branch text, pay int);
+register stream Others from json 'o/*.json' (kind text);
+register documents News from xml 'news/*.xml';
+create feed Open from Positions as $p where $p[kind = 'open'];
+create feed Asia from Positions as $p where $p[kind = 'open' and area = 'Asia'];
+create feed Rich from Positions as $p where $p[kind = 'open' and area = 'Asia' and pay > 100];
+create feed Richer from Positions as $p where $p[kind = 'open' and area = 'Asia' and pay > 200];
+create feed Both from (Positions | Others) as $p where $p[kind = 'open'];
+create feed Items from News match //item[topic {val}][author {val}]/headline {cont};
+create feed Acme from News match //item[topic = 'ACME'][author {val}]/headline {cont};
+subscribe to Asia output file 'asia.rss' every 10 minutes at site Paris;
+subscribe to Rich output file 'rich.rss' every 10 minutes at site Paris;
+subscribe to Richer output file 'richer.rss' every 10 minutes at site Oslo;
+subscribe to Richer output file 'again.rss' every 10 minutes at site Rome;
+"""
+
+
+@pytest.fixture
+def planned(headgate: Run, tmp_path: Path) -> Run:
+    (tmp_path / "jobs.headgate").write_text(SCRIPT, encoding="utf-8")
+    code, _, err = headgate("apply", "jobs.headgate")
+    assert code == 0, err
+    return headgate
+
+
+def test_a_plan_tells_its_gap(planned: Run) -> None:
+    code, out, _ = planned("network", "plan")
+    assert code == 0
+    assert "8 views" in out
+    assert "gap at most 0.00%, ilp" in out
+    told = json.loads(planned("network", "plan", "--json")[1])
+    assert told["views"] == 8
+    assert told["utilization_bound"] <= told["utilization_least"] <= told["utilization"]
+    assert sum(told["views_by_level"]) == 8
+
+
+def test_show_tells_who_feeds_whom(planned: Run, tmp_path: Path) -> None:
+    code, out, _ = planned("network", "show", "--svg", "network.svg")
+    assert code == 0
+    assert "level 1" in out
+    picture = etree.fromstring((tmp_path / "network.svg").read_bytes())
+    assert "Asia at Paris" in "".join(picture.itertext())
+    views = {
+        (each["feed"], each["site"]): each
+        for each in json.loads(planned("network", "show", "--json")[1])["views"]
+    }
+    assert views["Both", "Both"]["from"] == []  # a union is served by the source
+    assert views["Asia", "Paris"]["from"] == [{"feed": "Open", "site": "Open"}]
+    assert views["Acme", "Acme"]["from"] == [{"feed": "Items", "site": "Items"}]
+    assert {site for feed, site in views if feed == "Richer"} == {"Oslo", "Rome"}
+    for each in views.values():
+        assert all(
+            views[other["feed"], other["site"]]["level"] < each["level"] for other in each["from"]
+        )
+
+
+def test_what_if_a_site_fails(planned: Run) -> None:
+    code, out, _ = planned("network", "what-if", "--remove", "Paris")
+    assert code == 0
+    assert "without Paris: views gone 2" in out
+    told = json.loads(planned("network", "what-if", "--remove", "Open", "--json")[1])
+    assert told["views_lost"] == 1
+    assert all("Open" not in each["is"] for each in told["moved"])
+
+
+def test_what_cannot_be_is_told(planned: Run) -> None:
+    code, _, err = planned("network", "what-if", "--remove", "Pariss")
+    assert code == 2
+    assert "did you mean 'Paris'?" in err
+    code, _, err = planned("network", "plan", "--source-limit", "0")
+    assert code != 0
+    assert "raise the limit of the source" in err
+    code, _, err = planned("network", "show", "--svg", "no/such/folder.svg")
+    assert code == 2
+    assert "cannot be written" in err
+
+
+def test_a_catalog_without_feeds_has_a_plan(headgate: Run) -> None:
+    assert headgate("network", "plan")[0] == 0
+    assert headgate("network", "show")[1] == "-- no feeds\n"

@@ -1,0 +1,103 @@
+"""ILP, Lagrangian and brute force agree; every configuration is one, within the limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from tests.network.configuration_problems import problem_of, problems
+
+from headgate.model.errors import PlanError
+from headgate.network.configuration import (
+    SOURCE,
+    Configuration,
+    check_configuration,
+    utilization_of,
+)
+from headgate.network.configuration_problem import Problem
+from headgate.network.configure import Solver, configure, configure_utilization
+from headgate.network.configure_brute import configure_brute
+from headgate.network.configure_ilp import configure_ilp
+from headgate.network.configure_lagrangian import configure_lagrangian
+
+
+@given(problems())
+@settings(max_examples=150, deadline=None)
+def test_the_ilp_finds_what_trying_all_finds(problem: Problem) -> None:
+    best = configure_brute(problem)
+    found = configure_ilp(problem)
+    if best is None:
+        assert found.choice is None
+        assert found.bound == np.inf
+        return
+    assert found.choice is not None
+    check_configuration(Configuration.of(problem, found.choice))
+    assert utilization_of(problem, found.choice) == pytest.approx(utilization_of(problem, best))
+    assert found.bound == pytest.approx(utilization_of(problem, best))
+
+
+@given(problems())
+@settings(max_examples=200, deadline=None)
+def test_the_lagrangian_is_within_its_certified_gap(problem: Problem) -> None:
+    best = configure_brute(problem)
+    found = configure_lagrangian(problem)
+    if found.choice is not None:
+        check_configuration(Configuration.of(problem, found.choice))
+    if best is None:
+        assert found.choice is None
+        return
+    least = utilization_of(problem, best)
+    assert found.bound <= least * (1 + 1e-9)
+    if found.choice is not None:
+        assert utilization_of(problem, found.choice) >= least - 1e-9
+
+
+@given(problems())
+@settings(max_examples=60, deadline=None)
+def test_a_configuration_is_found_whenever_there_is_one(problem: Problem) -> None:
+    if configure_brute(problem) is None:
+        with pytest.raises(PlanError, match="no configuration within the limits"):
+            configure(problem)
+        return
+    plan = configure(problem)
+    check_configuration(plan.cheap)
+    check_configuration(plan.fast)
+    assert plan.gap == pytest.approx(0.0, abs=1e-6)
+    assert plan.fast.latency_s <= plan.cheap.latency_s + 1e-9
+    assert plan.solver is Solver.ILP
+
+
+def test_without_limits_each_view_takes_its_cheapest() -> None:
+    problem = problem_of([[], [(0,)], [(0,), (1,)], [(1, 2), (0,)]], seed=3)
+    found, bound, _ = configure_utilization(problem)
+    assert found.utilization == pytest.approx(bound)
+    assert found.choice[0] == SOURCE
+    assert configure_lagrangian(problem).bound == pytest.approx(bound)
+
+
+def test_views_that_feed_each_other_need_an_entrance() -> None:
+    """Two views that are equal: one must be fed from the source, although both are dear there."""
+    problem = problem_of([[(1,)], [(0,)]])
+    costs = replace(
+        problem.costs, source_utilization=np.array([9.0, 8.0]), utilization=np.array([2.0, 3.0])
+    )
+    problem = replace(problem, costs=costs)
+    for found in (configure_ilp(problem), configure_lagrangian(problem)):
+        assert found.choice is not None
+        assert sorted(found.choice == SOURCE) == [False, True]
+        assert utilization_of(problem, found.choice) == 8 + 2
+        assert found.bound == pytest.approx(10, rel=0.02)
+
+
+def test_too_tight_limits_are_refused_with_what_is_missing() -> None:
+    problem = problem_of([[], [], [(0,)]], source=1)
+    with pytest.raises(PlanError, match="the source may feed 1 views, and 2 of 3"):
+        configure(problem)
+
+
+def test_nothing_is_a_configuration_of_nothing() -> None:
+    plan = configure(problem_of([]))
+    assert plan.gap == 0
+    assert len(plan.fast.choice) == 0
