@@ -64,7 +64,7 @@ class Explanation:
         """For machines: the same, with a number for each distinct node."""
         plans = {"before": plans_json(self.before), "after": plans_json(self.after)}
         if self.apart:
-            plans["payload apart"] = plans_json(self.apart)
+            plans["payload_apart"] = plans_json(self.apart)
         return json.dumps(plans, ensure_ascii=False, indent=2)
 
 
