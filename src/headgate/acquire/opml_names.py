@@ -23,7 +23,7 @@ _RESERVED_NAMES = """
     register create advertise subscribe unsubscribe renew drop show explain feed stream table
     documents operator from as apply where join last on with match cost selectivity and or not
     between in is present contains phrase similar starts matches references extends window true
-    false to output every for at site timestamp link bytes xml
+    false to output every for at site timestamp link bytes xml changes keep
 """
 RESERVED = frozenset(_RESERVED_NAMES.split())
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.join.select.compile_boxes import number_of
@@ -96,6 +96,8 @@ def test_join_values_are_equal_where_they_compare_so(rows: list[dict[str, Value]
 
 
 @given(number=st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5), other=st.floats())
+@example(number=-(2**63), other=0.0)
+@example(number=2**63 - 1, other=2.0**63)
 def test_a_column_of_ints_joins_with_one_of_floats(number: int, other: float) -> None:
     whole = RowFormat(SCHEMA, ("count",)).joins(batch_of([{"name": "a", "count": number}]))[0]
     for value in (other, float(number)):

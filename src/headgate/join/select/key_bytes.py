@@ -10,8 +10,8 @@ Numbers are little-endian. 5 and 5.0 are the same number, so they have the same 
 ints joins with a column of floats. Lengths stand before what they measure, so that no two tuples of
 parts have the same bytes.
 
-`columns of values → bytes` for whole batches is the pipeline's (pipeline/table_rows.py), which
-writes the same bytes; here is the form for one tuple, and back.
+Whole columns are written by row_format.py, which makes the same bytes; here is the form for one
+tuple, and back.
 """
 
 from __future__ import annotations

@@ -173,14 +173,14 @@ def _canonical(column: pa.Array, type_: Type) -> Part:
     whole = _whole(column)
     numbers = whole.astype(np.float64)
     # Beyond 2⁵³ a float may stand for several whole numbers: only those that it is exactly.
-    exact = (np.abs(numbers) < EXACT) | ((np.abs(numbers) < 2.0**63) & _is_exact(whole, numbers))
+    exact = (np.abs(numbers) < EXACT) | ((numbers < 2.0**63) & _is_exact(whole, numbers))
     words = np.where(exact, numbers.view(np.uint64), whole.view(np.uint64))
     tags = np.where(exact, kernels.NUMBER, kernels.LONG).astype(np.uint8)
     return _word_part(np.where(valid, tags, kernels.MISSING).astype(np.uint8), words)
 
 
 def _is_exact(whole: Longs, numbers: Floats) -> Mask:
-    near = np.where(np.abs(numbers) < 2.0**63, numbers, 0.0).astype(np.int64)
+    near = np.where(numbers < 2.0**63, numbers, 0.0).astype(np.int64)
     found: Mask = near == whole
     return found
 
