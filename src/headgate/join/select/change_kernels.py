@@ -132,8 +132,8 @@ def put_row_pair(out, line, values):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def tell(event, kind, slot, replaces, unless, flavour, out):  # type: ignore[no-untyped-def]
-    """Tell about one tuple whom it affects; nothing if the description is empty."""
-    own, other, question = event.own, event.other, event.question
+    """Tell about one tuple whom it affects."""
+    own, question = event.own, event.question
     values, own_first = own.value[slot], event.own_first
     ask_all(question)
     ask_containing(question, own_first, values)
@@ -143,12 +143,25 @@ def tell(event, kind, slot, replaces, unless, flavour, out):  # type: ignore[no-
             question.most[half + own_first] = np.nextafter(unless[0, 0], -np.inf)
         else:
             question.least[own_first] = np.nextafter(unless[0, 0], np.inf)
+    tell_asked(event, kind, slot, replaces, unless, flavour, out)
+
+
+@nb.njit(nogil=True, cache=True)
+def tell_asked(event, kind, slot, replaces, excluded, flavour, out):  # type: ignore[no-untyped-def]
+    """Tell about one tuple those whom the question asks for; nothing if no one is described."""
+    own, other, side = event.own, event.other, event.side
     messages, numbers = out.used[0], out.used[1]
-    side = event.side
     line = put_message(out, event.number, kind, side, side, slot, -1, own.number[slot], replaces)
-    put_point(out, line, values, unless)
+    put_point(out, line, own.value[slot], excluded)
     end = describe(
-        flavour, event.tree, question, other, event.join, event.anchors, out.numbers, out.used[1]
+        flavour,
+        event.tree,
+        event.question,
+        other,
+        event.join,
+        event.anchors,
+        out.numbers,
+        out.used[1],
     )
     line[PAIRS] = (end - out.used[1]) // (2 * other.value.shape[1])
     if line[PAIRS] == 0:

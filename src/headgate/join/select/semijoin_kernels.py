@@ -29,45 +29,31 @@ from headgate.join.select.change_kernels import (
     KIND,
     NEW,
     OLD,
-    PAIRS,
     REPLACE,
     SEMIJOINS,
     SIDE,
     Event,
     ask_exposed,
     neighbours,
-    put_message,
-    put_point,
     rooms_needed,
     tell,
+    tell_asked,
     tell_rows,
 )
-from headgate.join.select.describe_kernels import describe
 from headgate.join.select.table_kernels import insert, remove
 
 
 @nb.njit(nogil=True, cache=True)
 def tell_emptied(event, slot, flavour, out):  # type: ignore[no-untyped-def]
     """Tell those for whom a row, which the index has no more, was the last one of its table."""
-    own, other, question = event.own, event.other, event.question
+    own = event.own
     values = own.value[slot]
     near = neighbours(own, event.join, slot)
     for at in range(near.shape[0]):
         if (near[at] == values).all():
             return
-    ask_exposed(question, event.own_first, values, near)
-    messages, numbers = out.used[0], out.used[1]
-    side = event.side
-    line = put_message(out, event.number, DELETE, side, side, slot, -1, own.number[slot], -1)
-    put_point(out, line, values, near)
-    end = describe(
-        flavour, event.tree, question, other, event.join, event.anchors, out.numbers, out.used[1]
-    )
-    line[PAIRS] = (end - out.used[1]) // (2 * other.value.shape[1])
-    if line[PAIRS] == 0:
-        out.used[0], out.used[1] = messages, numbers
-    else:
-        out.used[1] = end
+    ask_exposed(event.question, event.own_first, values, near)
+    tell_asked(event, DELETE, slot, -1, near, flavour, out)
 
 
 @nb.njit(nogil=True, cache=True)
