@@ -25,7 +25,7 @@ from headgate.join.select.dispatch import recipients
 from headgate.join.select.messages import Messages
 from headgate.join.select.schemes import FORMS, SchemeName
 from headgate.join.select.server import SelectJoinServer
-from headgate.join.select.server_state import restore, save
+from headgate.join.select.rows_state import restore, save
 
 STOCKS = Path(__file__).parents[2] / "shared" / "data" / "sp500_financials.csv"
 BUFFER_BYTES = 1 << 24
@@ -73,12 +73,12 @@ class Ready:
         subscribed_s = seconds(lambda: base.subscribe(boxes))
         empty = SelectJoinServer(scheme=SchemeName.REL_SEL)
         empty.apply(events.filling())
-        return cls(base, events, save(empty), subscribed_s)
+        return cls(base, events, save(empty.rows), subscribed_s)
 
     def server(self, scheme: SchemeName) -> SelectJoinServer:
         server = SelectJoinServer(scheme=scheme)
         server.trees, server.clusters = self.base.trees, self.base.clusters
-        restore(server, self.state)
+        restore(server.rows, self.state)
         return server
 
     def cost(self, scheme: SchemeName, events: int, *, first: int = 0) -> Cost:

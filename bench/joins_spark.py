@@ -77,7 +77,7 @@ S = JoinedTable(
         )
     ),
 )
-GROUP = JoinGroup(R, S, ("b",))
+GROUP = JoinGroup((R, S), ("b",))
 START = datetime(2026, 11, 16, tzinfo=UTC)
 
 

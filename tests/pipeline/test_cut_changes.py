@@ -69,7 +69,7 @@ def test_a_file_of_a_table_that_had_the_name_before_is_left_out(
     pq.write_table(pa.Table.from_batches([rows]), tmp_path / "t.parquet")
     table = JoinedTable("T", Schema((SCHEMA.attributes[0], Attribute("b", Type.INT))), changes="op")
     right = JoinedTable("V", table.rows)
-    group = JoinGroup(table, right, ("b",))
+    group = JoinGroup((table, right), ("b",))
     file = LotFile(str(tmp_path / "t.parquet"), ("T",))
     found = list(cut_file(file, [group], buckets=1, unknown=Counter()))
     assert [(name, bucket, len(piece)) for name, bucket, piece in found] == (

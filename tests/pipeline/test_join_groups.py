@@ -7,7 +7,8 @@ from tests.pipeline.table_world import TABLES, definitions_of, plans_of
 
 from headgate.language.statements import RegisterTable
 from headgate.model.filters import TRUE
-from headgate.pipeline.join_groups import JoinGroup, group_of_join, has_rest, split_plan
+from headgate.pipeline.join_groups import JoinGroup, has_rest, split_plan
+from headgate.pipeline.write_joins import parts_of
 from headgate.plan import algebra
 
 MORE = (
@@ -18,6 +19,7 @@ register stream News from json 'news/*.json' (Symbol text, PER float, Name text)
 register operator odd(n int) from 'a.b:odd';
 create feed Rated from Stocks as $s join Reviews as $r on Symbol where $s[PER > 45];
 """
+    + "".join(f"register table T{n} (Symbol text key) from json 't/*.json';" for n in range(8))
 )
 
 
@@ -53,7 +55,7 @@ def test_a_union_is_split() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("from Stocks join Reviews on Symbol join Prices on Symbol", "it joins 3 tables"),
+        ("from Stocks " + " ".join(f"join T{n} on Symbol" for n in range(8)), "it joins 9 tables"),
         ("from Stocks as $s join Reviews on Symbol where $s[odd(3)]", "it calls an operator"),
         (
             "from News as $n join last 3 days on Rated with $n[Symbol = window.Symbol]",
@@ -71,10 +73,10 @@ def test_a_group_is_named_after_all_that_its_rows_depend_on() -> None:
     definitions = definitions_of(MORE)
     (join,) = split_plan(plans_of(definitions)["Rated"]).joins
     tables = {n: each for n, each in definitions.items() if isinstance(each, RegisterTable)}
-    group = group_of_join(join, tables)
+    (group,) = (part.group for part in parts_of(join, tables))
     assert JoinGroup.from_json(group.to_json()) == group
     assert JoinGroup.from_json(group.to_json()).name == group.name
     assert group.schema.names == ("Symbol", "PER", "Name", "id", "Rating")
     other = definitions_of(MORE.replace("PER float, Name text, op", "Name text, PER float, op"))
     tables = {n: each for n, each in other.items() if isinstance(each, RegisterTable)}
-    assert group_of_join(join, tables).name != group.name
+    assert [part.group.name for part in parts_of(join, tables)] != [group.name]

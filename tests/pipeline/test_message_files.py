@@ -14,11 +14,11 @@ from tests.pipeline.test_bucket import LOTS, Changes, Judge, items_of
 
 from headgate.join.select.client import Client
 from headgate.join.select.compile_boxes import ANY
-from headgate.join.select.messages import Point
+from headgate.join.select.messages import Message, Point
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
 from headgate.pipeline.join_groups import split_plan
-from headgate.pipeline.message_files import read_messages
+from headgate.pipeline.message_files import MessageFile
 from headgate.plan.execute import execute
 
 FEEDS = """
@@ -41,7 +41,7 @@ def test_clients_hold_the_join(lots: list[Changes]) -> None:
             items = items_of(world, changes)
             judge.take(items)
             for told in world.take(world.lot(items)):
-                for message in read_messages(Path(told.messages_path)) if told.messages else ():
+                for message in messages_in(told.messages_path):
                     for name, client in clients.items():
                         if message.region.holds(*_bounds(world, name)):
                             assert client.receive(client.expected, message) is None
@@ -61,6 +61,10 @@ def test_clients_hold_the_join(lots: list[Changes]) -> None:
             assert held == expected, name
 
 
+def messages_in(path: str) -> list[Message]:
+    return list(MessageFile.open(Path(path)).messages()) if path else []
+
+
 def _bounds(world: TableWorld, name: str) -> tuple[tuple[Point, Point], tuple[Point, Point]]:
     """The bounds of a feed for PER and Rating, low and high, by table."""
     (join,) = split_plan(world.plans[name]).joins
@@ -71,4 +75,4 @@ def _bounds(world: TableWorld, name: str) -> tuple[tuple[Point, Point], tuple[Po
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(StateError, match="has no messages of a join"):
-        list(read_messages(tmp_path / "a.parquet"))
+        MessageFile.open(tmp_path / "a.parquet")

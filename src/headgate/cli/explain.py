@@ -22,8 +22,8 @@ from headgate.cli.options import (
 )
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
-from headgate.language.statements import Statement
-from headgate.plan.algebra import Plan, TableJoin, bottom_up
+from headgate.language.statements import RegisterTable, Statement
+from headgate.plan.algebra import Plan, Source, TableJoin, bottom_up
 from headgate.plan.compose import feed_names
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
@@ -112,17 +112,20 @@ def print_explanation(
         else:
             print_text(explanation.text())
             if feeds:
-                _print_table_joins(explanation.after.values())
+                _print_table_joins(explanation.after.values(), definitions)
 
 
-def _print_table_joins(plans: Iterable[Plan]) -> None:
+def _print_table_joins(plans: Iterable[Plan], definitions: Mapping[str, Statement]) -> None:
     """How joins of tables would be served, if there are any."""
     for plan in plans:
-        if any(isinstance(each, TableJoin) for each in bottom_up([plan])):
+        parts = list(bottom_up([plan]))
+        if any(isinstance(each, TableJoin) for each in parts):
+            read = {each.name: definitions[each.name] for each in parts if isinstance(each, Source)}
+            tables = {n: table for n, table in read.items() if isinstance(table, RegisterTable)}
             # A late import: kernels, which other explanations should not wait for.
             from headgate.pipeline.describe_tables import describe_join  # noqa: PLC0415
 
-            lines = "".join(f"  {each}\n" for each in describe_join(plan))
+            lines = "".join(f"  {each}\n" for each in describe_join(plan, tables))
             print_text(f"joined by ranges\n{lines}")
 
 

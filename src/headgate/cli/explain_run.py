@@ -8,7 +8,7 @@ from headgate.cli.output import print_json, print_line
 from headgate.join.describe import describe
 from headgate.join.stage import JoinStage
 from headgate.language.schemas import schemas_of
-from headgate.language.statements import MaterializeFeed, RegisterOperator, Statement
+from headgate.language.statements import MaterializeFeed, RegisterOperator, RegisterTable, Statement
 from headgate.operators.ledger import Ledger, Report, read_report
 from headgate.optimize.order_explain import order_text
 from headgate.pipeline.describe_tables import describe_groups, refused_joins
@@ -36,7 +36,8 @@ def print_run(definitions: Mapping[str, Statement], folder: Folder, *, as_json: 
     every = normalize_all(compose_all(feed_names(definitions), definitions))
     split = {feed: split_plan(plan) for feed, plan in every.items()}
     plans = {feed: each.rest for feed, each in split.items() if each.rest is not None}
-    tables = describe_groups(every)
+    registered = {n: e for n, e in definitions.items() if isinstance(e, RegisterTable)}
+    tables = describe_groups(every, registered)
     leaves = leaves_by_source(plans)
     above = {
         feed: plans[feed]

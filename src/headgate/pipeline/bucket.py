@@ -35,16 +35,17 @@ from headgate.join.select.array_blob import pack, unpack
 from headgate.join.select.box_tree_kernels import Floats
 from headgate.join.select.change_pieces import together, unpacked
 from headgate.join.select.changes import ChangeColumns, selection_values
-from headgate.join.select.messages import Table
+from headgate.join.select.rows_state import restore, save
 from headgate.join.select.server import SelectJoinServer
-from headgate.join.select.server_state import restore, save
+from headgate.join.select.whole_join import WholeJoin
 from headgate.match.snapshot_layout import JSON
 from headgate.match.texts import Texts
 from headgate.model.errors import StateError
 from headgate.pipeline.join_groups import JoinGroup
 
-Attributes = tuple[tuple[str, ...], tuple[str, ...]]
-"""Those of either table by which subscriptions select."""
+Attributes = tuple[tuple[str, ...], ...]
+"""Those of each table by which subscriptions select."""
+Server = SelectJoinServer | WholeJoin
 BASE_MIN = 1 << 20
 """A log that is shorter is never made a new base."""
 HELD_MAX = 256
@@ -131,7 +132,7 @@ class BucketServer:
     def __init__(self, group: JoinGroup, numbers: tuple[int, int]) -> None:
         self.group = group
         self._numbers = numbers
-        self.attributes: Attributes = (), ()
+        self.attributes: Attributes = ((),) * len(group.tables)
         self.server = self._empty()
 
     def select_by(self, attributes: Attributes) -> None:
@@ -143,10 +144,10 @@ class BucketServer:
             self.restore(state)
 
     def restore(self, state: bytes) -> None:
-        restore(self.server, state, shape=str(self.attributes), values=self._values)
+        restore(self.server.rows, state, shape=str(self.attributes), values=self._values)
 
     def save(self) -> bytes:
-        return save(self.server, shape=str(self.attributes))
+        return save(self.server.rows, shape=str(self.attributes))
 
     def run(self, step: Step, tell: Callable[[ChangeColumns], object] | None = None) -> None:
         """What a step does to the rows; `tell` applies what others are to be told of."""
@@ -162,16 +163,17 @@ class BucketServer:
     def _columns(self, contents: Sequence[bytes]) -> ChangeColumns:
         return together(list(map(unpacked, contents)), self.group.formats, self.attributes)
 
-    def _empty(self) -> SelectJoinServer:
-        left, right = self.attributes
-        dimensions = max(1, len(left)), max(1, len(right))
-        return SelectJoinServer(
-            dimensions, join_attributes=len(self.group.on), numbers=self._numbers
-        )
+    def _empty(self) -> Server:
+        group, numbers = self.group, self._numbers
+        dimensions = [max(1, len(names)) for names in self.attributes]
+        if group.is_whole:
+            return WholeJoin(group.join_attributes, dimensions, numbers=numbers)
+        left, right = dimensions
+        return SelectJoinServer((left, right), join_attributes=len(group.on), numbers=numbers)
 
-    def _values(self, table: Table, payloads: Texts) -> Floats:
-        names = self.attributes[table]
-        return selection_values(self.group.formats[table].numbers(payloads, names))
+    def _values(self, side: int, payloads: Texts) -> Floats:
+        names = self.attributes[side]
+        return selection_values(self.group.formats[side].numbers(payloads, names))
 
 
 @dataclass(slots=True)

@@ -39,14 +39,18 @@ def cut_file(
             (group, side, table)
             for group in groups
             for side, table in enumerate(group.tables)
-            if table.name in file.tables and _fits(opened.schema_arrow, table)
+            if table.source in file.tables and _fits(opened.schema_arrow, table)
         ]
         needed = {SOURCE, ID, TIME}
         for _, _, table in joined:
             needed.update(_columns(table))
         for batch in opened.iter_batches(ROWS_AT_ONCE, columns=sorted(needed)) if joined else ():
+            known: dict[tuple[str, str | None], tuple[pa.RecordBatch, Mask]] = {}
             for group, side, table in joined:
-                rows, gone = rows_of(batch, table, unknown)
+                told = table.source, table.changes
+                if told not in known:
+                    known[told] = rows_of(batch, *told, unknown)
+                rows, gone = known[told]
                 if rows.num_rows:
                     own = cut(
                         rows,
@@ -55,6 +59,7 @@ def cut_file(
                         side=side,
                         buckets=buckets,
                         keep_s=group.keep_s(side),
+                        seed=group.seed,
                     )
                     yield from ((group.name, bucket, piece) for bucket, piece in own)
 
@@ -74,22 +79,24 @@ def _fits(schema: pa.Schema, table: JoinedTable) -> bool:
 
 
 def rows_of(
-    batch: pa.RecordBatch, table: JoinedTable, unknown: Counter[tuple[str, str]]
+    batch: pa.RecordBatch, table: str, changes: str | None, unknown: Counter[tuple[str, str]]
 ) -> tuple[pa.RecordBatch, Mask]:
-    """The rows of a table, without those to which nothing happens; which of them are gone."""
-    sources = batch.column(SOURCE)
-    own = pc.equal(sources, table.name)
+    """The rows of a table, without those to which nothing happens; which of them are gone.
+
+    `changes` is the attribute that says so.
+    """
+    own = pc.equal(batch.column(SOURCE), table)
     if not pc.all(own).as_py():
         batch = batch.filter(own)
-    if table.changes is None:
+    if changes is None:
         return batch, np.zeros(batch.num_rows, np.bool_)
-    words = pc.dictionary_encode(batch.column(table.changes))
+    words = pc.dictionary_encode(batch.column(changes))
     known = {word: row_change(word) for word in words.dictionary.to_pylist()}
     kinds = np.array([*map(_kind, known.values())] or [RowChange.PUT], np.int64)
     places = np.asarray(pc.fill_null(words.indices, -1))
     for at, (word, kind) in enumerate(known.items()):
         if kind is None:
-            unknown[table.name, printable(word)[:WORD_MAX]] += int((places == at).sum())
+            unknown[table, printable(word)[:WORD_MAX]] += int((places == at).sum())
     found = np.where(places < 0, RowChange.PUT, kinds[np.maximum(places, 0)])
     kept = found != RowChange.BEFORE
     if not kept.all():

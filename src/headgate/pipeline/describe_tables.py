@@ -2,6 +2,10 @@
 
 Stocks ⋈ Reviews on Symbol: 3 joins of 3 feeds, by Ref-SJ-Clu+
   Stocks by PER, Reviews by Rating; clusters: 2 and 1
+Stocks ⋈ Reviews ⋈ Authors on Symbol, Author: 1 join of 1 feed
+  results: Stocks by PER, all Reviews, Authors by Age; all rows in one bucket
+Stocks^Reviews on Symbol: 1 semijoin of 1 feed, by Ref-SJ-Clu+
+  Stocks by PER, all Reviews; clusters: 1 and 1
 """
 
 from __future__ import annotations
@@ -15,20 +19,24 @@ from headgate.join.select.schemes import SchemeName
 from headgate.join.select.stabbing_sets import stab
 from headgate.language.unparse_filter import unparse_filter, write_number
 from headgate.model.filters import TRUE, Filter
-from headgate.pipeline.join_groups import split_plan
+from headgate.pipeline.choose_semijoins import semijoin_costs, semijoins_of
+from headgate.pipeline.join_groups import JoinGroup, split_plan
+from headgate.pipeline.payload_apart import Registered, payload_apart
+from headgate.pipeline.whole_boxes import attributes_by_table
+from headgate.pipeline.write_joins import JoinPart, parts_of
 from headgate.plan.algebra import Plan
 
 SCHEME = SchemeName.REF_SJ_CLU_PLUS
 
 
-def describe_groups(plans: Mapping[str, Plan]) -> list[str]:
+def describe_groups(plans: Mapping[str, Plan], tables: Registered) -> list[str]:
     """The groups of all joins of tables that are served, two lines for each."""
-    groups: dict[tuple[Sequence[str], Sequence[str]], list[tuple[str, SelectJoin]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[str, JoinPart]]] = {}
     for feed, plan in plans.items():
         for join in split_plan(plan).joins:
-            if not join.is_empty:
-                groups.setdefault(join.signature, []).append((feed, join))
-    return [line for (tables, on), own in groups.items() for line in _group(tables, on, own)]
+            for part in parts_of(join, tables):
+                groups.setdefault(part.alike, []).append((feed, part))
+    return [line for own in groups.values() for line in _group(own)]
 
 
 def refused_joins(plans: Mapping[str, Plan]) -> dict[str, str]:
@@ -37,40 +45,66 @@ def refused_joins(plans: Mapping[str, Plan]) -> dict[str, str]:
     return {feed: reason for feed, reason in found.items() if reason}
 
 
-def describe_join(plan: Plan) -> list[str]:
+def describe_join(plan: Plan, tables: Registered) -> list[str]:
     """The ranges of a feed's joins of tables; nothing if it has none."""
     split = split_plan(plan)
     if split.refused:
         return [f"not served: {split.refused}"]
-    return [line for join in split.joins for line in _join(join)]
+    return [line for join in split.joins for line in _join(join, tables)]
 
 
-def _group(
-    tables: Sequence[str], on: Sequence[str], own: Sequence[tuple[str, SelectJoin]]
-) -> Iterable[str]:
-    group = box_group(range(len(own)), [join for _, join in own])
-    left, right = group.dimensions
-    parts = slice(0, left), slice(left, left + right)
-    clusters = [len(stab(group.boxes.low[:, p], group.boxes.high[:, p])[1]) for p in parts]
-    feeds = len({feed for feed, _ in own})
-    yield (
-        f"{' ⋈ '.join(tables)} on {', '.join(on)}: {_count(len(own), 'join')} of "
-        f"{_count(feeds, 'feed')}, by {SCHEME}"
-    )
-    selected = [
+def _group(own: Sequence[tuple[str, JoinPart]]) -> Iterable[str]:
+    boxes = box_group(range(len(own)), [part.boxed for _, part in own])
+    part, feeds = own[0][1], _count(len({feed for feed, _ in own}), "feed")
+    group = part.group
+    names, on = [table.name for table in group.tables], ", ".join(group.on)
+    if group.is_whole:
+        selected = _selected(names, attributes_by_table(boxes.attributes, len(names)))
+        yield f"{' ⋈ '.join(names)} on {on}: {_count(len(own), 'join')} of {feeds}"
+        yield f"  results: {selected}; {_spread(group)}"
+        return
+    left, right = boxes.dimensions
+    sides = slice(0, left), slice(left, left + right)
+    clusters = [len(stab(boxes.boxes.low[:, p], boxes.boxes.high[:, p])[1]) for p in sides]
+    what = " ⋈ ".join(names) if group.form is None else str(group.form)
+    count = _count(len(own), "join" if group.form is None else "semijoin")
+    yield f"{what} on {on}: {count} of {feeds}, by {SCHEME}"
+    selected = _selected(names, boxes.attributes)
+    yield f"  {selected}; clusters: {clusters[0]:,} and {clusters[1]:,}"
+
+
+def _selected(tables: Sequence[str], attributes: Sequence[Sequence[str]]) -> str:
+    return ", ".join(
         f"{table} by {', '.join(names)}" if names else f"all {table}"
-        for table, names in zip(tables, group.attributes, strict=True)
-    ]
-    yield f"  {', '.join(selected)}; clusters: {clusters[0]:,} and {clusters[1]:,}"
+        for table, names in zip(tables, attributes, strict=True)
+    )
 
 
-def _join(join: SelectJoin) -> Iterable[str]:
-    yield f"{' ⋈ '.join(side.table for side in join.sides)} on {', '.join(join.on)}, by {SCHEME}"
+def _spread(group: JoinGroup) -> str:
+    if group.shared:
+        return f"rows in buckets by {', '.join(group.shared)}"
+    return "all rows in one bucket, as no join attribute is in all tables"
+
+
+def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
+    apart = payload_apart(join, tables)
+    many = len(apart.join.sides) > 2
+    scheme = "" if many else f", by {SCHEME}"
+    yield f"{' ⋈ '.join(side.table for side in join.sides)} on {', '.join(join.on)}{scheme}"
     for side in join.sides:
         ranges = [f"{name} {_range(own)}" for name, own in sorted(side.ranges.items())]
         yield f"  {side.table}: {', '.join(ranges) or 'all rows'}" + _rest(side.rest)
     if join.rest != TRUE:
         yield f"  results are tested: {unparse_filter(join.rest)}"
+    if many:
+        chosen, costs = semijoins_of(apart), semijoin_costs(apart)
+        yield f"  clients hold {', '.join(map(str, chosen.values()))}, by {SCHEME}"
+        for form in sorted(costs.keys() - set(chosen.values())):
+            least = costs[chosen[form.base]]
+            if costs[form] < math.inf:
+                yield f"    {form} costs {costs[form] / least:.1f} × {chosen[form.base]}"
+        whole = next(part.group for part in parts_of(join, tables) if part.is_whole)
+        yield f"  results are made from all rows; {_spread(whole)}"
 
 
 def _rest(rest: Filter) -> str:

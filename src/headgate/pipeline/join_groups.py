@@ -5,6 +5,15 @@
 
 A group has a name made of all that its rows depend on: the tables, their attributes and options,
 and what they are joined on. A table that is registered otherwise makes another group.
+
+A join of more than two tables is in several groups (`write_joins.py`):
+
+    R ⋈[a] S ⋈[b] T      semijoins   R^S  S^T  T^S     two tables, of which one is told to clients
+                         whole       R, S, T           results for those who want items
+
+So is a join of two tables of which one has a payload: for clients the payload is a table of its own
+(`payload_apart.py`). Rows of a whole group are spread over buckets by the attributes that all of
+its tables have. Where there is none, one bucket has all its rows.
 """
 
 from __future__ import annotations
@@ -12,12 +21,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from headgate.join.select.change_pieces import HASH_START
 from headgate.join.select.compile_boxes import SelectJoin, select_join_of
+from headgate.join.select.join_graph import Edge, Form
 from headgate.join.select.row_format import RowFormat
 from headgate.language.statements import RegisterTable
 from headgate.model.filters import TRUE
@@ -28,6 +41,7 @@ from headgate.plan import algebra
 from headgate.plan.leaves import calls_operators
 
 NAME_DIGITS = 16
+TABLES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,29 @@ class JoinedTable:
     """The attributes of its rows: without the one that says what happened to them."""
     changes: str | None = None
     keep_s: int | None = None
+    part_of: str | None = None
+    """The table that it is some attributes of, if it is not all of a table."""
+
+    @property
+    def source(self) -> str:
+        """The table that changes come from."""
+        return self.name if self.part_of is None else self.part_of
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(str(each.name) for each in self.rows.attributes if each.key)
+
+    @property
+    def is_payload(self) -> bool:
+        """Whether it has nothing beside a key but payloads."""
+        return all(each.key or each.payload for each in self.rows.attributes) and any(
+            each.payload for each in self.rows.attributes
+        )
+
+    def part(self, name: str, attributes: Collection[str]) -> JoinedTable:
+        """Some attributes as a table of its own."""
+        rows = tuple(each for each in self.rows.attributes if each.name in attributes)
+        return replace(self, name=name, rows=Schema(rows), part_of=self.source)
 
     @classmethod
     def of(cls, table: RegisterTable) -> JoinedTable:
@@ -47,23 +84,33 @@ class JoinedTable:
 
     def to_json(self) -> dict[str, object]:
         rows = [[str(a.name), a.type.value, a.key, a.payload] for a in self.rows.attributes]
-        return {"name": self.name, "rows": rows, "changes": self.changes, "keep_s": self.keep_s}
+        part = {} if self.part_of is None else {"part_of": self.part_of}
+        own = {"name": self.name, "rows": rows, "changes": self.changes, "keep_s": self.keep_s}
+        return {**own, **part}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> JoinedTable:
         rows = [Attribute(name, Type(type_), *marks) for name, type_, *marks in found["rows"]]
-        return cls(found["name"], Schema(tuple(rows)), found["changes"], found["keep_s"])
+        own = found["name"], Schema(tuple(rows)), found["changes"], found["keep_s"]
+        return cls(*own, found.get("part_of"))
 
 
 @dataclass(frozen=True)  # no slots: cached properties need a dictionary
 class JoinGroup:
-    left: JoinedTable
-    right: JoinedTable
+    tables: tuple[JoinedTable, ...]
     on: tuple[str, ...]
+    base: int | None = None
+    """Of a semijoin, the place of the table whose rows clients hold."""
+    is_whole: bool = False
+    """Whether it is for results alone."""
 
     @property
-    def tables(self) -> tuple[JoinedTable, JoinedTable]:
-        return self.left, self.right
+    def form(self) -> Form | None:
+        """The semijoin that it is, if it is one."""
+        if self.base is None:
+            return None
+        left, right = (table.name for table in self.tables)
+        return Form((left, right)[self.base], Edge(left, right, self.on))
 
     @cached_property
     def name(self) -> str:
@@ -71,12 +118,33 @@ class JoinGroup:
         return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
 
     @cached_property
-    def formats(self) -> tuple[RowFormat, RowFormat]:
-        return RowFormat(self.left.rows, self.on), RowFormat(self.right.rows, self.on)
+    def join_attributes(self) -> tuple[tuple[str, ...], ...]:
+        """Those that each table has."""
+        return tuple(
+            tuple(name for name in self.on if table.rows.get(name) is not None)
+            for table in self.tables
+        )
+
+    @cached_property
+    def formats(self) -> tuple[RowFormat, ...]:
+        return tuple(
+            RowFormat(table.rows, own, self.shared if self.is_whole else None)
+            for table, own in zip(self.tables, self.join_attributes, strict=True)
+        )
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The join attributes that all tables have."""
+        return tuple(name for name in self.on if all(name in own for own in self.join_attributes))
+
+    @property
+    def seed(self) -> np.uint64:
+        """What the hash of rows begins with: where nothing is shared, it says which bucket."""
+        return HASH_START if self.shared else np.uint64(int(self.name, 16))
 
     @property
     def keeps_forever(self) -> bool:
-        return self.left.keep_s is None and self.right.keep_s is None
+        return all(table.keep_s is None for table in self.tables)
 
     @cached_property
     def names(self) -> list[dict[str, str]]:
@@ -100,17 +168,15 @@ class JoinGroup:
         return math.inf if kept is None else float(kept)
 
     def to_json(self) -> dict[str, object]:
-        return {"tables": [each.to_json() for each in self.tables], "on": [*self.on]}
+        base = {} if self.base is None else {"base": self.base}
+        whole = {"whole": True} if self.is_whole else {}
+        tables = [each.to_json() for each in self.tables]
+        return {"tables": tables, "on": [*self.on], **base, **whole}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> JoinGroup:
-        left, right = map(JoinedTable.from_json, found["tables"])
-        return cls(left, right, tuple(found["on"]))
-
-
-def group_of_join(join: SelectJoin, tables: Mapping[str, RegisterTable]) -> JoinGroup:
-    left, right = (JoinedTable.of(tables[side.table]) for side in join.sides)
-    return JoinGroup(left, right, join.on)
+        tables = tuple(map(JoinedTable.from_json, found["tables"]))
+        return cls(tables, tuple(found["on"]), found.get("base"), found.get("whole", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +227,8 @@ def _joins_tables(plan: algebra.Plan) -> bool:
 def _why_not(join: SelectJoin | None) -> str:
     if join is None:
         return "it joins tables below something else, or something that is no table with a filter"
-    if len(join.sides) != 2:
-        return f"it joins {len(join.sides)} tables; two can be joined in a run"
+    if len(join.sides) > TABLES_MAX:
+        return f"it joins {len(join.sides)} tables: expected at most {TABLES_MAX}"
     if any(map(calls_operators, (join.rest, *(side.rest for side in join.sides)))):
         return "it calls an operator in a join of tables"
     return ""

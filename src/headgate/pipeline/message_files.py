@@ -7,13 +7,17 @@ A message is as in join/select/messages.py: a row, and the region of those whom 
 numbers: the tuple that must be selected, those that must not be, and pairs. A deletion has no
 payload. The file says in its metadata which group it is of, and by which attributes ranges select.
 
-Law: `read_messages` of a file are the messages that were written, in their order.
+Of a semijoin of a join of more tables, a deletion of a row of the other table says that no row is
+left there with this join value (join/select/multiway_messages.py): `semijoins` reads them.
+
+Law: the messages of a `MessageFile` are those that were written, in their order.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +29,12 @@ from headgate.join.select import change_kernels as columns
 from headgate.join.select.box_tree_kernels import Longs
 from headgate.join.select.changes import Mask, selection_values
 from headgate.join.select.key_bytes import key_of
-from headgate.join.select.messages import Kind, Message, Messages, Region, Row, Table
+from headgate.join.select.messages import Kind, Message, Messages, Point, Region, Row, Table
+from headgate.join.select.multiway_messages import Act, SemijoinMessage
+from headgate.join.select.multiway_rows import Joins, TableRow
 from headgate.join.select.row_format import RowFormat
 from headgate.join.select.server import SelectJoinServer
-from headgate.join.select.stored_boxes import dimensions_of
+from headgate.join.select.stored_boxes import Names, dimensions_of
 from headgate.match.texts import Texts, texts_of
 from headgate.model.errors import StateError
 from headgate.pipeline.bucket import Attributes
@@ -66,41 +72,73 @@ def messages_table(
     return table.replace_schema_metadata({METADATA: json.dumps(told).encode()})
 
 
-def read_messages(path: Path) -> Iterator[Message]:
-    """The messages of a file, one by one: for clients, which get few of them."""
-    table = pq.read_table(path, partitioning=None)
-    try:
-        told = json.loads(table.schema.metadata[METADATA])
-        left, right = map(tuple, told["attributes"])
-        group = JoinGroup.from_json(told["group"])
-    except (KeyError, ValueError, TypeError) as error:
-        raise StateError(f"'{path}' has no messages of a join: {error}") from None
-    attributes: Attributes = left, right
-    rows: list[dict[str, Any]] = table.to_pylist()
-    for row in rows:
-        region = _region(row, dimensions_of(attributes))
-        side = Table(row["table"])
-        values = region.selected if side is region.own else region.pairs[0][0]
-        if row["payload"] is not None:
-            values = _values(row["payload"], group.formats[side], attributes[side])
-        own = Row(row["number"], side, key_of(row["join"]), values, row["payload"] or b"")
-        yield Message(Kind(row["kind"]), (own,), region, row["replaces"])
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageFile:
+    """What a file has, one message after the other: for clients, which get few of them."""
+
+    group: JoinGroup
+    attributes: tuple[Names, Names]
+    _rows: Sequence[dict[str, Any]]
+
+    @classmethod
+    def open(cls, path: Path) -> MessageFile:
+        table = pq.read_table(path, partitioning=None)
+        try:
+            told = json.loads(table.schema.metadata[METADATA])
+            left, right = map(tuple, told["attributes"])
+            group = JoinGroup.from_json(told["group"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise StateError(f"'{path}' has no messages of a join: {error}") from None
+        return cls(group, (left, right), table.to_pylist())
+
+    def messages(self) -> Iterator[Message]:
+        """Those of a join of two tables."""
+        for row in self._rows:
+            region, side = self._region(row), Table(row["table"])
+            values, payload = self._values(row, region), row["payload"] or b""
+            own = Row(row["number"], side, key_of(row["join"]), values, payload)
+            yield Message(Kind(row["kind"]), (own,), region, row["replaces"])
+
+    def semijoins(self, on: Sequence[str]) -> Iterator[SemijoinMessage]:
+        """Those of a semijoin; `on` are the join attributes that its base table has in the whole
+        join."""
+        form = self.group.form
+        assert form is not None, "the group is a semijoin"
+        row_format = self.group.formats[self.group.base or 0]
+        for row in self._rows:
+            region = self._region(row)
+            if row["table"] != self.group.base:
+                yield SemijoinMessage(form, Act.EMPTY, region, join=key_of(row["join"]))
+                continue
+            payload = row["payload"] or b""
+            joins = _joins(payload, row_format, on) if payload else ()
+            own = TableRow(row["number"], form.base, joins, self._values(row, region), payload)
+            yield SemijoinMessage(form, Act(row["kind"]), region, row=own, replaces=row["replaces"])
+
+    def _region(self, row: dict[str, Any]) -> Region:
+        dimensions, own = dimensions_of(self.attributes), Table(row["own"])
+        width, other = dimensions[own], dimensions[own.other]
+        points = np.array(row["numbers"])
+        behind = width * (1 + row["excluded"])
+        selected, *excluded = map(tuple, points[:behind].reshape(-1, width).tolist())
+        corners = points[behind:].reshape(-1, 2, other).tolist()
+        pairs = tuple((tuple(x), tuple(y)) for x, y in corners)
+        return Region(own, selected, tuple(excluded), pairs)
+
+    def _values(self, row: dict[str, Any], region: Region) -> Point:
+        side = row["table"]
+        if row["payload"] is None:
+            return region.selected if side == region.own else region.pairs[0][0]
+        payload, names = texts_of([row["payload"]]), self.attributes[side]
+        found = selection_values(self.group.formats[side].numbers(payload, names))
+        return tuple(found[0].tolist())
 
 
-def _values(payload: bytes, row_format: RowFormat, names: tuple[str, ...]) -> tuple[float, ...]:
-    found = selection_values(row_format.numbers(texts_of([payload]), names))
-    return tuple(found[0].tolist())
-
-
-def _region(row: dict[str, Any], dimensions: tuple[int, int]) -> Region:
-    own = Table(row["own"])
-    width, other = dimensions[own], dimensions[own.other]
-    points = np.array(row["numbers"])
-    behind = width * (1 + row["excluded"])
-    selected, *excluded = map(tuple, points[:behind].reshape(-1, width).tolist())
-    corners = points[behind:].reshape(-1, 2, other).tolist()
-    pairs = tuple((tuple(x), tuple(y)) for x, y in corners)
-    return Region(own, selected, tuple(excluded), pairs)
+def _joins(payload: bytes, row_format: RowFormat, on: Sequence[str]) -> Joins:
+    """The join attributes of a row, None where it lacks one."""
+    columns_ = pa.RecordBatch.from_pydict(row_format.columns(texts_of([payload])))
+    found = [RowFormat(row_format.schema, (name,)).joins(columns_) for name in on]
+    return tuple(None if gone[0] else key_of(texts.encoded(0))[0] for texts, gone in found)
 
 
 def _rows(

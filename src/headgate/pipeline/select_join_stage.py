@@ -25,17 +25,17 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from headgate.join.select.audience import Audience
-from headgate.join.select.changes import ChangeColumns
 from headgate.join.select.schemes import SchemeName
 from headgate.join.select.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
-from headgate.pipeline.bucket import Bucket, Held, Step
-from headgate.pipeline.bucket_results import results_table, write_parquet
+from headgate.pipeline.bucket import Attributes, Bucket, Held, Step
+from headgate.pipeline.bucket_results import write_parquet
+from headgate.pipeline.group_teller import GroupTeller, Subscribed
 from headgate.pipeline.join_groups import JoinGroup
 from headgate.pipeline.lanes import lanes
 from headgate.pipeline.match_stage import settle_once
-from headgate.pipeline.message_files import messages_table
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
 from headgate.pipeline.table_lots import Lot, read_lot
+from headgate.pipeline.whole_boxes import attributes_by_table
 from headgate.store.folder import Folder
 
 SUMMARY_DDL = (
@@ -70,14 +70,6 @@ class Told(NamedTuple):
     """Words that say nothing about rows: [table, word, rows], …"""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Subscribed:
-    """The subscriptions of a group as a server uses them."""
-
-    boxes: OpenBoxes
-    audience: Audience
-
-
 def run_lot(bucket: Bucket, lot: Lot, pieces: Iterable[PieceRow], folder: Folder) -> Iterator[Told]:
     """Take the changes of a lot that are this bucket's."""
     by_group: dict[str, list[PieceRow]] = {}
@@ -105,43 +97,35 @@ def _run_group(bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: F
     wanted = None
     if lot.wanted:
         wanted = SUBSCRIPTIONS.wanted(subscribed, group.name, folder.plans / lot.wanted)
-    held.select_by(subscribed.boxes.attributes)
-    server = held.server
-    server.use(subscribed.audience)
-    messages: list[pa.Table] = []
-    results: list[pa.Table] = []
-    changes = 0
-
-    def tell(some: ChangeColumns) -> None:
-        nonlocal changes
-        changes += len(some)
-        if wanted is None:
-            told = server.apply_columns(some)
-        else:
-            told, found = server.apply_for_both(some, wanted.audience)
-            table = results_table(found, wanted.audience, wanted.boxes, server=server, group=group)
-            results.extend([] if table is None else [table])
-        if len(told):
-            messages.append(messages_table(told, server, group, held.attributes))
-
-    held.run(step, tell)
+    held.select_by(_attributes(subscribed.boxes, group))
+    teller = GroupTeller(group, held, subscribed, wanted)
+    held.run(step, teller.tell)
     day = f"day={lot.moment.date().isoformat()}"
     name = f"{lot.number}-{bucket.number}.parquet"
-    messages_count, messages_path = _write(messages, folder.messages / group.name / day / name)
-    results_count, results_path = _write(results, results_file(folder, lot, group, bucket.number))
+    messages_count, messages_path = _write(
+        teller.messages, folder.messages / group.name / day / name
+    )
+    results_count, results_path = _write(
+        teller.results, results_file(folder, lot, group, bucket.number)
+    )
     bucket.commit(group.name, step, held)
-    rows = sum(map(len, server.tables))
     return Told(
         lot.number,
         bucket.number,
         group.name,
-        changes,
-        rows,
+        teller.changes,
+        len(held.server.rows),
         messages_count,
         messages_path,
         results_count,
         results_path,
     )
+
+
+def _attributes(boxes: OpenBoxes, group: JoinGroup) -> Attributes:
+    if group.is_whole:
+        return attributes_by_table(boxes.attributes, len(group.tables))
+    return boxes.attributes
 
 
 def results_file(folder: Folder, lot: Lot, group: JoinGroup, bucket: int) -> Path:

@@ -136,7 +136,7 @@ class TableJoinRunner:
         complete = self._runner.journal.complete(datetime.now(UTC))
         if complete <= self._progress.decided:
             return
-        tables = {table.name for group in groups.values() for table in group.tables}
+        tables = {table.source for group in groups.values() for table in group.tables}
         files = self._ended.taken(complete, tables)
         fresh = tuple(name for name in groups if name not in self._progress.groups)
         ended = tuple(name for name in self._progress.groups if name not in groups)
@@ -214,7 +214,7 @@ class TableJoinRunner:
         """All that is stored of the tables of these groups, until what is taken in already."""
         if not fresh:
             return ()
-        tables = {table.name for name in fresh for table in groups[name].tables}
+        tables = {table.source for name in fresh for table in groups[name].tables}
         schemas = self._planned().schemas
         named = {group_of(schemas[table]) for table in tables if table in schemas}
         self._note(f"reading the rows of {len(tables):,} tables from the store")

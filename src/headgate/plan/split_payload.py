@@ -23,7 +23,7 @@ needs no state. Whoever serves table joins asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.language.schemas import row_schema
@@ -55,7 +55,7 @@ class PayloadSplit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class Halves:
     """A table that has a payload, cut in two; the key is in both halves."""
 
     key: tuple[str, ...]
@@ -99,7 +99,8 @@ def _split_join(join: TableJoin, definitions: Definitions) -> PayloadSplit | Non
     for at, (side, each) in enumerate(zip(join.sides, join.inputs, strict=True)):
         table = _table(each, definitions)
         others = [other for place, other in enumerate(join.sides) if place != at]
-        if table is None or not _is_own_key(table.key, others, join.on):
+        names = [name for other in others for name in other.attributes]
+        if table is None or not is_own_key(table.key, names, join.on):
             sides.append(side)
             inputs.append(each)
             continue
@@ -113,12 +114,13 @@ def _split_join(join: TableJoin, definitions: Definitions) -> PayloadSplit | Non
     )
 
 
-def _is_own_key(key: Sequence[str], others: Sequence[Side], on: Sequence[str]) -> bool:
-    """Whether joining on the key joins the two halves only, or what is joined on it anyway."""
-    return all(name in on or all(name not in each.attributes for each in others) for name in key)
+def is_own_key(key: Sequence[str], others: Collection[str], on: Sequence[str]) -> bool:
+    """Whether joining on the key joins the two halves only, or what is joined on it anyway;
+    `others` are the attributes of other tables."""
+    return all(name in on or name not in others for name in key)
 
 
-def _sides(plan: Plan, table: _Table) -> tuple[list[Side], list[Plan]]:
+def _sides(plan: Plan, table: Halves) -> tuple[list[Side], list[Plan]]:
     """The halves as two sides; both give their attributes the name of the whole table."""
     rest: Plan = Source(table.rest.name)
     if isinstance(plan, Filter):
@@ -127,15 +129,18 @@ def _sides(plan: Plan, table: _Table) -> tuple[list[Side], list[Plan]]:
     return sides, [rest, Source(table.payload.name)]
 
 
-def _table(plan: Plan, definitions: Definitions) -> _Table | None:
-    """The table of a selection, if it has a payload that the selection does not look at."""
+def _table(plan: Plan, definitions: Definitions) -> Halves | None:
     match plan:
         case Source(name):
-            filter_: Predicate = TRUE
+            return halves_of(name, TRUE, definitions)
         case Filter(filter_, Source(name)):
-            pass
+            return halves_of(name, filter_, definitions)
         case _:
             return None
+
+
+def halves_of(name: str, filter_: Predicate, definitions: Definitions) -> Halves | None:
+    """The table of a selection, if it has a payload that the selection does not look at."""
     if not isinstance(definitions.get(name), RegisterTable):
         return None
     attributes = row_schema(name, definitions).attributes
@@ -144,7 +149,7 @@ def _table(plan: Plan, definitions: Definitions) -> _Table | None:
     payload = tuple(str(each.name) for each in attributes if each.payload)
     if not payload or not _looks_only_at(filter_, rest):
         return None
-    return _Table(key, Half(name, rest), Half(name, key + payload))
+    return Halves(key, Half(name, rest), Half(name, key + payload))
 
 
 def _looks_only_at(filter_: Predicate, attributes: Sequence[str]) -> bool:

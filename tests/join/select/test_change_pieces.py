@@ -80,7 +80,7 @@ def test_buckets_together_have_the_rows_of_a_single_one(
         server = SelectJoinServer()
         if own:
             server.take_silently(together(own, formats, [["a"], ["a"]]))
-        for side, content in enumerate(server.content()):
+        for side, content in enumerate(server.rows.content()):
             columns = formats[side].columns(content.payloads)
             values = zip(*(columns[name].to_pylist() for name in ("key", "b", "a")), strict=True)
             for key, b, a in values:

@@ -12,9 +12,9 @@ from tests.join.select.histories import Step, World, box, histories
 from headgate.join.select.changes import columns_of
 from headgate.join.select.dispatch import content
 from headgate.join.select.messages import Kind, Table
+from headgate.join.select.rows_state import restore, save
 from headgate.join.select.schemes import SchemeName
 from headgate.join.select.server import Change, SelectJoinServer
-from headgate.join.select.server_state import restore, save
 from headgate.model.errors import InvalidValue, StateError
 
 SHAPES = st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (1, 2), (2, 2)])
@@ -104,7 +104,7 @@ def test_a_restored_server_goes_on_as_before(given: Given, split: int) -> None:
     again = SelectJoinServer(shape)
     for number, bounds in world.bounds.items():
         again.subscribe(box(number, bounds))
-    restore(again, save(world.server))
+    restore(again.rows, save(world.server.rows))
     for step in steps[split:]:
         if isinstance(step, Change):
             assert [repr(m) for m in again.apply([step])] == [repr(m) for m in world.take(step)]
@@ -132,7 +132,7 @@ def test_another_audience_is_told_beside_the_first(given: Given) -> None:
             assert [repr(m) for m in own] == [repr(m) for m in alone.apply([step])]
             assert [repr(m) for m in theirs] == [repr(m) for m in other.apply([step])]
             quiet.take_silently(columns)
-            assert save(quiet) == save(both)
+            assert save(quiet.rows) == save(both.rows)
 
 
 def test_keys_of_rows_that_are_gone_are_forgotten() -> None:
@@ -159,13 +159,13 @@ def test_a_restored_server_has_room_for_more_rows_of_every_join_value() -> None:
     more = [Change(Table.LEFT, (n + 1_000,), (n,), (2.0,)) for n in range(1_000)]
     server, restored = SelectJoinServer(), SelectJoinServer()
     server.apply(few)
-    restore(restored, save(server))
+    restore(restored.rows, save(server.rows))
     for each in more:
         restored.apply([each])
         index = restored.tables[Table.LEFT].index
         assert index.used[0] <= len(index.pool)
     server.apply(more)
-    assert save(restored) == save(server)
+    assert save(restored.rows) == save(server.rows)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -1])
@@ -173,22 +173,22 @@ def test_a_damaged_state_is_refused(cut: int) -> None:
     server = SelectJoinServer()
     server.apply([Change(Table.LEFT, ("k",), ("x",), (1.0,))])
     with pytest.raises(StateError, match="cannot be read"):
-        restore(SelectJoinServer(), save(server)[:cut])
+        restore(SelectJoinServer().rows, save(server.rows)[:cut])
 
 
 def test_the_state_of_another_shape_is_refused() -> None:
     with pytest.raises(StateError, match=r"has \[1, 1\] selection attributes: expected \[2, 1\]"):
-        restore(SelectJoinServer((2, 1)), save(SelectJoinServer()))
+        restore(SelectJoinServer((2, 1)).rows, save(SelectJoinServer().rows))
 
 
 def test_a_bad_row_leaves_everything_as_it_was() -> None:
     world = World((1, 1), SchemeName.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
-    before = save(world.server)
+    before = save(world.server.rows)
     good, bad = (Change(Table.LEFT, ("k",), ("x",), values) for values in ((1.0,), (1.0, 2.0)))
     with pytest.raises(InvalidValue, match="has 2 selection values: expected 1"):
         world.server.apply([good, bad])
-    assert save(world.server) == before
+    assert save(world.server.rows) == before
     world.change([good])
     world.check()
 
@@ -238,7 +238,7 @@ def test_rows_leave_after_their_time() -> None:
     world.change([row(2, 2.0, 30), row(4, 5.0, 30)])
     again = SelectJoinServer()
     again.subscribe(box(1, world.bounds[1]))
-    restore(again, save(world.server))
+    restore(again.rows, save(world.server.rows))
     for server in (world.server, again):
         assert [[r.values for r in m.rows] for m in server.expire(9.9)] == []
         assert [m.rows[0].values for m in server.expire(20)] == [(1.0,), (3.0,)]

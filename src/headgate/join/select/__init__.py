@@ -8,7 +8,8 @@ server           changes of two tables in, messages out
     audience         whom a server tells, and by which scheme
     box_tree         the subscriptions as points, and every question about them
     stabbing_sets    clusters of subscriptions and their anchors
-    server_state     rows as bytes, and back
+    joined_rows      the rows of all tables that are joined in one place
+    rows_state       rows as bytes, and back
         array_blob       arrays in one piece of bytes
 schemes          the nine schemes of the paper, by name
 messages         rows, and the region of the subscription space that they are for
@@ -36,6 +37,11 @@ multiway_server      changes of any table in, messages of groups out
     multiway_messages    rows that come and go, join values that become empty
     multiway_state       rows as bytes, and back
 multiway_client      holds the semijoins and joins them; plain Python
+semijoins            messages of one base, from two tables
+whole_join           results of many tables, for those who want items
+    versions             rows by some of their join values, by bisection
+    union_of_ranges      what anybody wants of an attribute
+    whole_recipients     which subscriptions have a result
 
 The paper is select-joins.txt.
 """

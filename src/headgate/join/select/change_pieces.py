@@ -2,9 +2,11 @@
 
     rows of a file ──► a piece for each bucket ──► shuffle ──► ChangeColumns of a bucket
 
-A bucket has all rows of its join values. A row whose key does not say what it joins with may have
-been in another bucket before; so all others hear that the key is gone from there: its key alone,
-without the row. A deletion goes to all of them, if it does not say what the row joined with.
+A bucket has all rows of its join values; of a join of many tables, all rows that have the same
+values of the attributes that all tables have. A row whose key does not say what it joins with may
+have been in another bucket before; so all others hear that the key is gone from there: its key
+alone, without the row. A deletion goes to all of them, if it does not say what the row joined
+with.
 
 A piece is of one table. Its selection values are not in it: they are read from payloads where they
 are needed, since which attributes have a range on them depends on the subscriptions there.
@@ -56,9 +58,7 @@ class Piece:
 def unpacked(blob: bytes) -> Piece:
     head, arrays = unpack(blob)
     try:
-        side, gone = head["side"], arrays["gone"]
-        if side not in (0, 1):
-            raise ValueError(f"there is no table {side}")
+        side, gone = int(str(head["side"])), arrays["gone"]
         keys, joins, payloads = (
             Texts(arrays[f"{name}_start"], arrays[name]) for name in ("key", "join", "payload")
         )
@@ -68,7 +68,7 @@ def unpacked(blob: bytes) -> Piece:
             check_length(name, arrays[name], gone.size)
     except (KeyError, ValueError, SnapshotError) as error:
         raise StateError(f"changes of a table cannot be read: {error}") from None
-    return Piece(int(side == 1), gone, keys, joins, payloads, arrays["body"], arrays["until"])
+    return Piece(side, gone, keys, joins, payloads, arrays["body"], arrays["until"])
 
 
 def cut(
@@ -79,16 +79,21 @@ def cut(
     side: int,
     buckets: int,
     keep_s: float = math.inf,
+    seed: np.uint64 = HASH_START,
 ) -> Iterator[tuple[int, Piece]]:
-    """The changes of these rows by bucket; `gone` are those that say that a row is no more."""
+    """The changes of these rows by bucket; `gone` are those that say that a row is no more.
+
+    Rows that are placed by no attribute are all in the bucket that the seed says.
+    """
     keys = row_format.keys(rows)
     joins, missing = row_format.joins(rows)
+    places, is_nowhere = row_format.places(rows) or (joins, missing)
     payloads, body = row_format.payloads(rows)
     until_s = _until(rows, keep_s)
     hashes = np.empty(rows.num_rows, np.uint64)
-    hash_rows(joins.start, joins.data, HASH_START, hashes)
+    hash_rows(places.start, places.data, seed, hashes)
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
-    homeless = missing | (gone & (not row_format.is_placed_by_key))
+    homeless = is_nowhere | (gone & (not row_format.is_placed_by_key))
     bucket[homeless] = -1
     for each in range(buckets):
         own = bucket == each
@@ -129,6 +134,9 @@ def together(
 ) -> ChangeColumns:
     """The changes of these pieces, one after the other, with the values of these attributes."""
     width = max(1, *map(len, attributes))
+    strange = {each.side for each in some} - set(range(len(attributes)))
+    if strange:
+        raise StateError(f"there is no table {min(strange)}")
     values = [np.full((len(each), width), math.nan) for each in some]
     for piece, own in zip(some, values, strict=True):
         names, there = attributes[piece.side], ~piece.gone

@@ -1,4 +1,4 @@
-"""What happened to rows of the two tables: as objects, one by one, and as columns.
+"""What happened to rows of the tables: as objects, one by one, and as columns.
 
     side  gone  keys     joins    payloads   values        until_s
     0     no    ACME     ACME     {…}        51.7          ∞            a row as it is now
@@ -26,7 +26,7 @@ from headgate.join.select.box_tree_kernels import Floats, Longs
 from headgate.join.select.boxes import LEAST, MISSING
 from headgate.join.select.byte_kernels import copy_pieces
 from headgate.join.select.key_bytes import key_bytes
-from headgate.join.select.messages import Key, Table
+from headgate.join.select.messages import Key
 from headgate.join.select.take_kernels import Given
 from headgate.match.texts import Bytes, Texts, texts_of
 from headgate.model.errors import InvalidValue
@@ -42,7 +42,7 @@ class Change:
     retention window says until when the row is kept.
     """
 
-    table: Table
+    table: int
     key: Key
     join: Key | None = None
     values: tuple[float, ...] | None = None
@@ -84,7 +84,7 @@ class ChangeColumns:
             frozen_view(self.until_s),
         )
 
-    def checked(self, dimensions: tuple[int, int]) -> ChangeColumns:
+    def checked(self, dimensions: Sequence[int]) -> ChangeColumns:
         """With values as kernels want them, and certain that they fit."""
         count = len(self)
         lengths = {len(self.keys), len(self.joins), len(self.payloads), len(self.values)}
@@ -93,8 +93,8 @@ class ChangeColumns:
             raise InvalidValue(f"the columns of {count} changes are not equally long")
         if ((self.body_bytes < 0) | (self.body_bytes > np.diff(self.payloads.start))).any():
             raise InvalidValue("what is compared of a payload lies outside of it")
-        if ((self.side != 0) & (self.side != 1)).any():
-            raise InvalidValue("a change is of table 0 or 1")
+        if ((self.side < 0) | (self.side >= len(dimensions))).any():
+            raise InvalidValue(f"a change is of table 0 to {len(dimensions) - 1}")
         if self.values.shape[1] < max(dimensions):
             raise InvalidValue(
                 f"changes have {self.values.shape[1]} selection values: expected {max(dimensions)}"
@@ -107,7 +107,7 @@ def selection_values(values: Floats) -> Floats:
     return np.ascontiguousarray(np.where(np.isnan(values), MISSING, np.maximum(values, LEAST)))
 
 
-def columns_of(changes: Sequence[Change], dimensions: tuple[int, int]) -> ChangeColumns:
+def columns_of(changes: Sequence[Change], dimensions: Sequence[int]) -> ChangeColumns:
     """Changes that are objects as columns; this is the slow form, one by one."""
     values = np.full((len(changes), max(dimensions)), math.nan)
     for at, each in enumerate(changes):
@@ -131,13 +131,13 @@ def columns_of(changes: Sequence[Change], dimensions: tuple[int, int]) -> Change
     )
 
 
-def deletions(keys: tuple[Texts, Texts], dimensions: tuple[int, int]) -> ChangeColumns:
-    """That the rows of either table with these keys are gone."""
+def deletions(keys: Sequence[Texts], dimensions: Sequence[int]) -> ChangeColumns:
+    """That the rows of each table with these keys are gone."""
     counts = [len(own) for own in keys]
     count = sum(counts)
     none = Texts(np.zeros(count + 1, np.int64), np.zeros(0, np.uint8))
     return ChangeColumns(
-        np.repeat(np.array([0, 1], np.int8), counts),
+        np.repeat(np.arange(len(keys), dtype=np.int8), counts),
         np.ones(count, np.bool_),
         texts_together(keys),
         none,

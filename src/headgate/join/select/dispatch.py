@@ -13,7 +13,7 @@ import numpy as np
 
 from headgate.join.select import recipient_kernels as kernels
 from headgate.join.select.audience import Audience
-from headgate.join.select.box_tree_kernels import Longs
+from headgate.join.select.box_tree_kernels import Floats, Longs
 from headgate.join.select.messages import Messages, Row, Table
 from headgate.join.select.schemes import FORMS
 from headgate.join.select.server import SelectJoinServer
@@ -44,14 +44,21 @@ def recipients_of(
     audience: Audience, dimensions: tuple[int, int], messages: Messages
 ) -> Recipients:
     """Who of an audience gets which messages."""
+    return Recipients(recipient_lines(audience, dimensions, messages.header, messages.numbers))
+
+
+def recipient_lines(
+    audience: Audience, dimensions: tuple[int, int], header: Longs, numbers: Floats
+) -> Longs:
+    """The same for messages that are arrays alone (`change_kernels.py`)."""
     trees, question = audience.trees, audience.questions[Table.LEFT]
     widths = np.array(dimensions, np.int64)
     at, used, out = 0, 0, np.empty((1_024, 3), np.int64)
     while True:
-        given = messages.header, messages.numbers, widths, trees, question
+        given = header, numbers, widths, trees, question
         at, used = kernels.write_recipients(at, *given, out, used)
-        if at == len(messages):
-            return Recipients(out[:used])
+        if at == len(header):
+            return out[:used]
         more = np.empty((2 * len(out) + len(trees[0].points), 3), np.int64)
         more[:used] = out[:used]
         out = more

@@ -55,6 +55,8 @@ class Part:
 class RowFormat:
     schema: Schema
     on: tuple[str, ...]
+    placed_by: tuple[str, ...] | None = None
+    """Those join attributes that say in which bucket a row is, unless it is all of them."""
 
     @cached_property
     def body(self) -> tuple[Attribute, ...]:
@@ -63,32 +65,40 @@ class RowFormat:
 
     @property
     def is_placed_by_key(self) -> bool:
-        """Whether a row's key says what it joins with, so that it never moves to another value."""
+        """Whether a row's key says where it is, so that it never moves to another bucket."""
         keys = {str(each.name) for each in self.schema.attributes if each.key}
-        return keys >= set(self.on)
+        return keys >= set(self.on if self.placed_by is None else self.placed_by)
 
     def keys(self, rows: pa.RecordBatch) -> Texts:
         named = [each for each in self.schema.attributes if each.key]
-        return _written([_key_part(rows.column(str(each.name)), each.type) for each in named])
+        parts = [_key_part(rows.column(str(each.name)), each.type) for each in named]
+        return _written(parts, rows.num_rows)
 
     def joins(self, rows: pa.RecordBatch) -> tuple[Texts, Mask]:
         """The join values, and which rows lack one: those join with nothing."""
+        return self._joins(rows, self.on)
+
+    def places(self, rows: pa.RecordBatch) -> tuple[Texts, Mask] | None:
+        """What says in which bucket rows are, and which rows lack it; None if it is `joins`."""
+        return None if self.placed_by is None else self._joins(rows, self.placed_by)
+
+    def _joins(self, rows: pa.RecordBatch, names: Sequence[str]) -> tuple[Texts, Mask]:
         parts = []
-        for name in self.on:
+        for name in names:
             attribute = self.schema.get(name)
             assert attribute is not None, "checked when the feed was created"
             parts.append(_join_part(rows.column(name), attribute.type))
         missing = np.zeros(rows.num_rows, np.bool_)
         for part in parts:
             missing |= part.tags == kernels.MISSING
-        return _written(parts), missing
+        return _written(parts, rows.num_rows), missing
 
     def payloads(self, rows: pa.RecordBatch) -> tuple[Texts, Longs]:
         """The rows with their origin, and how long each row is without it."""
         body = [_plain_part(rows.column(str(each.name)), each.type) for each in self.body]
         origin = [_plain_part(rows.column(str(each.name)), each.type) for each in ORIGIN]
         lengths = sum((part.lengths for part in body), np.zeros(rows.num_rows, np.int64))
-        return _written([*body, *origin]), lengths
+        return _written([*body, *origin], rows.num_rows), lengths
 
     def numbers(self, payloads: Texts, names: Sequence[str]) -> Floats:
         """The values of these attributes, [row, attribute]; NaN where they are missing."""
@@ -113,9 +123,8 @@ class RowFormat:
         }
 
 
-def _written(parts: Sequence[Part]) -> Texts:
+def _written(parts: Sequence[Part], count: int) -> Texts:
     """The parts of each row one behind the other."""
-    count = parts[0].tags.size if parts else 0
     start = np.zeros(count + 1, np.int64)
     np.cumsum(sum((each.lengths for each in parts), np.zeros(count, np.int64)), out=start[1:])
     out = np.empty(int(start[-1]), np.uint8)

@@ -16,15 +16,16 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from headgate.join.select import semijoin_kernels as kernels
 from headgate.join.select.box_tree_kernels import Floats, Longs
-from headgate.join.select.change_kernels import DELETE, HEADER, INSERT, REPLACE, SIDE, Out
+from headgate.join.select.change_kernels import DELETE, INSERT, REPLACE
+from headgate.join.select.desk import Desk
 from headgate.join.select.join_graph import Edge, Form, JoinGraph
 from headgate.join.select.messages import Key, Messages, Table
 from headgate.join.select.multiway_messages import EdgeRows, GroupMessages
 from headgate.join.select.multiway_rows import RowStore
 from headgate.join.select.recipient_kernels import selected_rows
-from headgate.join.select.schemes import FORMS, SchemeName
+from headgate.join.select.schemes import SchemeName
+from headgate.join.select.semijoins import tell_edge
 from headgate.join.select.server import SelectJoinServer
 from headgate.join.select.table_kernels import Index, compact, compact_places
 
@@ -88,10 +89,7 @@ class SemijoinEdge:
             tuple(graph.tables[name].join_attributes.index(each) for each in edge.on)
             for name in (edge.left, edge.right)
         )
-        self._scheme = FORMS[scheme].kernel
-        self._header = [np.empty((ROOM_MIN, HEADER), np.int64) for _ in Table]
-        self._numbers = [np.empty(ROOM_MIN) for _ in Table]
-        self._wanted = np.empty(ROOM_MIN, np.bool_)
+        self._desks = Desk(), Desk()
         self._fill()
 
     def _fill(self) -> None:
@@ -147,43 +145,18 @@ class SemijoinEdge:
     def take(self, lines: Iterable[Line]) -> tuple[GroupMessages, GroupMessages]:
         """Apply changes; the messages of either group, by base."""
         changes = np.array(list(lines), np.int64).reshape(-1, 5)
-        used = [np.zeros(2, np.int64) for _ in Table]
-        needs, at = np.zeros(5, np.int64), 0
         for each in self._indexes:
             each.reserve(joins=len(self._codes), places=0)
-        groups = tuple(_arrays(group) for group in self.groups)
+        audiences = [group.audience for group in self.groups]
         is_used = np.array([len(group.tree) > 0 for group in self.groups])
-        while True:
-            tables = tuple(each.index for each in self._indexes)
-            outs = tuple(Out(self._header[b], self._numbers[b], used[b]) for b in Table)
-            at = kernels.process_edge(
-                changes, at, tables, groups, is_used, self._scheme, outs, self._wanted, needs
-            )
-            if at == len(changes):
-                break
-            self._make_room(used, needs, self._indexes[changes[at, SIDE]])
-        left, right = (self._messages(base, used[base]) for base in Table)
+        tell_edge(changes, self._indexes, audiences, is_used, self._desks)
+        left, right = map(self._messages, Table)
         return left, right
 
-    def _messages(self, base: Table, used: Longs) -> GroupMessages:
+    def _messages(self, base: Table) -> GroupMessages:
         rows = self.rows()
-        header, numbers = (
-            self._header[base][: used[0]].copy(),
-            self._numbers[base][: used[1]].copy(),
-        )
-        return GroupMessages(self.forms[base], base, Messages(header, numbers, rows), rows)
-
-    def _make_room(self, used: Sequence[Longs], needs: Longs, index: JoinIndex) -> None:
-        messages, numbers, places, marks, base = needs.tolist()
-        header, written = self._header[base], self._numbers[base]
-        if used[base][0] + messages > len(header):
-            more = np.empty((len(header) + messages, HEADER), np.int64)
-            self._header[base] = np.concatenate([header, more])
-        if used[base][1] + numbers > len(written):
-            self._numbers[base] = np.concatenate([written, np.empty(len(written) + numbers)])
-        if marks > len(self._wanted):
-            self._wanted = np.empty(2 * marks, np.bool_)
-        index.reserve(joins=0, places=places)
+        written = Messages(*self._desks[base].written(), rows)
+        return GroupMessages(self.forms[base], base, written, rows)
 
     def content(self, base: Table, low: Floats, high: Floats) -> list[int]:
         """The slots of the base table's rows in the semijoin of one subscription."""
@@ -192,9 +165,3 @@ class SemijoinEdge:
         counts = selected_rows(tables, len(self._codes), low, high, False, out)
         slots: list[int] = out[base, : counts[base]].tolist()
         return slots
-
-
-def _arrays(group: SelectJoinServer) -> tuple[object, ...]:
-    """What the kernel sees of a group: trees, questions and anchors, by side."""
-    audience = group.audience
-    return audience.trees, audience.questions, audience.anchors

@@ -101,12 +101,12 @@ def event_of(number, change, tables, trees, questions, anchors):  # type: ignore
 
 
 @nb.njit(nogil=True, cache=True)
-def process_edge(changes, first, tables, groups, is_used, scheme, outs, wanted, needs):  # type: ignore[no-untyped-def]
+def process_edge(changes, first, tables, groups, is_used, scheme, outs, marks, needs):  # type: ignore[no-untyped-def]
     """Apply changes from `first` on and write the messages of both groups; which change is next.
 
-    groups[base] has (trees, questions, anchors), each by side, of the group with this base. It
-    stops where there might not be room for all that a change writes, and says in `needs` what is
-    needed, and in needs[4] by which group.
+    groups[base] has (trees, questions, anchors), each by side, of the group with this base; outs
+    and marks are where its messages are written. It stops where there might not be room for all
+    that a change writes, and says in `needs` what is needed, and in needs[4] by which group.
     """
     for number in range(first, changes.shape[0]):
         change = changes[number]
@@ -115,7 +115,7 @@ def process_edge(changes, first, tables, groups, is_used, scheme, outs, wanted, 
         for base in range(2):
             needs[4] = base
             tree = groups[base][0][side]
-            if not is_room(change, own, other, tree, scheme, outs[base], wanted, needs):
+            if not is_room(change, own, other, tree, scheme, outs[base], marks[base], needs):
                 return number
         if is_used[side]:
             trees, questions, anchors = groups[side]
@@ -124,7 +124,7 @@ def process_edge(changes, first, tables, groups, is_used, scheme, outs, wanted, 
         trees, questions, anchors = groups[1 - side]
         event = event_of(number, change, tables, trees, questions, anchors)
         if is_used[1 - side] and kind != DELETE:
-            tell_rows(event, change[NEW], -1, SEMIJOINS, outs[1 - side], wanted)
+            tell_rows(event, change[NEW], -1, SEMIJOINS, outs[1 - side], marks[1 - side])
         if kind != INSERT:
             remove(own, join, change[OLD])
         if kind != DELETE:

@@ -18,29 +18,27 @@ Rel-Sel).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.join.select import change_kernels as kernels
 from headgate.join.select.audience import Audience, question
 from headgate.join.select.box_tree import BoxTree
-from headgate.join.select.box_tree_kernels import Floats, Longs, Tree
+from headgate.join.select.box_tree_kernels import Longs, Tree
 from headgate.join.select.boxes import Boxes
-from headgate.join.select.byte_codes import ByteCodes
-from headgate.join.select.changes import Change, ChangeColumns, columns_of, deletions
+from headgate.join.select.changes import Change, ChangeColumns, columns_of
+from headgate.join.select.desk import Desk, teller
+from headgate.join.select.joined_rows import JoinedRows
 from headgate.join.select.messages import Messages, Table
 from headgate.join.select.question_kernels import Question
-from headgate.join.select.schemes import FORMS, SchemeName
+from headgate.join.select.schemes import SchemeName
+from headgate.join.select.semijoins import tell_edge
 from headgate.join.select.stabbing_sets import StabbingSets
-from headgate.join.select.table import TableContent, TableRows
+from headgate.join.select.table import TableRows
 from headgate.join.select.table_kernels import room_needed
-from headgate.join.select.take_kernels import take
 from headgate.model.errors import InvalidValue
 
 __all__ = ["Change", "SelectJoinServer"]
-ROOM_MIN = 1_024
 
 
 class SelectJoinServer:
@@ -56,15 +54,12 @@ class SelectJoinServer:
         to the next; so servers of several buckets never give the same."""
         self.scheme = scheme
         self.dimensions = dimensions
-        self.join_attributes = join_attributes
-        self._clear()
+        self.rows = JoinedRows(dimensions, [join_attributes] * len(Table), numbers)
         self.trees = tuple(
             BoxTree(sum(dimensions), near=self._parts[table.other]) for table in Table
         )
         """The subscriptions, ordered for questions about changes of either table."""
         self.clusters = tuple(StabbingSets(each) for each in dimensions)
-        self.next_number, self._step = numbers
-        """The number of the next version of a row."""
         self._desks = [Desk()]
         self._used: Audience | None = None
 
@@ -120,6 +115,15 @@ class SelectJoinServer:
         own, theirs = self._told(self._taken(changes), (self.audience, other))
         return own, theirs
 
+    def apply_for_base(self, changes: ChangeColumns, base: Table) -> Messages:
+        """The messages for subscriptions that hold rows of one table only, and none of the other:
+        its semijoin, of a join of more tables (`semijoin_kernels.py`)."""
+        is_used = np.arange(len(Table)) == base
+        lines, desks = self._taken(changes), [self._desks[0]] * 2
+        tell_edge(lines, self.tables, (self.audience,) * 2, is_used, desks)
+        left, right = self.tables
+        return Messages(*desks[base].written(), (left, right))
+
     def take_silently(self, changes: ChangeColumns) -> None:
         """Have the rows that these changes leave, and tell nobody."""
         lines, at = self._taken(changes), 0
@@ -131,26 +135,11 @@ class SelectJoinServer:
 
     def expired(self, now_s: float) -> ChangeColumns:
         """The deletions of rows that are kept until now or less long."""
-        left, right = self.tables
-        return deletions((left.expired(now_s), right.expired(now_s)), self.dimensions)
+        return self.rows.expired(now_s)
 
     def expire(self, now_s: float) -> Messages:
         """Delete the rows that are kept until now or less long."""
         return self.apply_columns(self.expired(now_s))
-
-    def content(self) -> tuple[TableContent, TableContent]:
-        """All rows of both tables."""
-        left, right = self.tables
-        return left.content(), right.content()
-
-    def load(self, content: tuple[TableContent, TableContent], *, next_number: int) -> None:
-        """Have these rows and no others."""
-        self._clear()
-        for table, own in zip(self.tables, content, strict=True):
-            table.load(own)
-        for table in self.tables:
-            table.reserve(joins=self.join_values, places=0)
-        self.next_number = next_number
 
     @property
     def tree(self) -> BoxTree:
@@ -174,46 +163,24 @@ class SelectJoinServer:
         )
 
     @property
+    def tables(self) -> tuple[TableRows, ...]:
+        return self.rows.tables
+
+    @property
     def join_values(self) -> int:
         """How many join values there are, or have been since the rows were last loaded."""
-        return len(self._joins)
+        return self.rows.join_values
 
     @property
     def _parts(self) -> tuple[slice, slice]:
         left, right = self.dimensions
         return slice(0, left), slice(left, left + right)
 
-    def _clear(self) -> None:
-        """Have no rows."""
-        self._joins = ByteCodes()
-        self.tables = tuple(
-            TableRows(
-                table,
-                dimensions=self.dimensions[table],
-                join_attributes=self.join_attributes,
-                joins=self._joins,
-            )
-            for table in Table
-        )
-
     def _taken(self, changes: ChangeColumns) -> Longs:
         """What changes mean for rows, which are there from now on, as lines for `process`."""
-        changes = changes.checked(self.dimensions)
-        if any(table.is_wasteful for table in self.tables):
-            self.load(self.content(), next_number=self.next_number)
-        for table in self.tables:
-            table.begin_batch(changes)
-        self._joins.reserve(changes.joins)
-        lines = np.empty((2 * len(changes), 5), np.int64)
-        given = changes.arrays
-        left, right = self.tables
-        keys, joins = (left.keys.arrays, right.keys.arrays), self._joins.arrays
-        rows = left.slots, right.slots
-        used, number = take(given, rows, keys, joins, self.next_number, self._step, lines)
-        self.next_number = int(number)
-        for table in self.tables:
-            table.reserve(joins=self.join_values, places=0)
-        return lines[:used]
+        if self.rows.is_wasteful:
+            self.rows.load(self.rows.content(), next_number=self.rows.next_number)
+        return self.rows.take(changes)
 
     def _told(self, changes: Longs, audiences: Sequence[Audience]) -> list[Messages]:
         """The messages of changes that are taken, for each audience."""
@@ -225,7 +192,7 @@ class SelectJoinServer:
             desk.used[:] = 0
         while at < len(changes):
             tables = tuple(table.index for table in self.tables)
-            tellers = tuple(map(_teller, audiences, desks))
+            tellers = tuple(map(teller, audiences, desks))
             at, short = kernels.process(changes, at, tables, tellers, needs)
             if at < len(changes) and short >= 0:
                 desks[short].make_room(needs)
@@ -237,38 +204,3 @@ class SelectJoinServer:
     def question(self, own: Table) -> Question:
         """Room for asking who is affected by tuples of a table."""
         return question(self.dimensions, own, self.trees[own].arrays)
-
-
-@dataclass(slots=True)
-class Desk:
-    """Where the messages of a batch are written; it grows, and is used again."""
-
-    header: Longs = field(default_factory=lambda: np.empty((ROOM_MIN, kernels.HEADER), np.int64))
-    numbers: Floats = field(default_factory=lambda: np.empty(ROOM_MIN))
-    wanted: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(ROOM_MIN, np.bool_))
-    used: Longs = field(default_factory=lambda: np.zeros(2, np.int64))
-
-    def make_room(self, needs: Longs) -> None:
-        messages, numbers, _, marks = needs.tolist()
-        if self.used[0] + messages > len(self.header):
-            more = np.empty((len(self.header) + messages, kernels.HEADER), np.int64)
-            self.header = np.concatenate([self.header, more])
-        if self.used[1] + numbers > len(self.numbers):
-            more_numbers = np.empty(len(self.numbers) + numbers)
-            self.numbers = np.concatenate([self.numbers, more_numbers])
-        if marks > len(self.wanted):
-            self.wanted = np.empty(2 * marks, np.bool_)
-
-    def written(self) -> tuple[Longs, Floats]:
-        return self.header[: self.used[0]].copy(), self.numbers[: self.used[1]].copy()
-
-
-def _teller(audience: Audience, desk: Desk) -> kernels.Teller:
-    return kernels.Teller(
-        audience.trees,
-        audience.questions,
-        audience.anchors,
-        FORMS[audience.scheme].kernel,
-        kernels.Out(desk.header, desk.numbers, desk.used),
-        desk.wanted,
-    )

@@ -57,12 +57,12 @@ class TableContent:
 
 
 class TableRows:
-    """Join values have codes that both tables share."""
+    """Join values have codes that all tables share."""
 
     def __init__(
-        self, table: Table, *, dimensions: int, join_attributes: int, joins: ByteCodes
+        self, side: int, *, dimensions: int, join_attributes: int, joins: ByteCodes
     ) -> None:
-        self.table = table
+        self.side = side
         self.dimensions = dimensions
         self.join_attributes = join_attributes
         self.keys = ByteCodes()
@@ -127,7 +127,7 @@ class TableRows:
     def begin_batch(self, changes: ChangeColumns) -> None:
         """Whatever went before is forgotten by now; there is room for these changes."""
         gone, free = int(self._gone_count[0]), int(self._free_count[0])
-        own = changes.side == self.table
+        own = changes.side == self.side
         count = int(own.sum())
         slots = int(self._used[0]) + count
         if slots > len(self._number):
@@ -214,7 +214,7 @@ class TableRows:
         begin, size = int(self._payload_start[slot]), int(self.payload_bytes[slot])
         join = key_of(self._joins.texts.encoded(int(self._join[slot])))
         payload = self._payload[begin : begin + size].tobytes()
-        return Row(int(self._number[slot]), self.table, join, values, payload)
+        return Row(int(self._number[slot]), Table(self.side), join, values, payload)
 
     def _index_all(self, codes: Longs) -> None:
         """Order all slots by join value."""

@@ -1,4 +1,4 @@
-"""A server's rows as bytes, for a state store, and back (DESIGN.md §6).
+"""The rows of joined tables as bytes, for a state store, and back (DESIGN.md §6).
 
 What is kept: rows with keys, join values, numbers, values and payloads, and the next number. What
 is not: the subscriptions, which every bucket has alike and gets from a file, and whatever can be
@@ -16,8 +16,7 @@ import numpy as np
 
 from headgate.join.select.array_blob import Array, pack, unpack
 from headgate.join.select.box_tree_kernels import Floats
-from headgate.join.select.messages import Table
-from headgate.join.select.server import SelectJoinServer
+from headgate.join.select.joined_rows import JoinedRows
 from headgate.join.select.table import TableContent
 from headgate.match.bounds import check_starts
 from headgate.match.snapshot_layout import JSON
@@ -25,21 +24,21 @@ from headgate.match.texts import Texts
 from headgate.model.errors import SnapshotError, StateError
 
 VERSION = 2
-Values = Callable[[Table, Texts], Floats]
+Values = Callable[[int, Texts], Floats]
 """The selection values of rows of a table, from their payloads."""
 
 
-def save(server: SelectJoinServer, *, shape: str = "") -> bytes:
-    """`shape` says what the selection values are; a server of another one cannot use them."""
+def save(rows: JoinedRows, *, shape: str = "") -> bytes:
+    """`shape` says what the selection values are; whoever has another one cannot use them."""
     head: dict[str, JSON] = {
         "version": VERSION,
-        "next_number": server.next_number,
-        "dimensions": [*server.dimensions],
+        "next_number": rows.next_number,
+        "dimensions": [*rows.dimensions],
         "shape": shape,
     }
     arrays: dict[str, Array] = {}
-    for table, own in zip(Table, server.content(), strict=True):
-        name = table.name.lower()
+    for side, own in enumerate(rows.content()):
+        name = _name(side)
         arrays |= {
             f"{name}_number": own.number,
             f"{name}_value": own.value,
@@ -52,13 +51,13 @@ def save(server: SelectJoinServer, *, shape: str = "") -> bytes:
 
 
 def restore(
-    server: SelectJoinServer, state: bytes, *, shape: str = "", values: Values | None = None
+    rows: JoinedRows, state: bytes, *, shape: str = "", values: Values | None = None
 ) -> None:
-    """Give a server that has no rows yet those of another one.
+    """Give tables that have no rows yet those of others.
 
-    If that had selection values of another shape, they are made anew from payloads.
+    If these had selection values of another shape, they are made anew from payloads.
     """
-    assert not any(map(len, server.tables)), "the server has rows"
+    assert not len(rows), "there are rows"
     head, arrays = unpack(state)
     if head.get("version") != VERSION:
         raise StateError(
@@ -66,30 +65,36 @@ def restore(
         )
     anew = values if head.get("shape") != shape else None
     dimensions = head.get("dimensions")
-    if anew is None and dimensions != [*server.dimensions]:
+    if anew is None and dimensions != [*rows.dimensions]:
         raise StateError(
             f"the state of a join has {dimensions} selection attributes: "
-            f"expected {[*server.dimensions]}"
+            f"expected {[*rows.dimensions]}"
         )
     next_number = head.get("next_number")
     try:
-        left, right = (_content(arrays, table, server, anew) for table in Table)
+        content = [
+            _content(arrays, side, width, anew) for side, width in enumerate(rows.dimensions)
+        ]
         if not isinstance(next_number, int):
             raise ValueError("it has no next number")
-        server.load((left, right), next_number=next_number)
+        rows.load(content, next_number=next_number)
     except (KeyError, ValueError, IndexError, SnapshotError, AssertionError) as error:
         raise StateError(f"the state of a join cannot be used: {error}") from None
 
 
+def _name(side: int) -> str:
+    return ("left", "right")[side] if side < 2 else f"table{side}"
+
+
 def _content(
-    arrays: Mapping[str, Array], table: Table, server: SelectJoinServer, anew: Values | None
+    arrays: Mapping[str, Array], side: int, width: int, anew: Values | None
 ) -> TableContent:
-    name, width = table.name.lower(), server.dimensions[table]
+    name = _name(side)
     number = _array(arrays, f"{name}_number", np.int64)
     keys, joins, payloads = (
         _texts(arrays, f"{name}_{each}", number.size) for each in ("key", "join", "payload")
     )
-    value = _array(arrays, f"{name}_value", np.float64) if anew is None else anew(table, payloads)
+    value = _array(arrays, f"{name}_value", np.float64) if anew is None else anew(side, payloads)
     until_s = _array(arrays, f"{name}_until", np.float64)
     body = _array(arrays, f"{name}_body", np.int64)
     if value.shape != (number.size, width) or not number.shape == until_s.shape == body.shape:

@@ -1,0 +1,75 @@
+"""Subscriptions to a join of many tables as boxes of two: the first table, and all others.
+
+    R(a | x)  S(a, b | y)  T(b | z)        left: x        right: 1.y  2.z
+
+So files, trees and layers are the same as for two tables (join/select/stored_boxes.py). An
+attribute of the others is called by its table's place and its own name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headgate.join.select.box_tree_kernels import Floats
+from headgate.join.select.compile_boxes import SelectedTable, SelectJoin
+from headgate.join.select.stored_boxes import Names, OpenBoxes
+from headgate.join.select.union_of_ranges import UnionOfRanges
+from headgate.join.select.whole_join import Results, Wanted, WholeJoin
+
+Column = tuple[int, str] | None
+
+
+def as_two_tables(join: SelectJoin) -> SelectJoin:
+    """The join with all tables but the first as one."""
+    first, *others = join.sides
+    ranges = {
+        f"{place}.{name}": own
+        for place, side in enumerate(others, 1)
+        for name, own in side.ranges.items()
+    }
+    return SelectJoin(join.on, (first, SelectedTable("", ranges)))
+
+
+def attributes_by_table(attributes: tuple[Names, Names], tables: int) -> tuple[Names, ...]:
+    """By which attributes rows of each table are selected.
+
+    >>> attributes_by_table((("x",), ("1.y", "1.z", "2.y")), 3)
+    (('x',), ('y', 'z'), ('y',))
+    """
+    found: list[list[str]] = [[] for _ in range(tables)]
+    for each in _named(attributes):
+        if each is not None:
+            found[each[0]].append(each[1])
+    return tuple(map(tuple, found))
+
+
+def points_of(server: WholeJoin, results: Results, attributes: tuple[Names, Names]) -> Floats:
+    """The values of results in the order in which boxes have them."""
+    named = _named(attributes)
+    by_table = attributes_by_table(attributes, len(server.dimensions))
+    found = np.zeros((len(results), len(named)))
+    for at, each in enumerate(named):
+        if each is not None:
+            table, name = each
+            values = server.values(table, results.slots[:, table])
+            found[:, at] = values[:, by_table[table].index(name)]
+    return found
+
+
+def wanted_of(boxes: OpenBoxes, tables: int) -> Wanted:
+    """What any subscription wants of each attribute of each table."""
+    low, high = boxes.bounds()
+    found: list[list[UnionOfRanges]] = [[] for _ in range(tables)]
+    for at, each in enumerate(_named(boxes.attributes)):
+        if each is not None:
+            found[each[0]].append(UnionOfRanges.of(low[:, at], high[:, at]))
+    return found
+
+
+def _named(attributes: tuple[Names, Names]) -> list[Column]:
+    """For each column of boxes its table and attribute; None where a side has no attribute."""
+    left, right = attributes
+    parts = [each.split(".", 1) for each in right]
+    first: list[Column] = [(0, name) for name in left]
+    others: list[Column] = [(int(place), name) for place, name in parts]
+    return (first or [None]) + (others or [None])
