@@ -23,9 +23,9 @@ from headgate.join.select.boxes import Boxes
 from headgate.join.select.change_kernels import MESSAGE_KIND, OWN_SIDE, ROW_SIDE
 from headgate.join.select.dispatch import recipients
 from headgate.join.select.messages import Messages
+from headgate.join.select.rows_state import restore, save
 from headgate.join.select.schemes import FORMS, SchemeName
 from headgate.join.select.server import SelectJoinServer
-from headgate.join.select.rows_state import restore, save
 
 STOCKS = Path(__file__).parents[2] / "shared" / "data" / "sp500_financials.csv"
 BUFFER_BYTES = 1 << 24

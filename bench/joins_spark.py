@@ -32,6 +32,8 @@ from pyspark.sql import SparkSession
 from bench import Plot, Result, Row, Say
 from bench.baselines.duckdb_select_join import QUERY, duckdb_join_us
 from bench.running.processes import below
+from bench.running.table_mix import MixGround
+from bench.workloads import multiway_joins
 from bench.workloads import select_joins as work
 from headgate.join.select.boxes import Boxes
 from headgate.join.select.compile_boxes import BoxGroup
@@ -88,6 +90,7 @@ class Ground:
     folder: Folder
     snapshot: str
     events: work.Events
+    groups: tuple[str, ...] = (GROUP.name,)
 
     @classmethod
     def make(cls, path: Path, boxes: Boxes, events: work.Events) -> Ground:
@@ -160,7 +163,7 @@ def _with_words(rows: pa.Table, word: str) -> pa.Table:
 class Taken:
     """What the query has told, lot by lot, and when."""
 
-    ground: Ground
+    ground: Ground | MixGround
     lots: Sequence[Lot]
     done: threading.Event
     at_s: list[float]
@@ -174,9 +177,8 @@ class Taken:
         self.cpu_s.append(_cpu_s())
         self.told.append(told)
         lot = self.lots[number - 1]
-        write_lot_progress(
-            self.ground.folder.tables, LotProgress(number, lot.moment, (GROUP.name,))
-        )
+        progress = LotProgress(number, lot.moment, self.ground.groups)
+        write_lot_progress(self.ground.folder.tables, progress)
         if number < len(self.lots):
             write_lot(self.ground.folder.tables, self.lots[number])
         else:
@@ -193,7 +195,7 @@ def _cpu_s() -> float:
     return found
 
 
-def through_spark(session: SparkSession, ground: Ground, lots: Sequence[Lot]) -> Taken:
+def through_spark(session: SparkSession, ground: Ground | MixGround, lots: Sequence[Lot]) -> Taken:
     taken = Taken(ground, lots, threading.Event(), [], [], [])
     write_lot(ground.folder.tables, lots[0])
     query = TableJoinQuery(session, ground.folder, taken.finish)
@@ -208,7 +210,7 @@ def through_spark(session: SparkSession, ground: Ground, lots: Sequence[Lot]) ->
     return taken
 
 
-def in_process(ground: Ground, lots: Sequence[Lot]) -> tuple[float, int]:
+def in_process(ground: Ground | MixGround, lots: Sequence[Lot]) -> tuple[float, int]:
     """Seconds for all lots but the first two, and how many messages there are in them."""
     reader = LotsReader(ground.folder, 2, 2)
     held, blobs = Held(), [_Blobs(), _Blobs()]
@@ -266,12 +268,45 @@ def run(*, quick: bool, say: Say) -> Result:
         say("through Spark")
         taken = through_spark(session, spark, made[0])
         rows = _rates(taken, (plain_s, plain_messages), 2 * count)
+        say("two, three and four tables")
+        rows.append(_mix(session, folder, quick=quick))
         say("Spark SQL and DuckDB")
         rows += _naive(session, boxes, events, 20 if quick else 50, _rate(taken, 2 * count))
         return Result(rows, _plot(taken, 2 * count))
     finally:
         session.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mix(session: SparkSession, folder: Path, *, quick: bool) -> Row:
+    """Joins of two to four tables, with results for some of them."""
+    count, lots_count = (1_000, 4) if quick else (10_000, 6)
+    workload = multiway_joins.general(count * (lots_count - 1), share=0.1 if quick else 1.0)
+    events, size = workload.events, len(workload.rows)
+    made: list[tuple[MixGround, list[Lot]]] = []
+    for name in ("mix", "mix-plain"):
+        ground = MixGround.make(folder / name, workload, wanted=100)
+        lots = [ground.lot(1, workload.rows)]
+        for at in range(lots_count - 1):
+            some = events[at * count : (at + 1) * count]
+            lots.append(ground.lot(at + 2, [change for event in some for change in event]))
+        made.append((ground, lots))
+    plain_s, messages = in_process(*made[1])
+    taken = through_spark(session, *made[0])
+    told = [each for some in taken.told[2:] for each in some]
+    found = sum(each.messages for each in told), sum(each.results for each in told)
+    assert found[0] == messages, f"Spark has {found[0]} messages, one process {messages}"
+    changes, lots_taken = 2 * count, len(_seconds(taken))
+    total = sum(len(each.boxes.numbers) for each in workload.subscriptions)
+    return Row(
+        "two, three and four tables through Spark",
+        f"{total:,} subscriptions of the mix of Fig. 13, {len(made[0][0].groups)} groups, "
+        f"{size:,} rows; results for 100 feeds; {lots_taken} lots of {changes:,} changes",
+        f"{_rate(taken, changes):,.0f} changes/s; "
+        f"{found[0] / lots_taken / changes:.2f} messages and "
+        f"{found[1] / lots_taken / changes:.2f} results for each change",
+        baseline=f"{changes * lots_taken / plain_s:,.0f} changes/s in one process, one core",
+    )
 
 
 def _seconds(taken: Taken) -> list[float]:

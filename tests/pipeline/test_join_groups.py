@@ -8,7 +8,7 @@ from tests.pipeline.table_world import TABLES, definitions_of, plans_of
 from headgate.language.statements import RegisterTable
 from headgate.model.filters import TRUE
 from headgate.pipeline.join_groups import JoinGroup, has_rest, split_plan
-from headgate.pipeline.write_joins import parts_of
+from headgate.pipeline.join_parts import JoinParts
 from headgate.plan import algebra
 
 MORE = (
@@ -73,10 +73,10 @@ def test_a_group_is_named_after_all_that_its_rows_depend_on() -> None:
     definitions = definitions_of(MORE)
     (join,) = split_plan(plans_of(definitions)["Rated"]).joins
     tables = {n: each for n, each in definitions.items() if isinstance(each, RegisterTable)}
-    (group,) = (part.group for part in parts_of(join, tables))
+    (group,) = (part.group for part in JoinParts(tables).of(join))
     assert JoinGroup.from_json(group.to_json()) == group
     assert JoinGroup.from_json(group.to_json()).name == group.name
     assert group.schema.names == ("Symbol", "PER", "Name", "id", "Rating")
     other = definitions_of(MORE.replace("PER float, Name text, op", "Name text, PER float, op"))
     tables = {n: each for n, each in other.items() if isinstance(each, RegisterTable)}
-    assert [part.group.name for part in parts_of(join, tables)] != [group.name]
+    assert [part.group.name for part in JoinParts(tables).of(join)] != [group.name]

@@ -25,16 +25,16 @@ from headgate.durable.whole_files import rename_whole
 from headgate.join.select import change_kernels as columns
 from headgate.join.select.audience import Audience
 from headgate.join.select.box_tree_kernels import Longs
-from headgate.join.select.changes import ChangeColumns
+from headgate.join.select.changes import ChangeColumns, Mask
 from headgate.join.select.dispatch import recipients_of
 from headgate.join.select.messages import Kind, Messages, Table
 from headgate.join.select.server import SelectJoinServer
 from headgate.join.select.stored_boxes import OpenBoxes
 from headgate.join.select.table import TableRows
 from headgate.join.select.whole_join import WholeJoin
-from headgate.join.select.whole_recipients import subscriptions_with
+from headgate.join.select.whole_recipients import are_wanted, subscriptions_with
 from headgate.pipeline.join_groups import JoinGroup
-from headgate.pipeline.whole_boxes import points_of, wanted_of
+from headgate.pipeline.whole_boxes import points_of
 from headgate.store.columns import FEEDS_FIELD, ID, INNER_FIELD, OWN, SOURCE, TIME, item_columns
 
 
@@ -78,8 +78,12 @@ def results_of_whole(
 ) -> pa.Table | None:
     """The results that changes make in a join of more than two tables; None if there are none."""
     slots, made_by, results, subscriptions, before = [], [], [], [], 0
-    for some in server.results(changes, wanted_of(boxes, len(group.tables))):
-        points = points_of(server, some, boxes.attributes)
+
+    def wanted(some: Longs) -> Mask:
+        return are_wanted(points_of(server, some, boxes.attributes), audience)
+
+    for some in server.results(changes, wanted):
+        points = points_of(server, some.slots, boxes.attributes)
         result, subscription = subscriptions_with(points, audience, boxes.dimensions)
         kept, place = np.unique(result, return_inverse=True)
         results.append(place + before)

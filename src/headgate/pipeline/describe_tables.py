@@ -21,9 +21,9 @@ from headgate.language.unparse_filter import unparse_filter, write_number
 from headgate.model.filters import TRUE, Filter
 from headgate.pipeline.choose_semijoins import semijoin_costs, semijoins_of
 from headgate.pipeline.join_groups import JoinGroup, split_plan
+from headgate.pipeline.join_parts import JoinPart, JoinParts
 from headgate.pipeline.payload_apart import Registered, payload_apart
 from headgate.pipeline.whole_boxes import attributes_by_table
-from headgate.pipeline.write_joins import JoinPart, parts_of
 from headgate.plan.algebra import Plan
 
 SCHEME = SchemeName.REF_SJ_CLU_PLUS
@@ -31,11 +31,12 @@ SCHEME = SchemeName.REF_SJ_CLU_PLUS
 
 def describe_groups(plans: Mapping[str, Plan], tables: Registered) -> list[str]:
     """The groups of all joins of tables that are served, two lines for each."""
-    groups: dict[tuple[object, ...], list[tuple[str, JoinPart]]] = {}
+    parts = JoinParts(tables)
+    groups: dict[str, list[tuple[str, JoinPart]]] = {}
     for feed, plan in plans.items():
         for join in split_plan(plan).joins:
-            for part in parts_of(join, tables):
-                groups.setdefault(part.alike, []).append((feed, part))
+            for part in parts.of(join):
+                groups.setdefault(part.group.name, []).append((feed, part))
     return [line for own in groups.values() for line in _group(own)]
 
 
@@ -55,8 +56,7 @@ def describe_join(plan: Plan, tables: Registered) -> list[str]:
 
 def _group(own: Sequence[tuple[str, JoinPart]]) -> Iterable[str]:
     boxes = box_group(range(len(own)), [part.boxed for _, part in own])
-    part, feeds = own[0][1], _count(len({feed for feed, _ in own}), "feed")
-    group = part.group
+    group, feeds = own[0][1].group, _count(len({feed for feed, _ in own}), "feed")
     names, on = [table.name for table in group.tables], ", ".join(group.on)
     if group.is_whole:
         selected = _selected(names, attributes_by_table(boxes.attributes, len(names)))
@@ -103,7 +103,7 @@ def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
             least = costs[chosen[form.base]]
             if costs[form] < math.inf:
                 yield f"    {form} costs {costs[form] / least:.1f} × {chosen[form.base]}"
-        whole = next(part.group for part in parts_of(join, tables) if part.is_whole)
+        whole = next(JoinParts(tables).of(join)).group
         yield f"  results are made from all rows; {_spread(whole)}"
 
 

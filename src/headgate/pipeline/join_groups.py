@@ -6,7 +6,7 @@
 A group has a name made of all that its rows depend on: the tables, their attributes and options,
 and what they are joined on. A table that is registered otherwise makes another group.
 
-A join of more than two tables is in several groups (`write_joins.py`):
+A join of more than two tables is in several groups (`join_parts.py`):
 
     R ⋈[a] S ⋈[b] T      semijoins   R^S  S^T  T^S     two tables, of which one is told to clients
                          whole       R, S, T           results for those who want items

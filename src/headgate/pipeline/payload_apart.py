@@ -30,18 +30,22 @@ class ApartJoin:
 
     join: SelectJoin
     tables: Mapping[str, JoinedTable]
+    places: Mapping[str, int | None]
+    """For each table the place that it has in the join as it is written; None for a payload."""
 
 
 def payload_apart(join: SelectJoin, registered: Registered) -> ApartJoin:
     """The join with every payload apart that can be; the same join if there is none."""
     on, sides = list(join.on), list[SelectedTable]()
     tables: dict[str, JoinedTable] = {}
-    for side in join.sides:
+    places: dict[str, int | None] = {}
+    for place, side in enumerate(join.sides):
         table = JoinedTable.of(registered[side.table])
         halves = _halves(side, join, registered)
         if halves is None:
             sides.append(side)
             tables[side.table] = table
+            places[side.table] = place
             continue
         key = halves.key
         on += [name for name in key if name not in on]
@@ -49,9 +53,15 @@ def payload_apart(join: SelectJoin, registered: Registered) -> ApartJoin:
             SelectedTable(halves.rest.name, side.ranges, side.rest, _both(side.on, key)),
             SelectedTable(halves.payload.name, {}, TRUE, key),
         ]
-        for half in (halves.rest, halves.payload):
+        for half, own in ((halves.rest, place), (halves.payload, None)):
             tables[half.name] = table.part(half.name, half.attributes)
-    return ApartJoin(SelectJoin(tuple(on), tuple(sides), join.rest), tables)
+            places[half.name] = own
+    return ApartJoin(SelectJoin(tuple(on), tuple(sides), join.rest), tables, places)
+
+
+def is_cut(side: SelectedTable, join: SelectJoin, registered: Registered) -> bool:
+    """Whether a table's payload is apart in a join."""
+    return _halves(side, join, registered) is not None
 
 
 def _halves(side: SelectedTable, join: SelectJoin, registered: Registered) -> Halves | None:

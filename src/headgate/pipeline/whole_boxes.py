@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.join.select.box_tree_kernels import Floats
+from headgate.join.select.box_tree_kernels import Floats, Longs
 from headgate.join.select.compile_boxes import SelectedTable, SelectJoin
-from headgate.join.select.stored_boxes import Names, OpenBoxes
-from headgate.join.select.union_of_ranges import UnionOfRanges
-from headgate.join.select.whole_join import Results, Wanted, WholeJoin
+from headgate.join.select.stored_boxes import Names
+from headgate.join.select.whole_join import WholeJoin
 
 Column = tuple[int, str] | None
 
@@ -43,26 +42,18 @@ def attributes_by_table(attributes: tuple[Names, Names], tables: int) -> tuple[N
     return tuple(map(tuple, found))
 
 
-def points_of(server: WholeJoin, results: Results, attributes: tuple[Names, Names]) -> Floats:
-    """The values of results in the order in which boxes have them."""
+def points_of(server: WholeJoin, slots: Longs, attributes: tuple[Names, Names]) -> Floats:
+    """The values of results in the order in which boxes have them; NaN where a row is missing, as
+    long as they are being joined."""
     named = _named(attributes)
     by_table = attributes_by_table(attributes, len(server.dimensions))
-    found = np.zeros((len(results), len(named)))
+    found = np.zeros((len(slots), len(named)))
     for at, each in enumerate(named):
         if each is not None:
             table, name = each
-            values = server.values(table, results.slots[:, table])
-            found[:, at] = values[:, by_table[table].index(name)]
-    return found
-
-
-def wanted_of(boxes: OpenBoxes, tables: int) -> Wanted:
-    """What any subscription wants of each attribute of each table."""
-    low, high = boxes.bounds()
-    found: list[list[UnionOfRanges]] = [[] for _ in range(tables)]
-    for at, each in enumerate(_named(boxes.attributes)):
-        if each is not None:
-            found[each[0]].append(UnionOfRanges.of(low[:, at], high[:, at]))
+            own = slots[:, table]
+            values = server.values(table, own)[:, by_table[table].index(name)]
+            found[:, at] = np.where(own >= 0, values, np.nan)
     return found
 
 

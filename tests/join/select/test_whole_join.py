@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from headgate.join.select import versions as versions_module
 from headgate.join.select import whole_join as whole_join_module
 from headgate.join.select.audience import Audience
+from headgate.join.select.box_tree_kernels import Longs
 from headgate.join.select.boxes import Boxes
-from headgate.join.select.changes import Change, columns_of
+from headgate.join.select.changes import Change, Mask, columns_of
 from headgate.join.select.rows_state import restore, save
 from headgate.join.select.schemes import SchemeName
 from headgate.join.select.server import SelectJoinServer
-from headgate.join.select.union_of_ranges import UnionOfRanges
 from headgate.join.select.whole_join import WholeJoin, order_from
-from headgate.join.select.whole_recipients import subscriptions_with
+from headgate.join.select.whole_recipients import are_wanted, subscriptions_with
 from headgate.model.errors import InvalidValue
 
 SHAPES = {
@@ -105,9 +105,8 @@ def numbered(changes: Sequence[Change], first: int) -> list[Change]:
 def taken(server: WholeJoin, changes: Sequence[Change], first: int) -> list[tuple[int, ...]]:
     columns = columns_of(numbered(changes, first), server.dimensions)
     columns.body_bytes[:] -= 4
-    every = [[UnionOfRanges(np.array([-np.inf]), np.array([np.inf]))] for _ in server.dimensions]
     found = []
-    for some in server.results(columns, every):
+    for some in server.results(columns, lambda slots: np.ones(len(slots), np.bool_)):
         texts = [
             table.payloads_of(some.slots[:, at]) for at, table in enumerate(server.rows.tables)
         ]
@@ -140,9 +139,17 @@ def test_results_are_those_of_nested_loops(shape: str, data: st.DataObject) -> N
 def test_rows_that_nobody_wants_are_left_out_early() -> None:
     server = WholeJoin([("x",), ("x",), ("x",)], [1, 1, 1])
     rows = [Change(t, (k,), (1,), (float(k),)) for t in range(3) for k in range(4)]
-    low = [[UnionOfRanges(np.array([0.0, 3.0]), np.array([1.0, 3.0]))] for _ in range(3)]
-    found = list(server.results(columns_of(rows, server.dimensions), low))
-    assert sum(map(len, found)) == 3**3
+    asked: list[int] = []
+
+    def wanted(slots: Longs) -> Mask:
+        asked.append(len(slots))
+        values = np.column_stack([server.values(at, slots[:, at])[:, 0] for at in range(3)])
+        found: Mask = ((values < 2) | (slots < 0)).all(axis=1)
+        return found
+
+    found = list(server.results(columns_of(rows, server.dimensions), wanted))
+    assert sum(map(len, found)) == 2**3
+    assert max(asked) == 2 * 2 * 4, "what is wanted, with all rows of one more table"
 
 
 def test_subscriptions_with_a_result_are_those_whose_box_contains_it() -> None:
@@ -160,19 +167,11 @@ def test_subscriptions_with_a_result_are_those_whose_box_contains_it() -> None:
     assert len(found) == len(set(found))
     assert expected, "something is in a box"
     assert set(found) == expected
+    points[rng.random(points.shape) < 0.3] = np.nan
+    inside = (low <= points[:, None]) & (points[:, None] <= high) | np.isnan(points[:, None])
+    assert are_wanted(points, audience).tolist() == inside.all(axis=2).any(axis=1).tolist()
 
 
 def test_tables_that_are_not_connected_are_refused() -> None:
     with pytest.raises(InvalidValue, match="not connected"):
         order_from(0, [("x",), ("y",)])
-
-
-@given(st.lists(st.tuples(VALUES, VALUES).map(sorted), max_size=6), st.lists(VALUES | st.just(0.5)))
-def test_a_union_contains_what_one_of_its_ranges_contains(
-    ranges: list[list[float]], values: list[float]
-) -> None:
-    bounds = np.array(ranges, np.float64).reshape(-1, 2)
-    union = UnionOfRanges.of(bounds[:, 0], bounds[:, 1])
-    found = union.contains(np.array(values, np.float64)).tolist()
-    assert found == [any(low <= each <= high for low, high in ranges) for each in values]
-    assert (union.low[1:] > union.high[:-1]).all()

@@ -40,8 +40,7 @@ multiway_client      holds the semijoins and joins them; plain Python
 semijoins            messages of one base, from two tables
 whole_join           results of many tables, for those who want items
     versions             rows by some of their join values, by bisection
-    union_of_ranges      what anybody wants of an attribute
-    whole_recipients     which subscriptions have a result
+    whole_recipients     which subscriptions have a result, and what is part of none
 
 The paper is select-joins.txt.
 """

@@ -18,7 +18,7 @@ from headgate.join.select.change_kernels import (
     PARTNER,
     START,
 )
-from headgate.join.select.question_kernels import ask_all, ask_containing
+from headgate.join.select.question_kernels import ask_all, ask_containing, is_there
 from headgate.match.kernels import first_not_less
 
 
@@ -117,6 +117,18 @@ def find_affected(value, values, own, trees, question):  # type: ignore[no-untyp
     return collect(
         trees[own], question.least, question.most, question.none, question.stack, question.found
     )
+
+
+@nb.njit(nogil=True, cache=True)
+def mark_wanted_points(points, tree, question, out):  # type: ignore[no-untyped-def]
+    """Whether any subscription's ranges contain each point; NaN is in all ranges."""
+    half = points.shape[1]
+    for row in range(points.shape[0]):
+        ask_all(question)
+        for d in range(half):
+            if not np.isnan(points[row, d]):
+                question.most[d] = question.least[half + d] = points[row, d]
+        out[row] = is_there(question, tree, question.none)
 
 
 @nb.njit(nogil=True, cache=True)

@@ -134,12 +134,6 @@ class OpenBoxes:
         """How many subscriptions there are, without those that were dropped."""
         return int(np.count_nonzero(self.trees[0].subscription != GONE))
 
-    def bounds(self) -> tuple[Floats, Floats]:
-        """The bounds of all subscriptions that were not dropped, in any order."""
-        tree = self.trees[0]
-        points, half = tree.points[tree.subscription != GONE], tree.points.shape[1] // 2
-        return points[:, :half], points[:, half:]
-
     def only(self, feeds: Ints) -> OpenBoxes:
         """The subscriptions of these feeds, ascending, in trees of their own."""
         tree = self.trees[0]

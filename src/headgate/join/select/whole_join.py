@@ -16,14 +16,14 @@ Law: what is yielded are the results that are there after some change and were n
 does not depend on how changes are cut into batches.
 
 Nothing is done row by row in Python: a step joins all changed rows of a table at once with another
-table, by bisection (`versions.py`). Rows that no range of any subscription contains are left out as
-early as possible; which subscriptions have a result is asked at the end (`whole_recipients.py`).
-Clients that hold semijoins need none of this (`semijoin_kernels.py`).
+table, by bisection (`versions.py`). After each step, combinations that are part of no result that
+anybody wants are left out (`whole_recipients.py`): so what is looked at grows with what is wanted,
+and not with all that joins. Clients that hold semijoins need none of this (`semijoin_kernels.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,15 +34,15 @@ from headgate.join.select.byte_codes import ByteCodes
 from headgate.join.select.changes import ChangeColumns, Mask, pieces
 from headgate.join.select.joined_rows import JoinedRows
 from headgate.join.select.part_kernels import find_parts
-from headgate.join.select.union_of_ranges import UnionOfRanges
 from headgate.join.select.versions import Versions
 from headgate.model.errors import InvalidValue, StateError
 
 AT_ONCE = 1 << 20
 """More combinations of rows are not looked at together."""
 NEVER = np.iinfo(np.int64).max
-Wanted = Sequence[Sequence[UnionOfRanges]]
-"""For each table and each of its selection attributes, what any subscription wants."""
+AreWanted = Callable[[Longs], Mask]
+"""Given rows by slot, [combination, table], −1 for tables that are still to be joined: whether
+anybody may want a result that they are part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class WholeJoin:
         """The deletions of rows that are kept until now or less long."""
         return self.rows.expired(now_s)
 
-    def results(self, changes: ChangeColumns, wanted: Wanted) -> Iterator[Results]:
+    def results(self, changes: ChangeColumns, are_wanted: AreWanted) -> Iterator[Results]:
         """Take changes in their order; what they make, as far as somebody may want it.
 
         Slots are those of now: valid until more changes are taken.
@@ -111,11 +111,15 @@ class WholeJoin:
             made = np.flatnonzero((lines[:, columns.SIDE] == table) & (lines[:, columns.NEW] >= 0))
             slots = np.full((made.size, len(self.dimensions)), -1)
             slots[:, table] = lines[made, columns.NEW]
-            is_wanted = self._are_wanted(table, slots[:, table], wanted)
-            yield from self._joined(Results(made, slots).chosen(is_wanted), order, lives, wanted)
+            begun = Results(made, slots).chosen(are_wanted(slots))
+            yield from self._joined(begun, order, lives, are_wanted)
 
     def _joined(
-        self, found: Results, steps: Sequence[Step], lives: Sequence[_Lives], wanted: Wanted
+        self,
+        found: Results,
+        steps: Sequence[Step],
+        lives: Sequence[_Lives],
+        are_wanted: AreWanted,
     ) -> Iterator[Results]:
         if not len(found):
             return
@@ -130,28 +134,21 @@ class WholeJoin:
         if len(found) > 1 and versions.count(codes) > AT_ONCE:
             half = len(found) // 2
             for part in (slice(0, half), slice(half, None)):
-                yield from self._joined(found.chosen(part), steps, lives, wanted)
+                yield from self._joined(found.chosen(part), steps, lives, are_wanted)
             return
         line, slot = versions.find(codes, number_of=self._living[step.table])
         own, lived = self._codes_of(step.table, slot)[:, step.own], lives[step.table]
         change = found.change[line]
         kept = (own == codes[line]).all(axis=1)
         kept &= (lived.born[slot] < change) & (lived.died[slot] > change)
-        kept &= self._are_wanted(step.table, slot, wanted)
         more = found.chosen(line[kept])
         more.slots[:, step.table] = slot[kept]
-        yield from self._joined(more, steps[1:], lives, wanted)
+        more = more.chosen(are_wanted(more.slots))
+        yield from self._joined(more, steps[1:], lives, are_wanted)
 
     def values(self, table: int, slots: Longs) -> Floats:
         """The selection values of rows."""
         return self.rows.tables[table].slots.value[slots]
-
-    def _are_wanted(self, table: int, slots: Longs, wanted: Wanted) -> Mask:
-        values = self.values(table, slots)
-        found = np.ones(slots.size, np.bool_)
-        for at, union in enumerate(wanted[table]):
-            found &= union.contains(values[:, at])
-        return found
 
     def _lives(self, lines: Longs, table: int) -> _Lives:
         count = len(self._living[table])

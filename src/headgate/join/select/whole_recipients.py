@@ -3,6 +3,9 @@
 The boxes are those of two tables, as files and trees have them (`stored_boxes.py`): the first table
 is the left one, and all others together are the right one. A result is asked for as a message is
 that selects its left part and has its right part as the only pair.
+
+While a result is being joined, some of its values are not known yet: NaN. Then the question is
+whether there is a box that contains the others.
 """
 
 from __future__ import annotations
@@ -12,8 +15,17 @@ import numpy as np
 from headgate.join.select import change_kernels as columns
 from headgate.join.select.audience import Audience
 from headgate.join.select.box_tree_kernels import Floats, Longs
+from headgate.join.select.changes import Mask
 from headgate.join.select.dispatch import recipient_lines
 from headgate.join.select.messages import Kind, Table
+from headgate.join.select.recipient_kernels import mark_wanted_points
+
+
+def are_wanted(points: Floats, audience: Audience) -> Mask:
+    """Whether any subscription contains each point as far as it is known."""
+    found = np.empty(len(points), np.bool_)
+    mark_wanted_points(points, audience.trees[0], audience.questions[0], found)
+    return found
 
 
 def subscriptions_with(
