@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -35,15 +36,32 @@ PATIENCE_S = 120.0
 
 def kills_row(*, quick: bool, say: Say) -> Row:
     items, kills = (5_000, 2) if quick else (50_000, 50)
+    return judged_row(
+        "kill -9 of driver, worker or both",
+        f"a run of {items:,} items",
+        kills,
+        lambda folder: _run_and_kill(folder, items, kills, say),
+        lambda folder: _judge(folder, items),
+    )
+
+
+def judged_row(
+    figure: str,
+    workload: str,
+    kills: int,
+    run: Callable[[Path], int],
+    judge: Callable[[Path], tuple[int, int]],
+) -> Row:
+    """Run and kill in a folder, as often as it was possible; then what is lost, and what twice."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         began = time.perf_counter()
-        done = _run_and_kill(folder, items, kills, say)
+        done = run(folder)
         took_s = time.perf_counter() - began
-        lost, twice = _judge(folder, items)
+        lost, twice = judge(folder)
     return Row(
-        "kill -9 of driver, worker or both",
-        f"{done} kills in a run of {items:,} items ({took_s:,.0f} s)",
+        figure,
+        f"{done} kills, {workload} ({took_s:,.0f} s)",
         f"{lost} lost, {twice} twice",
         "0 lost, 0 twice",
         lost == twice == 0 and done == kills,

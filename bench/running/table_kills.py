@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from bench import Row, Say
-from bench.running.kills import kill, sent_count, start
+from bench.running.kills import judged_row, kill, sent_count, start
 from bench.running.processes import below, end
 from headgate.pipeline.table_lots import read_lot_progress
 from headgate.store.files import TABLES, stored_files
@@ -37,18 +36,12 @@ PATIENCE_S = 180.0
 
 def table_kills_row(*, quick: bool, say: Say) -> Row:
     reviews, kills = (2_000, 3) if quick else (20_000, 20)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        began = time.perf_counter()
-        done = _run_and_kill(folder, reviews, kills, say)
-        took_s = time.perf_counter() - began
-        lost, twice = _judge(folder, reviews)
-    return Row(
+    return judged_row(
         "kill -9 while tables are joined",
-        f"{done} kills, {reviews // 2:,} results ({took_s:,.0f} s)",
-        f"{lost} lost, {twice} twice",
-        "0 lost, 0 twice",
-        lost == twice == 0 and done == kills,
+        f"{reviews // 2:,} results",
+        kills,
+        lambda folder: _run_and_kill(folder, reviews, kills, say),
+        lambda folder: _judge(folder, reviews),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -205,6 +206,19 @@ def test_a_name_without_address_is_unreachable():
 
     with pytest.raises(OutputError, match="no such host") as caught:
         send("http://a.org/", WebhookSettings(key=KEY, resolve=fail))
+    assert caught.value.unreachable
+
+
+def test_slow_name_servers_do_not_hold_a_call():
+    released = threading.Event()
+
+    def slow(*_: object) -> list[str]:
+        released.wait(10)
+        return []
+
+    with pytest.raises(OutputError, match="name servers did not answer") as caught:
+        send("http://a.org/", WebhookSettings(key=KEY, resolve=slow, total_s=0.2))
+    released.set()
     assert caught.value.unreachable
 
 

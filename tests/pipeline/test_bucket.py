@@ -125,10 +125,14 @@ def content(told: Sequence[Told]) -> list[object]:
 @settings(max_examples=40)
 @given(lots=LOTS, data=st.data())
 def test_replays_and_other_workers_find_the_same(lots: list[Changes], data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        check_replays(TableWorld(Path(folder)), lots, data)
+
+
+def check_replays(world: TableWorld, lots: list[Changes], data: st.DataObject) -> None:
     """A lot is run again from the state before it, by workers that remember other things."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_module, "BASE_MIN", data.draw(st.sampled_from([0, 3_000, 1 << 20])))
-        world = TableWorld(Path(folder))
         workers = [Held(), Held()]
         for changes in lots:
             lot = world.lot(items_of(world, changes))

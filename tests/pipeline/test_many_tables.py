@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.pipeline.table_world import TableWorld
-from tests.pipeline.test_bucket import Changes, content, items_of
+from tests.pipeline.test_bucket import Changes, check_replays, items_of
 
 from headgate.join.select.change_pieces import unpacked
 from headgate.join.select.compile_boxes import ANY
@@ -22,7 +22,6 @@ from headgate.join.select.row_format import RowFormat
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
 from headgate.model.items import Item
-from headgate.pipeline import bucket as bucket_module
 from headgate.pipeline.bucket import BucketServer, Held, Step
 from headgate.pipeline.choose_semijoins import semijoins_of
 from headgate.pipeline.join_groups import JoinGroup, split_plan
@@ -153,18 +152,8 @@ def test_results_are_those_of_nested_loops(
 @settings(max_examples=12)
 @given(lots=LOTS, data=st.data())
 def test_replays_and_other_workers_find_the_same(lots: list[Changes], data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_module, "BASE_MIN", data.draw(st.sampled_from([0, 3_000, 1 << 20])))
-        world = TableWorld(Path(folder), script=TABLES + FEEDS)
-        workers = [Held(), Held()]
-        for changes in lots:
-            lot = world.lot(items_of(world, changes))
-            before = [blobs.copy() for blobs in world.blobs]
-            expected = content(world.take(lot, held=Held()))
-            for _ in range(data.draw(st.integers(0, 2))):
-                world.blobs = [type(own)(old) for own, old in zip(world.blobs, before, strict=True)]
-                worker = data.draw(st.sampled_from(workers))
-                assert content(world.take(lot, held=worker)) == expected
+    with tempfile.TemporaryDirectory() as folder:
+        check_replays(TableWorld(Path(folder), script=TABLES + FEEDS), lots, data)
 
 
 class Reader:

@@ -37,7 +37,6 @@ import httpcore
 import httpx
 
 from headgate import __version__
-from headgate.acquire.connect import CheckedBackend
 from headgate.acquire.decompress import decompress
 from headgate.acquire.hosts import HostGate
 from headgate.acquire.limits import DEFAULT, Limits
@@ -49,6 +48,7 @@ from headgate.acquire.response import (
     read_headers,
     status_error,
 )
+from headgate.connect.checked_backend import CheckedBackend
 from headgate.connect.deadline import Deadline, Resolver, resolve_by_system
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import FetchError
@@ -116,7 +116,11 @@ class Fetcher:
             max_keepalive_connections=limits.connections_max // 2,
             keepalive_expiry=KEEP_ALIVE_S,
             network_backend=CheckedBackend(
-                allowed=allowed, resolve=resolve, deadline=self._deadline
+                allowed=allowed,
+                resolve=resolve,
+                deadline=self._deadline,
+                refused=FetchError,
+                unknown=FetchError,
             ),
         )
 

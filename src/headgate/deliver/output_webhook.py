@@ -30,13 +30,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 
 import httpcore
 import httpx
 from standardwebhooks import Webhook
 
+from headgate.connect.checked_backend import CheckedBackend
 from headgate.connect.deadline import Deadline, Resolver, resolve_by_system
-from headgate.deliver.connect import JudgedBackend
 from headgate.deliver.errors import OutputError
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import printable
@@ -89,7 +90,13 @@ class WebhookOutput:
         self._deadline = Deadline("call")
         self._pool = httpcore.ConnectionPool(
             ssl_context=ssl.create_default_context(),
-            network_backend=JudgedBackend(settings.allowed, self._deadline, settings.resolve),
+            network_backend=CheckedBackend(
+                allowed=settings.allowed,
+                resolve=settings.resolve,
+                deadline=self._deadline,
+                refused=partial(OutputError, lasting=True),
+                unknown=httpcore.ConnectError,
+            ),
             max_connections=64,
             keepalive_expiry=30.0,
         )

@@ -1,4 +1,4 @@
-"""Connections that lead only to checked addresses, and that end when their fetch must end.
+"""Connections that lead only to checked addresses, and that end when what needs them must end.
 
     URL ──► host, port ──► resolve once ──► check every address ──► connect to one of them
                                                   │
@@ -9,7 +9,9 @@ connection goes, those after a redirect included. The address that is connected 
 was checked: there is no second look-up that could answer otherwise (DNS rebinding). TLS still
 proves the host's *name*, and `Host` still says it, as both are made from the URL.
 
-The clock is that of the whole fetch (connect/deadline.py).
+The clock is that of the whole fetch or call (`deadline.py`). What a refusal means is for the room
+to say that connects: it gives the errors.
+
 Name servers can be slow on purpose too, and `getaddrinfo` cannot be interrupted: it runs in a
 thread of its own that is left behind when time is up, and ends by the resolver's own limits.
 
@@ -21,24 +23,35 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import httpcore
 
 from headgate.connect.deadline import Deadline, DeadlineStream, Resolver
 from headgate.model.addresses import Allowed
-from headgate.model.errors import FetchError
 
 ADDRESSES_TRIED = 4
+ErrorOf = Callable[[str], Exception]
+"""An error with this text."""
 
 
 class CheckedBackend(httpcore.NetworkBackend):
     """Resolves, checks, connects. Thread-safe, as it keeps nothing but the threads' deadlines."""
 
-    def __init__(self, *, allowed: Allowed, resolve: Resolver, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        *,
+        allowed: Allowed,
+        resolve: Resolver,
+        deadline: Deadline,
+        refused: ErrorOf,
+        unknown: ErrorOf,
+    ) -> None:
+        """`refused` is for addresses that are not connected to, `unknown` for hosts without any."""
         self._allowed = allowed
         self._resolve = resolve
         self._deadline = deadline
+        self._refused, self._unknown = refused, unknown
         self._sockets = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -72,36 +85,35 @@ class CheckedBackend(httpcore.NetworkBackend):
         timeout: float | None = None,  # noqa: ARG002
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002
     ) -> httpcore.NetworkStream:
-        raise FetchError("a feed is not fetched from a local socket")
+        raise self._refused("a local socket is not connected to")
 
     def _checked(self, host: str, port: int, timeout_s: float) -> Sequence[str]:
-        addresses = resolve_within(self._resolve, host, port, timeout_s=timeout_s)
+        addresses = self._resolved(host, port, timeout_s)
         for address in addresses:
             try:
                 refusal = self._allowed.refusal(address)
             except ValueError:
                 refusal = f"'{address}' is no address"
             if refusal:
-                raise FetchError(f"'{host}' is not connected to: {refusal}")
+                raise self._refused(f"'{host}' is not connected to: {refusal}")
         return addresses
 
+    def _resolved(self, host: str, port: int, timeout_s: float) -> Sequence[str]:
+        """The host's addresses, or an error when they are not known in time."""
+        found: list[Sequence[str]] = []
+        failed: list[Exception] = []
 
-def resolve_within(resolve: Resolver, host: str, port: int, *, timeout_s: float) -> Sequence[str]:
-    """The host's addresses, or an error when they are not known in time."""
-    found: list[Sequence[str]] = []
-    failed: list[Exception] = []
+        def look_up() -> None:
+            try:
+                found.append(self._resolve(host, port))
+            except (OSError, UnicodeError) as error:
+                failed.append(error)
 
-    def look_up() -> None:
-        try:
-            found.append(resolve(host, port))
-        except (OSError, UnicodeError) as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=look_up, name="resolve", daemon=True)
-    thread.start()
-    thread.join(max(timeout_s, 0))
-    if found:
-        return found[0]
-    if failed:
-        raise FetchError(f"'{host}' has no address: {failed[0]}")
-    raise FetchError(f"the name servers did not answer for '{host}' in {timeout_s:.0f} s")
+        thread = threading.Thread(target=look_up, name="resolve", daemon=True)
+        thread.start()
+        thread.join(max(timeout_s, 0))
+        if found:
+            return found[0]
+        if failed:
+            raise self._unknown(f"'{host}' has no address: {failed[0]}")
+        raise self._unknown(f"the name servers did not answer for '{host}' in {timeout_s:.0f} s")
