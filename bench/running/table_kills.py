@@ -1,8 +1,9 @@
 """`kill -9` of driver, worker or both while tables are joined: which results are lost, which twice?
 
-Stocks are there before; then reviews come, file by file, each for one stock. Half of them are good
-enough for the feed, so each of these makes one result. A killed run is started again. At the end
-every result must be once in the store, once in the outbox and once in the file.
+Stocks and prices are there before; then reviews come, file by file, each for one stock. Half of
+them are good enough for the feeds, so each of these makes one result of two tables and one of
+three. A killed run is started again. At the end every result must be once in the store, once in the
+outbox and once in its file.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from headgate.store.files import TABLES, stored_files
 SCRIPT = """
 register table Stocks (Symbol text key, PER float) from json 'stocks/*.json';
 register table Reviews (id int key, Symbol text, Rating int) from json 'reviews/*.json';
+register table Prices (Symbol text key, Price float) from json 'prices/*.json';
 create feed Rated from Stocks as $s join Reviews as $r on Symbol
   where $s[PER between 45 and 70] and $r[Rating >= 5];
+create feed Priced from Stocks join Reviews as $r on Symbol join Prices on Symbol
+  where $r[Rating >= 5];
 subscribe to Rated output file 'rated.json' for 30 days;
+subscribe to Priced output file 'priced.json' for 30 days;
 """
+OUTPUTS = ("rated.json", "priced.json")
 STOCKS = 50
 FILES = 40
 PATIENCE_S = 180.0
@@ -38,7 +44,7 @@ def table_kills_row(*, quick: bool, say: Say) -> Row:
     reviews, kills = (2_000, 3) if quick else (20_000, 20)
     return judged_row(
         "kill -9 while tables are joined",
-        f"{reviews // 2:,} results",
+        f"{reviews // 2:,} results of two tables and as many of three",
         kills,
         lambda folder: _run_and_kill(folder, reviews, kills, say),
         lambda folder: _judge(folder, reviews),
@@ -48,11 +54,12 @@ def table_kills_row(*, quick: bool, say: Say) -> Row:
 def _run_and_kill(folder: Path, reviews: int, kills: int, say: Say) -> int:
     chance = random.Random(1)
     (folder / "script.feeds").write_text(SCRIPT)
-    stocks = [{"Symbol": f"S{n}", "PER": 50.0} for n in range(STOCKS)]
-    _write(folder / "stocks", "all", stocks)
+    symbols = [f"S{n}" for n in range(STOCKS)]
+    _write(folder / "stocks", "all", [{"Symbol": each, "PER": 50.0} for each in symbols])
+    _write(folder / "prices", "all", [{"Symbol": each, "Price": 1.5} for each in symbols])
     written, done, process = 0, 0, start(folder)
     try:
-        _wait(lambda: _lots(folder) >= 1 and _stored_stocks(folder) == STOCKS)
+        _wait(lambda: _lots(folder) >= 1 and _stored(folder) == 2 * STOCKS)
         time.sleep(1.0)
         while done < kills:
             say(f"kill {done + 1} of {kills}")
@@ -68,7 +75,7 @@ def _run_and_kill(folder: Path, reviews: int, kills: int, say: Say) -> int:
         while written < FILES:
             _write_reviews(folder, written, reviews)
             written += 1
-        _wait(lambda: sent_count(folder) >= reviews // 2)
+        _wait(lambda: sent_count(folder) >= len(OUTPUTS) * reviews // 2)
         time.sleep(2.0)
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE_S)
@@ -96,11 +103,10 @@ def _begun(folder: Path) -> int:
     return max((int(each.stem) for each in lots if each.stem.isdecimal()), default=0)
 
 
-def _stored_stocks(folder: Path) -> int:
+def _stored(folder: Path) -> int:
+    """How many rows of stocks and prices there are."""
     return sum(
-        pq.read_table(file.path, columns=["@source"], partitioning=None)["@source"]
-        .to_pylist()
-        .count("Stocks")
+        pq.read_metadata(file.path).num_rows
         for file in stored_files(folder / "headgate-data" / "store")
     )
 
@@ -123,16 +129,22 @@ def _write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
 
 def _judge(folder: Path, reviews: int) -> tuple[int, int]:
     """How many results or deliveries are missing, and how many there are once too often."""
-    stored: Counter[int] = Counter()
+    stored: dict[str, Counter[int]] = {}
     for file in stored_files(folder / "headgate-data" / "store"):
         if file.group.startswith(TABLES):
-            stored.update(pq.read_table(file.path, partitioning=None)["id"].to_pylist())
+            found = pq.read_table(file.path, partitioning=None)["id"].to_pylist()
+            stored.setdefault(file.group, Counter()).update(found)
     expected = [n for n in range(reviews) if n % 10 >= 5]
-    lost = sum(n not in stored for n in expected)
-    twice = sum(count - 1 for count in stored.values()) + sum(n % 10 < 5 for n in stored)
-    sent = sent_count(folder)
-    document = json.loads((folder / "feeds" / "rated.json").read_bytes())
-    shown = [each["id"] for each in document["items"]]
-    lost += max(len(expected) - sent, 0)
-    twice += max(sent - len(expected), 0) + len(shown) - len(set(shown))
+    lost = len(expected) * (len(OUTPUTS) - len(stored))
+    twice = 0
+    for own in stored.values():
+        lost += sum(n not in own for n in expected)
+        twice += sum(count - 1 for count in own.values()) + sum(n % 10 < 5 for n in own)
+    sent, wanted = sent_count(folder), len(OUTPUTS) * len(expected)
+    lost += max(wanted - sent, 0)
+    twice += max(sent - wanted, 0)
+    for name in OUTPUTS:
+        document = json.loads((folder / "feeds" / name).read_bytes())
+        shown = [each["id"] for each in document["items"]]
+        twice += len(shown) - len(set(shown))
     return lost, twice
