@@ -1,15 +1,16 @@
 """Delta: which views can be computed from which, and the network that follows (delta.txt §5.2–5.4).
 
-Table 2 on unique views over XMark (bench/workloads/xmark_queries.py): the embedding graph and the
-rewritability graph with at most 30 rewritings for each view, and how both grow. Times are of the
-wall clock with all cores, from patterns as objects to arrays; kernels are compiled before.
-Baselines in the same run: Algorithm 3 as printed, whose trie knows labels only, by tests and CPU
-time on a part of the views; and evaluating patterns one by one. Tables 3 and Fig. 5 and 6 follow
-from what bench/delta_configuration.py does with the rewritability graph.
+Tables 2 and 3, Fig. 5 and 6 on unique views over XMark (bench/workloads/xmark_queries.py), and how
+all of it grows: the embedding graph, the rewritability graph with at most 30 rewritings for each
+view, the configuration and LOGA. Times are of the wall clock with all cores, from patterns as
+objects to arrays; kernels are compiled before. Baselines in the same run: Algorithm 3 as printed,
+whose trie knows labels only, by tests and CPU time on a part of the views; and evaluating patterns
+one by one. B_D is that of bench/configured/priced.py.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from collections.abc import Sequence
@@ -20,29 +21,35 @@ import numpy.typing as npt
 
 from bench import Plot, Result, Row, Say, seconds
 from bench.baselines.label_only_trie import edges_by_labels
-from bench.delta_configuration import configuration_rows
-from bench.delta_configuration import growth_row as configuration_growth_row
+from bench.baselines.whole_graph_bound import whole_graph_bound
+from bench.configured.changes import change_rows
+from bench.configured.priced import Least, Priced, told_limit
+from bench.configured.table_3 import PAPER_SIZE, loga_rows, table_3
 from bench.workloads.xmark import documents
 from bench.workloads.xmark_queries import popular_views, unique_views
 from headgate.model.errors import PlanError
 from headgate.model.tree_pattern import PatternNode
+from headgate.network.configuration_problem import UNLIMITED
+from headgate.network.configure import NetworkPlan, configure
 from headgate.views.document import Document
 from headgate.views.embedding_graph import EmbeddingGraph, EncodedViews, embedding_graph
 from headgate.views.equivalent_views import find_rewritings
 from headgate.views.evaluate_patterns import PatternSet
-from headgate.views.rewrite_cgr import rewrite_cgr, rewrite_new
+from headgate.views.rewrite_cgr import coverage_of, rewrite_cgr, rewrite_new
 from headgate.views.rewritings import Rewritings
 
 SIZES = (10_000, 30_000, 100_000, 300_000)
-QUICK_SIZES = (500, 1_500, 3_000)
-PAPER_SIZE = 100_000
+QUICK_SIZES = (1_000, 3_000, 10_000)
+LIMITS = (30, 50, 100, UNLIMITED)
 GRAPH_S_MAX = 40.0
 NEW_VIEW_MS_MAX = 10.0
 IN_ALL_S_MAX, MEMORY_GB_MAX = 120.0, 8.0
+TIME_S_MAX, QUICK_TIME_S_MAX = 40.0, 5.0
+"""For the configuration of 100,000 views or fewer."""
 
 AT_ONCE = 20_000
 """Views whose tuples are held at the same time."""
-PARTS = "embedding graph", "rewritability graph", "configuration and LOGA"
+PARTS = "embedding graph", "rewritability graph", "configuration", "LOGA"
 
 Floats = npt.NDArray[np.float64]
 Lines = dict[str, list[tuple[float, float]]]
@@ -73,10 +80,10 @@ def planned(views: Sequence[PatternNode]) -> Planned:
 def run(*, quick: bool, say: Say) -> Result:
     sizes = QUICK_SIZES if quick else SIZES
     shown = PAPER_SIZE if PAPER_SIZE in sizes else sizes[-1]
+    time_s = QUICK_TIME_S_MAX if quick else TIME_S_MAX
     say("compiling")
-    configuration_rows(planned(unique_views(300)).found, say=lambda _: None)
-    rows: list[Row] = []
-    lines: Lines = {part: [] for part in PARTS}
+    _compile()
+    rows, growth, falls = list[Row](), Lines(), Lines()
     views = unique_views(sizes[-1])
     for size in sizes:
         say(f"{size:,} views")
@@ -84,38 +91,88 @@ def run(*, quick: bool, say: Say) -> Result:
         if size == shown:
             rows += table_2(plan)
             rows += [label_trie_row(plan, 2_000 if quick else 10_000), new_view_row(plan)]
-        rows.append(growth_row(plan))
         say(f"{size:,} views, their sizes")
-        held = view_bytes(plan.views)
-        say(f"{size:,} views, configuration")
-        rows += configured_rows(plan, held, lines, say=say, is_shown=size == shown)
-        del plan
+        priced = Priced.of(plan.found, view_bytes(plan.views))
+        for limit in LIMITS if size == shown else LIMITS[:1]:
+            say(f"{size:,} views, B_out {told_limit(limit)}")
+            least, network = configured(priced, limit, time_s * max(1.0, size / PAPER_SIZE))
+            if limit == LIMITS[0]:
+                rows += growth_rows(plan, network, growth)
+            if size == shown:
+                rows += shown_rows(plan, network, limit, least, falls)
+        del plan, priced, least, network
     say("popular views")
     rows.append(popular_row(3_000 if quick else 10_000))
     say("documents")
     rows.append(document_row(2_000 if quick else 10_000, 5 if quick else 20))
-    return Result(
-        rows, Plot("Planning a network of views", "views", "seconds", lines, scatter=True)
-    )
+    grown = Plot("Planning a network of views", "views", "seconds, or GB", growth, scatter=True)
+    fallen = Plot("Latency while LOGA runs", "seconds", "of the latency before", falls)
+    return Result(rows, grown, {"loga": fallen})
 
 
-def configured_rows(
-    plan: Planned, held: Floats, lines: Lines, *, say: Say, is_shown: bool
-) -> list[Row]:
-    """What the configuration makes of the graph, and all of it in all; adds to the lines."""
-    size, rows = len(plan.views), list[Row]()
-    took = [plan.graph_s, plan.rewriting_s]
+def _compile() -> None:
+    """All kernels, on few views; with prices, not HiGHS."""
+    plan = planned(unique_views(300))
+    priced = Priced.of(plan.found, view_bytes(plan.views))
+    least, network = configured(priced, LIMITS[0], 1.0)
+    growth_rows(plan, network, Lines())
+    shown_rows(plan, network, LIMITS[0], least, Lines())
+
+
+def configured(priced: Priced, limit: int, time_s: float) -> tuple[Least, NetworkPlan]:
+    """How few views the source can feed, and a network in which it feeds few."""
+    least = priced.least(limit)
     try:
-        row, configured_s = configuration_growth_row(plan.found, view_bytes=held)
-        rows += [row, in_all_row(size, sum(took) + configured_s)]
-        took.append(configured_s)
-        if is_shown:
-            rows += configuration_rows(plan.found, say=say, view_bytes=held)
-    except PlanError as refused:
-        rows.append(Row("configuration", f"{size:,} unique views", f"refused: {refused}"))
-    for part, took_s in zip(PARTS, took, strict=False):
-        lines[part].append((size, took_s))
+        return least, configure(priced.problem(limit, priced.source_limit(least)), time_s=time_s)
+    except PlanError:  # not proven, and yet too little for the repair
+        return least, configure(priced.problem(limit, least.with_room), time_s=time_s)
+
+
+def shown_rows(
+    plan: Planned, network: NetworkPlan, limit: int, least: Least, falls: Lines
+) -> list[Row]:
+    """Table 3, Fig. 5 and 6 for one B_out; adds to the lines."""
+    must = float((np.diff(plan.found.view_start) == 0).sum())
+    if limit < UNLIMITED:
+        coverage = coverage_of(plan.encoded, plan.graph)
+        must = max(must, whole_graph_bound(coverage, least.price, limit))
+    rows = table_3(network, limit, must)
+    more, falls[f"B_out {told_limit(limit)}"] = loga_rows(network, limit)
+    rows += more
+    if limit == LIMITS[0]:
+        rows += change_rows(network)
     return rows
+
+
+def growth_rows(plan: Planned, network: NetworkPlan, lines: Lines) -> list[Row]:
+    """What each part took, and all of them; adds to the lines."""
+    size = len(plan.views)
+    took = plan.graph_s, plan.rewriting_s, network.solving_s, network.latency_s
+    memory_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    for part, took_s in zip(PARTS, took, strict=True):
+        lines.setdefault(part, []).append((size, took_s))
+    lines.setdefault("memory, GB", []).append((size, memory_gb))
+    in_all_s, is_paper = sum(took), size == PAPER_SIZE
+    rewritten = (np.diff(plan.found.view_start) > 0).mean()
+    workload = f"{size:,} unique views, B_out {told_limit(LIMITS[0])}"
+    return [
+        Row(
+            "growth",
+            workload,
+            f"EG {took[0]:.1f} s, {len(plan.graph.embedded):,} edges; RG {took[1]:.1f} s, "
+            f"{len(plan.found.member_start) - 1:,} rewritings, {rewritten:.1%} rewritable; "
+            f"{network.solver} {took[2]:.1f} s, gap ≤ {network.gap:.2%}, "
+            f"{network.cheap.rewritten_share:.2%} rewritten; LOGA {took[3]:.1f} s",
+        ),
+        Row(
+            "graphs, configuration and LOGA in all",
+            workload,
+            f"{in_all_s:.1f} s, at most {memory_gb:.1f} GB, load {os.getloadavg()[0]:.1f}",
+            target=f"≤ {IN_ALL_S_MAX:g} s, ≤ {MEMORY_GB_MAX:g} GB" if is_paper else "",
+            met=bool(in_all_s <= IN_ALL_S_MAX and memory_gb <= MEMORY_GB_MAX) if is_paper else None,
+            paper="under 13 min on eight cores" if is_paper else "",
+        ),
+    ]
 
 
 def view_bytes(views: Sequence[PatternNode]) -> Floats:
@@ -127,19 +184,6 @@ def view_bytes(views: Sequence[PatternNode]) -> Floats:
         held = PatternSet(views[first : first + AT_ONCE]).evaluate(document)
         sizes += [max(each.size_bytes(), 1) for each in held]
     return np.array(sizes, np.float64)
-
-
-def in_all_row(size: int, took_s: float) -> Row:
-    memory_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    is_paper = size == PAPER_SIZE
-    return Row(
-        "graphs, configuration and LOGA in all",
-        f"{size:,} unique views",
-        f"{took_s:.1f} s, at most {memory_gb:.1f} GB",
-        target=f"≤ {IN_ALL_S_MAX:g} s, ≤ {MEMORY_GB_MAX:g} GB" if is_paper else "",
-        met=bool(took_s <= IN_ALL_S_MAX and memory_gb <= MEMORY_GB_MAX) if is_paper else None,
-        paper="under 13 min on eight cores" if is_paper else "",
-    )
 
 
 def table_2(plan: Planned) -> list[Row]:
@@ -216,18 +260,6 @@ def new_view_row(plan: Planned) -> Row:
         f"{np.mean(took):.2f} ms, 99 % within {took[int(0.99 * len(took))]:.2f} ms",
         target=f"≤ {NEW_VIEW_MS_MAX:g} ms",
         met=bool(np.mean(took) <= NEW_VIEW_MS_MAX),
-    )
-
-
-def growth_row(plan: Planned) -> Row:
-    memory_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    rewritten = (np.diff(plan.found.view_start) > 0).mean()
-    return Row(
-        "growth",
-        f"{len(plan.views):,} unique views",
-        f"EG {plan.graph_s:.1f} s, {len(plan.graph.embedded):,} edges; "
-        f"RG {plan.rewriting_s:.1f} s, {len(plan.found.member_start) - 1:,} rewritings, "
-        f"{rewritten:.1%} rewritten; at most {memory_gb:.1f} GB",
     )
 
 

@@ -269,7 +269,7 @@ def run(*, quick: bool, say: Say) -> Result:
         taken = through_spark(session, spark, made[0])
         rows = _rates(taken, (plain_s, plain_messages), 2 * count)
         say("two, three and four tables")
-        rows.append(_mix(session, folder, quick=quick))
+        rows += [_mix(session, folder, wanted, quick=quick) for wanted in (0, 100)]
         say("Spark SQL and DuckDB")
         rows += _naive(session, boxes, events, 20 if quick else 50, _rate(taken, 2 * count))
         return Result(rows, _plot(taken, 2 * count))
@@ -278,14 +278,14 @@ def run(*, quick: bool, say: Say) -> Result:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _mix(session: SparkSession, folder: Path, *, quick: bool) -> Row:
+def _mix(session: SparkSession, folder: Path, wanted: int, *, quick: bool) -> Row:
     """Joins of two to four tables, with results for some of them."""
     count, lots_count = (1_000, 4) if quick else (10_000, 6)
     workload = multiway_joins.general(count * (lots_count - 1), share=0.1 if quick else 1.0)
     events, size = workload.events, len(workload.rows)
     made: list[tuple[MixGround, list[Lot]]] = []
-    for name in ("mix", "mix-plain"):
-        ground = MixGround.make(folder / name, workload, wanted=100)
+    for name in (f"mix-{wanted}", f"mix-{wanted}-plain"):
+        ground = MixGround.make(folder / name, workload, wanted=wanted)
         lots = [ground.lot(1, workload.rows)]
         for at in range(lots_count - 1):
             some = events[at * count : (at + 1) * count]
@@ -301,7 +301,7 @@ def _mix(session: SparkSession, folder: Path, *, quick: bool) -> Row:
     return Row(
         "two, three and four tables through Spark",
         f"{total:,} subscriptions of the mix of Fig. 13, {len(made[0][0].groups)} groups, "
-        f"{size:,} rows; results for 100 feeds; {lots_taken} lots of {changes:,} changes",
+        f"{size:,} rows; results for {wanted} feeds; {lots_taken} lots of {changes:,} changes",
         f"{_rate(taken, changes):,.0f} changes/s; "
         f"{found[0] / lots_taken / changes:.2f} messages and "
         f"{found[1] / lots_taken / changes:.2f} results for each change",

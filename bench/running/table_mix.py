@@ -63,10 +63,11 @@ class MixGround:
         numbers = np.array(sorted(joins), np.int32)
         layer = Layer(numbers, {}, joins=written)
         snapshot = write_snapshot(folder.plans, Snapshot(1, (layer,)))
-        chosen = numbers[:: max(1, len(numbers) // wanted)]
+        chosen = numbers[:: len(numbers) // wanted] if wanted else numbers[:0]
         write_lot_progress(folder.tables, LotProgress(0, START))
         names = tuple(group.name for group, _ in written)
-        return cls(folder, snapshot.name, names, write_numbers(folder.plans, chosen))
+        file = write_numbers(folder.plans, chosen) if wanted else ""
+        return cls(folder, snapshot.name, names, file)
 
     def lot(self, number: int, changes: list[TableChange]) -> Lot:
         """A lot of changes, a file for each table: rows of different tables in any order."""

@@ -18,8 +18,9 @@ QUICK = [
     "operators",
     "operator-calls",
     "window-join",
-    "delta-configuration",
+    "delta-plan",
     "delta-run",
+    "delta-relays",
 ]
 COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}
 

@@ -90,3 +90,40 @@ def test_what_cannot_be_is_told(planned: Run) -> None:
 def test_a_catalog_without_feeds_has_a_plan(headgate: Run) -> None:
     assert headgate("network", "plan")[0] == 0
     assert headgate("network", "show")[1] == "-- no feeds\n"
+
+
+def put_files(folder: Path) -> None:
+    for name in ("p", "news"):
+        (folder / name).mkdir()
+    rows = [{"kind": "open", "area": "Asia", "branch": "x", "pay": 50 * n} for n in range(6)]
+    lines = [json.dumps(row) for row in rows]
+    (folder / "p" / "a.json").write_text("\n".join([*lines, "{nonsense"]) + "\n")
+    item = "<item><topic>Acme</topic><author>A</author><headline>up</headline></item>"
+    (folder / "news" / "1.xml").write_text(f"<news>{item}</news>")
+    (folder / "news" / "2.xml").write_text("<news>")
+
+
+def test_run_computes_all_levels_and_checks_them(planned: Run, tmp_path: Path) -> None:
+    put_files(tmp_path)
+    code, out, err = planned("network", "run", "--check")
+    assert code == 0
+    assert "answers that differ from direct evaluation: 0" in out
+    assert "left out: Both: it is neither a conjunction over one source" in err
+    told = json.loads(planned("network", "run", "--check", "--json", "--local")[1])
+    assert told["ran"] == "in this process"
+    assert told["rejected"] == 2
+    jobs, news = told["groups"]["flat Positions"], told["groups"]["patterns News"]
+    assert sum(jobs["views"]) == 5
+    assert jobs["counted"]["items"] == 6
+    # Open and Asia have all items, Rich has three, and Richer one at each of its two sites.
+    assert sum(jobs["counted"]["tuples"]) == 6 + 6 + 3 + 2 * 1
+    assert (news["views"], news["counted"]["tuples"]) == ([1, 1], [1, 1])
+    assert news["counted"]["differing"] == 0
+    assert (tmp_path / told["folder"] / "report.json").exists()
+
+
+def test_a_run_says_where_it_cannot_write(planned: Run, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    code, _, err = planned("network", "run", "--output", "taken")
+    assert code == 2
+    assert "cannot be written" in err

@@ -26,6 +26,7 @@ def test_levels_loads_and_latencies_of_figure_3() -> None:
     assert found.level.tolist() == [2, 1, 1, 3]
     assert found.loads.tolist() == [1, 1, 1, 0, 2]
     assert found.views_by_level().tolist() == [2, 1, 1]
+    assert found.reads() == [[1, 2], [], [], [0]]
     local, source = problem.costs.latency_s, problem.costs.source_latency_s
     first = max(source[1], source[2]) + local[0]
     expected = [first, source[1], source[2], first + local[2]]

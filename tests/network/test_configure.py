@@ -91,6 +91,21 @@ def test_views_that_feed_each_other_need_an_entrance() -> None:
         assert found.bound == pytest.approx(10, rel=0.02)
 
 
+def test_who_loses_least_leaves_the_source() -> None:
+    """All would rather have the source, which may feed a half: nobody else gives up its place."""
+    count = 40
+    problem = problem_of([[], *([(0,)] for _ in range(count))], source=1 + count // 2)
+    loss = np.random.default_rng(5).permutation(count) + 1.0
+    costs = replace(
+        problem.costs, utilization=10 + loss, source_utilization=np.full(count + 1, 10.0)
+    )
+    found = configure_lagrangian(replace(problem, costs=costs))
+    assert found.choice is not None
+    least = 10.0 * (count + 1) + np.sort(loss)[: count // 2].sum()
+    assert utilization_of(replace(problem, costs=costs), found.choice) == pytest.approx(least)
+    assert found.bound == pytest.approx(least, rel=0.01)
+
+
 def test_too_tight_limits_are_refused_with_what_is_missing() -> None:
     problem = problem_of([[], [], [(0,)]], source=1)
     with pytest.raises(PlanError, match="the source may feed 1 views, and 2 of 3"):

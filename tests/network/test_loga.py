@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.network.configuration_problems import problem_of, problems
 
 from headgate.model.errors import PlanError
@@ -95,6 +96,18 @@ def test_utilisation_rises_no_more_than_allowed(problem: Problem) -> None:
     assert found.utilization <= cheap.utilization * 1.2 + 1e-9
     assert rounds[-1].latency_s == pytest.approx(found.latency_s)
     assert rounds[-1].utilization == pytest.approx(found.utilization)
+
+
+@given(problems(views_max=9, ways_max=5), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_nobody_gets_more_readers_than_allowed(problem: Problem, most: int) -> None:
+    cheap = planned(problem)
+    if cheap is None:
+        return
+    found = loga(cheap, readers_max=most)
+    check_configuration(found)
+    assert found.latency_s <= cheap.latency_s + 1e-9
+    assert (found.loads[:-1] <= np.maximum(cheap.loads[:-1], most)).all()
 
 
 def test_nobody_goes_back_to_the_source() -> None:

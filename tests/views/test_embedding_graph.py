@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +16,11 @@ from headgate.model.atoms import Relation
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
 from headgate.views import embedding_graph as embedding_graph_module
 from headgate.views.embedding_graph import EmbeddingGraph, EncodedViews, embedding_graph
+from headgate.views.embedding_kernels import KEY_MAX
 from headgate.views.encode_views import NODES_MAX
 from headgate.views.rewrite_cgr import rewrite_new
 
-CONT = frozenset([Mark.CONT])
+VAL, CONT = frozenset([Mark.VAL]), frozenset([Mark.CONT])
 
 
 def graph_of(views: list[PatternNode]) -> EmbeddingGraph:
@@ -93,15 +98,42 @@ def test_a_view_that_is_too_large_is_left_to_the_source() -> None:
     assert edges_of(graph_of([fits, PatternNode("a")])) == {(1, 0): 1}
 
 
+def above(limit: float) -> PatternNode:
+    return PatternNode("a", predicates=(ValuePredicate(Relation.GREATER, limit),))
+
+
 def test_a_view_has_a_limit_of_embedded_views(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_graph_module, "EMBEDDED_MAX", 5)
-    above = [
-        PatternNode("a", predicates=(ValuePredicate(Relation.GREATER, limit),))
-        for limit in range(40)
-    ]
-    graph = graph_of(above)
+    graph = graph_of([above(limit) for limit in range(40)])
     assert (graph.start[1:] - graph.start[:-1]).tolist() == [min(at, 5) for at in range(40)]
-    assert len(set(graph.embedded.tolist())) > 20, "not all read the same"
+
+
+def test_of_many_views_with_one_key_the_nearest_are_compared() -> None:
+    """A chain of implications: all pairs would be half a million."""
+    count = 2 * KEY_MAX
+    limits = list(range(count))
+    Random(1).shuffle(limits)
+    graph = graph_of([above(limit) for limit in limits])
+    assert graph.candidates <= count * KEY_MAX
+    for view in range(count):
+        found = [limits[each] for each in graph.embedded[graph.start[view] : graph.start[view + 1]]]
+        nearest = range(limits[view] - len(found), limits[view])
+        assert sorted(found) == list(nearest), "the next ones below, without a gap"
+        assert len(found) >= min(limits[view], KEY_MAX // 2 - 1)
+
+
+def test_views_that_differ_in_no_bound_are_spread() -> None:
+    """All 4^5 ways to mark five nodes have one key."""
+    marks = [frozenset[Mark](), VAL, CONT, VAL | CONT]
+    views = [
+        PatternNode(
+            "a", children=tuple(PatternNode(x, marks=m) for x, m in zip("bcdef", own, strict=True))
+        )
+        for own in product(marks, repeat=5)
+    ]
+    graph = graph_of(views)
+    assert graph.candidates <= len(views) * KEY_MAX
+    assert len(set(graph.embedded.tolist())) > len(views) // 2
 
 
 def test_no_views_at_all() -> None:
@@ -127,15 +159,10 @@ def test_a_new_view_is_rewritten_as_if_it_had_been_there(
 
 
 def test_a_new_constant_lies_between_the_known_ones() -> None:
-    def above(value: float) -> PatternNode:
-        return PatternNode(
-            "a",
-            Axis.CHILD,
-            marks=frozenset([Mark.VAL]),
-            predicates=(ValuePredicate(Relation.GREATER, value),),
-        )
+    def seen_above(limit: float) -> PatternNode:
+        return replace(above(limit), axis=Axis.CHILD, marks=VAL)
 
-    views = EncodedViews.of([above(1), above(3), above(5)])
-    assert [each.tolist() for each in rewrite_new(views, above(0.5))] == []
-    assert sorted(each.tolist() for each in rewrite_new(views, above(4))) == [[0], [1]]
-    assert sorted(each.tolist() for each in rewrite_new(views, above(9))) == [[0], [1], [2]]
+    views = EncodedViews.of([seen_above(1), seen_above(3), seen_above(5)])
+    assert [each.tolist() for each in rewrite_new(views, seen_above(0.5))] == []
+    assert sorted(each.tolist() for each in rewrite_new(views, seen_above(4))) == [[0], [1]]
+    assert sorted(each.tolist() for each in rewrite_new(views, seen_above(9))) == [[0], [1], [2]]

@@ -14,10 +14,10 @@ from headgate.language import parse
 from headgate.model.errors import InvalidValue
 from headgate.model.match_pattern import matches_pattern
 from headgate.model.tree_pattern import Axis, Mark, PatternNode
-from headgate.views import join_ranges
 from headgate.views.document import NUMBER, Document, is_ancestor, is_parent
 from headgate.views.evaluate_naive import evaluate_naive
 from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.run_levels import RoomLimits
 
 
 def read(text: str) -> Document:
@@ -93,11 +93,10 @@ def test_equal_steps_are_computed_once() -> None:
     assert len(patterns.steps) == 3
 
 
-def test_too_many_tuples_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_ranges, "TUPLES_MAX", 100)
+def test_too_many_tuples_are_refused() -> None:
     pattern = PatternNode("a", children=(PatternNode("a", children=(PatternNode("a"),)),))
     with pytest.raises(InvalidValue, match="more than 100 embeddings"):
-        PatternSet([pattern]).evaluate(read("<a>" * 50 + "</a>" * 50))
+        PatternSet([pattern], RoomLimits(100)).evaluate(read("<a>" * 50 + "</a>" * 50))
 
 
 def test_a_hostile_pattern_that_matches_nothing_takes_no_time() -> None:

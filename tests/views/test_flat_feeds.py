@@ -26,9 +26,10 @@ from headgate.model.atoms import (
 from headgate.model.filters import TRUE, And, Filter, Not, Or
 from headgate.model.implies import implies_filter
 from headgate.model.items import Item
-from headgate.views import flat_graph
+from headgate.views import flat_graph, flat_implications
 from headgate.views.flat_feeds import FlatFeed, evaluate_flat, reads, run_flat_rewriting
-from headgate.views.flat_graph import NEAR, implications, rewrite_flat
+from headgate.views.flat_graph import rewrite_flat
+from headgate.views.flat_implications import NEAR, implications
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ["x", "y", "title"]
@@ -91,7 +92,7 @@ def test_there_is_no_cycle_where_few_conditions_are_compared(
     all_: list[tuple[Filter, ...]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flat_graph, "NEAR", 1)
+        patch.setattr(flat_implications, "NEAR", 1)
         test_there_is_no_cycle.hypothesis.inner_test([FlatFeed("S", each) for each in all_])
 
 
@@ -143,6 +144,34 @@ def test_implications_are_those_of_the_model(some: list[Filter]) -> None:
     for one, specific in enumerate(some):
         alike = (n for n, each in enumerate(some) if reads(each) == reads(specific) and n != one)
         assert found[one] == {one, *(n for n in alike if implies_filter(specific, some[n]))}
+
+
+CONSTANTS = [
+    -1,
+    0,
+    1,
+    1.5,
+    2,
+    2**53 - 1,
+    2**53,
+    2**53 + 1,
+    float("inf"),
+    -float("inf"),
+    "",
+    "a",
+    "A",
+]
+plain = st.builds(
+    Comparison, st.just("x"), st.sampled_from(Relation), st.sampled_from(CONSTANTS)
+) | st.tuples(st.integers(-1, 2), st.integers(0, 2)).map(
+    lambda drawn: Between("x", drawn[0], drawn[0] + drawn[1])
+)
+worded = st.builds(Contains, st.just("x"), st.sampled_from(["a", "b a", "a b c"]), st.booleans())
+
+
+@given(st.lists(plain | worded, max_size=8, unique=True))
+def test_what_is_told_at_a_glance_is_what_the_model_says(some: list[Filter]) -> None:
+    test_implications_are_those_of_the_model.hypothesis.inner_test(some)
 
 
 def test_many_constants_are_compared_with_their_neighbours() -> None:

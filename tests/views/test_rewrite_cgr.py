@@ -14,7 +14,7 @@ from tests.views.strategies import all_patterns, documents, families, weaker
 
 from headgate.model.atoms import Relation
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
-from headgate.views.cover_kernels import find_covers
+from headgate.views.cover_kernels import Query, find_covers, popularity_needed
 from headgate.views.document import Document
 from headgate.views.embedding_graph import EncodedViews, embedding_graph
 from headgate.views.evaluate_naive import evaluate_naive
@@ -123,7 +123,8 @@ def test_of_equal_interest_the_one_that_covers_more_nodes_comes_first() -> None:
     found, sizes = np.empty((1, 64), np.int64), np.empty(1, np.int64)
     for view in range(20):  # whatever a hash of their numbers says
         numbers = np.arange(4, dtype=np.int32)
-        assert find_covers(view, numbers, covers, wanted, tops, found, sizes) == 1
+        query = Query(view, numbers, covers, np.zeros(4, np.int64), wanted, tops)
+        assert find_covers(query, found, sizes) == 1
         assert found[0, : sizes[0]].tolist() == [2, 3]
 
 
@@ -133,11 +134,48 @@ def test_rewritings_begin_with_different_views() -> None:
     wanted, tops = np.uint64(0b11), np.uint64(0b11)
     found, sizes = np.empty((30, 64), np.int64), np.empty(30, np.int64)
     numbers = np.arange(24, dtype=np.int32)
-    assert find_covers(0, numbers, covers, wanted, tops, found, sizes) == 30
+    query = Query(0, numbers, covers, np.zeros(24, np.int64), wanted, tops)
+    assert find_covers(query, found, sizes) == 30
     pairs = [tuple(line[:2].tolist()) for line in found]
     assert len(set(pairs)) == 30
     fed = np.bincount(np.array(pairs).reshape(-1), minlength=24)
     assert fed.max() <= 12, "without a limit one of them would be in all 30"
+
+
+def test_the_last_rewritings_lean_on_the_least_popular_views() -> None:
+    """20 views cover all but one attribute, 10 cover that; all are popular but the last of each."""
+    covers = np.array([0b0111] * 20 + [0b1000] * 10, np.uint64)
+    popular = np.array([900] * 19 + [3] + [900] * 9 + [5])
+    numbers = np.arange(30, dtype=np.int32)
+    wanted, tops = np.uint64(0b1111), np.uint64(0b1111)
+    found, sizes = np.empty((12, 64), np.int64), np.empty(12, np.int64)
+    query = Query(7, numbers, covers, popular, wanted, tops)
+    assert popularity_needed(query) == 5
+    assert find_covers(query, found, sizes) == 12
+    pairs = [tuple(line[:2].tolist()) for line in found]
+    assert len(set(pairs)) == 12
+    assert (19, 29) in pairs
+
+
+masks_and_popularity = st.lists(st.tuples(st.integers(1, 15), st.integers(0, 5)), min_size=1)
+
+
+@given(masks_and_popularity)
+def test_the_popularity_that_is_needed_is_the_lowest_that_leaves_a_cover(
+    drawn: list[tuple[int, int]],
+) -> None:
+    covers = np.array([cover for cover, _ in drawn], np.uint64)
+    popular = np.array([each for _, each in drawn], np.int64)
+    wanted = reduce(or_, (cover for cover, _ in drawn))
+    wanted = (1 << wanted.bit_length()) - 1
+    enough = [
+        most
+        for most in range(6)
+        if reduce(or_, (cover for cover, each in drawn if each <= most), 0) == wanted
+    ]
+    numbers, none = np.arange(len(drawn), dtype=np.int32), np.uint64(0)
+    needed = popularity_needed(Query(0, numbers, covers, popular, np.uint64(wanted), none))
+    assert needed == (enough[0] if enough else np.iinfo(np.int64).max)
 
 
 def test_a_predicate_needs_the_predicate_or_the_value() -> None:

@@ -16,7 +16,7 @@ from headgate import __version__
 from headgate.model.errors import HeadgateError
 
 COMMANDS = (
-    *("run", "demo", "check", "apply", "show", "explain", "network"),
+    *("run", "demo", "check", "apply", "show", "explain", "network", "relay"),
     *("subscribe", "renew", "unsubscribe", "drop"),
     *("tail", "why", "stats", "rejected", "backtest", "statistics", "opml", "bench"),
 )

@@ -6,6 +6,7 @@ from headgate.cli.network_options import (
     LIMIT_DEFAULT,
     TIME_DEFAULT_S,
     FeedLimit,
+    OnSpark,
     PlanningTime,
     SourceLimit,
     planned,
@@ -20,13 +21,17 @@ def plan(
     limit: FeedLimit = LIMIT_DEFAULT,
     source_limit: SourceLimit = None,
     time: PlanningTime = TIME_DEFAULT_S,
+    *,
+    master: OnSpark = "",
     json: AsJson = False,
 ) -> None:
     """Plan which feeds serve which others.
 
     [bold]headgate network plan --limit 30[/bold]
     """
-    views, found = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    views, found = planned(
+        catalog, limit=limit, source_limit=source_limit, time_s=time, master=master
+    )
     told = numbers_of(found) | {"rewritings": len(views.rewritings.member_start) - 1}
     if json:
         print_json(told)

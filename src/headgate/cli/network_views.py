@@ -14,7 +14,7 @@ have measured of its conditions, else a half for each.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,7 +32,7 @@ from headgate.network.wide_area import WideArea, uniform_area
 from headgate.plan.algebra import Filter, Match, Plan, Source
 from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.normalize import normalize_all
-from headgate.views.equivalent_views import find_rewritings
+from headgate.views.equivalent_views import Rewrite, find_rewritings, rewrite_here
 from headgate.views.flat_feeds import FlatFeed
 from headgate.views.flat_graph import rewrite_flat
 from headgate.views.rewritings import Rewritings
@@ -46,6 +46,9 @@ class NetworkViews:
     labels: Sequence[ViewLabel]
     plans: PricedPlans
     rewritings: Rewritings
+    flat: Mapping[int, FlatFeed]
+    patterns: Mapping[str, Mapping[int, PatternNode]]
+    """By source and view."""
 
     def problem(self, *, limit: int | None, source_limit: int | None) -> Problem:
         limits = Limits.uniform(
@@ -56,7 +59,8 @@ class NetworkViews:
         return Problem(self.rewritings, self.plans.costs, limits)
 
 
-def network_views(catalog: Catalog) -> NetworkViews:
+def network_views(catalog: Catalog, *, rewrite: Rewrite = rewrite_here) -> NetworkViews:
+    """`rewrite` finds the rewritings of tree patterns."""
     definitions = catalog.definitions()
     names = sorted(feed_names(definitions))
     plans = normalize_all(compose_all(names, definitions))
@@ -65,10 +69,10 @@ def network_views(catalog: Catalog) -> NetworkViews:
     flat, patterns, sizes = _sorted_by_kind(catalog, [plans[each.name] for each in labels])
     groups = [(list(flat), rewrite_flat(list(flat.values())))] if flat else []
     for own in patterns.values():
-        groups.append((list(own), find_rewritings(list(own.values()))))
+        groups.append((list(own), find_rewritings(list(own.values()), rewrite=rewrite)))
     rewritings = joined_rewritings(len(labels), groups)
     area = _area(labels, sizes)
-    return NetworkViews(labels, price_rewritings(rewritings, area), rewritings)
+    return NetworkViews(labels, price_rewritings(rewritings, area), rewritings, flat, patterns)
 
 
 def _sites(catalog: Catalog) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@
     │   └── CatalogUnavailable  the database cannot be opened, read or written
     ├── PlanError            a feed cannot be planned within its limits
     ├── RoutingError         a routing table has no such key, or has it already
+    ├── RelayError           a relay refuses a peer, a frame or its network file
     ├── FetchError           a feed cannot be fetched, or not within its limits
     ├── FeedError            what was fetched is no feed, or cannot be read within its limits
     ├── StateError           what a source or the outbox remembers cannot be read or written
@@ -118,6 +119,10 @@ class PlanError(HeadgateError):
 
 class RoutingError(HeadgateError):
     """A routing table is told of a key that it does not have, or that it has already."""
+
+
+class RelayError(HeadgateError):
+    """A relay refuses a peer, what it sends, or the file that says what the network is."""
 
 
 class FetchError(HeadgateError):

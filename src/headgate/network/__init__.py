@@ -23,5 +23,21 @@ configure              choosing one: configure_ilp, configure_lagrangian, then l
     feed_state           the arrays of a configuration that is being changed
 living_configuration   views that come and go, and sites that fail
 wan_simulator          a configuration at work
+flat_levels            … and at one place, of flat feeds; views/run_levels.py has tree patterns
 explain_network, draw_network   as text and as a picture
+
+A configuration at work in real processes (delta.txt §5.5):
+
+relay                  the process at a site
+    relay_core             what its connections share: state, work, status
+    relay_state            the pure part: what is here, what to compute, send and acknowledge
+        relay_streams, relay_window   the marks of a view, and how much is held
+    relay_recipes          how views are computed: from the document, by a rewriting, as a copy
+    relay_news             who waits for a site that is gone
+    relay_follow, relay_serve   the side that dials, and the side that listens
+    relay_source, relay_documents   the source, and its documents on disk
+    relay_shelf            what a site keeps for its subscribers
+relay_deployment       a configuration, cut by site; relay_file, relay_patterns: as a file
+relay_wire, relay_frames, tuple_frames   connections, frames, and tuples as bytes
+relay_client           publishing documents, and asking how relays do
 """

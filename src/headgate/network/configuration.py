@@ -81,6 +81,15 @@ class Configuration:
         start = self.problem.rewritings.member_start
         return float(np.mean(start[chosen + 1] - start[chosen])) if len(chosen) else 0.0
 
+    def reads(self) -> list[list[int]]:
+        """Of each view the views that it reads; none if the source serves it."""
+        rewritings = self.problem.rewritings
+        start, members = rewritings.member_start, rewritings.members
+        return [
+            members[start[r] : start[r + 1]].tolist() if r != SOURCE else []
+            for r in self.choice.tolist()
+        ]
+
     def views_by_level(self) -> Longs:
         """How many views are on level 1, 2, …"""
         return np.bincount(self.level, minlength=2)[1:].astype(np.int64)

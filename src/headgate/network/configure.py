@@ -23,7 +23,7 @@ from headgate.network.configuration import Configuration, check_configuration, u
 from headgate.network.configuration_problem import Problem
 from headgate.network.configure_ilp import configure_ilp
 from headgate.network.configure_lagrangian import configure_lagrangian
-from headgate.network.loga import RELAXED, loga
+from headgate.network.loga import READERS_MAX, RELAXED, loga
 from headgate.network.solution import Solution
 
 ILP_MEMBERS_MAX = 30_000
@@ -70,11 +70,14 @@ def configure(
     time_s: float = TIME_S,
     relaxed: float = RELAXED,
     rise_max: float | None = RISE_MAX,
+    readers_max: int | None = READERS_MAX,
 ) -> NetworkPlan:
+    """`relaxed`, `rise_max` and `readers_max` are for LOGA; with None for the last two it runs as
+    printed (loga.py)."""
     began = time.monotonic()
     cheap, bound, solver = configure_utilization(problem, time_s=time_s)
     solved = time.monotonic()
-    fast = loga(cheap, relaxed=relaxed, rise_max=rise_max)
+    fast = loga(cheap, relaxed=relaxed, rise_max=rise_max, readers_max=readers_max)
     check_configuration(fast)
     took = solved - began, time.monotonic() - solved
     return NetworkPlan(cheap, fast, bound, solver, *took)

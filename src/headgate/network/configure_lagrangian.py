@@ -31,7 +31,8 @@ from headgate.network.solution import Solution
 
 GAP = 0.005
 STEPS = 20
-"""After so many steps of the prices, a configuration is made and compared with the bound."""
+"""After so many steps of the prices, a configuration is made and compared with the bound; then
+after twice as many, three times as many: early prices leave much to gain, later ones little."""
 RISE_MIN = 0.0002
 """Prices stand still when so many steps raise the bound by less than this share …"""
 GAP_STILL = 0.01
@@ -39,7 +40,8 @@ GAP_STILL = 0.01
 CLIMBING = 0.6
 """The share of the time that is for the prices; the rest is for going downhill."""
 PASSES_MAX = 8
-GAIN_MIN = 1e-4
+GAIN_MIN = 5e-4
+"""A pass that gains less than this share is the last one."""
 ALL_WAYS, FEW_WAYS, READERS_ASKED = 1_000, 3, 32
 AT_ONCE = 2_000
 """Views between two looks at the clock."""
@@ -54,9 +56,10 @@ def configure_lagrangian(problem: Problem, *, time_s: float = 60.0, gap: float =
     graph, component = dual_graph(problem)
     ascent = Ascent(problem, graph)
     found: Longs | None = None
-    best, before = np.inf, -np.inf
+    best, before, steps = np.inf, -np.inf, 0
     while not ascent.is_done and time.monotonic() < climb_until:
-        prices = ascent.climb(steps=STEPS, until=climb_until)
+        steps += STEPS
+        prices = ascent.climb(steps=steps, until=climb_until)
         state, rank = _state_at(problem, graph, component, prices)
         if _keep_limits(state, prices.price, rank, until):
             reached = utilization_of(problem, state.choice)
@@ -71,13 +74,13 @@ def configure_lagrangian(problem: Problem, *, time_s: float = 60.0, gap: float =
         return Solution(None, np.inf)
     bound = ascent.best.bound
     if best - bound <= gap * bound:
-        return Solution(found, bound)
+        return Solution(found, bound, ascent.best.price)
     state, rank = _state_at(problem, graph, component, ascent.best)
     if _keep_limits(state, ascent.best.price, rank, until):
         _descend(problem, state, rank, bound * (1 + gap), until)
         if utilization_of(problem, state.choice) < best:
             found = state.choice
-    return Solution(found, bound)
+    return Solution(found, bound, ascent.best.price)
 
 
 def _state_at(
@@ -103,22 +106,22 @@ def _admissible(graph: DualGraph, rank: Longs, choice: Longs, price: Floats) -> 
 
 
 def _keep_limits(state: FeedState, price: Floats, rank: Longs, until: float) -> bool:
-    """First those of the views, where the source takes who finds no place; then the source's own,
-    at a price that makes it the dearest."""
+    """First those of the views, where the source takes who finds no place; then the source's own:
+    who loses least leaves it. If too few can, others make room for them, at a price of the source
+    that makes it the dearest."""
     limit = int(state.limit[-1])
     state.limit[-1] = UNLIMITED
     repair_kernels.relieve(state, price, rank)
     assert not excess(state)
+    state.limit[-1] = limit
+    repair_kernels.relieve(state, price, rank)
     asked = np.zeros(len(state.loads))
     asked[-1] = state.source_utilization.max(initial=0.0) + state.utilization.max(initial=0.0)
-    if state.loads[-1] > limit:
-        repair_kernels.improve(state, asked, rank)
     while state.loads[-1] > limit and time.monotonic() < until:
         before = int(state.loads[-1])
         _exchange(state, asked, rank, ALL_WAYS, until)
         if before - state.loads[-1] <= STALLED * before:
             break
-    state.limit[-1] = limit
     if excess(state):
         return False
     repair_kernels.improve(state, np.zeros(len(state.loads)), rank)

@@ -23,6 +23,11 @@ rose by 5 to 7 % without a limit; where rewritings differ more in price it is mo
 begin with a price on utilisation that falls from round to round and ends at zero: what gains
 most for least is replaced first, until the allowance is used up.
 
+The model has no queues: λ does not know that a view with b readers sends b times, one after the
+other. So LOGA as printed flattens the network by crowding the fastest views. With `readers_max` no
+view gets a reader beyond this number (those it has already stay): as the wait at a view is
+b · bytes / bandwidth, a limit to b is a limit to what the model overlooks.
+
 Cost: a round looks at each member of each rewriting once, and at what changes; 100,000 views take a
 second or two. Counting what each view reaches takes as many steps as views have views above them.
 """
@@ -42,6 +47,9 @@ RELAXED = 1.5
 """The ILP leaves no room: LOGA may use so many times the limits (§5.4)."""
 RATES = tuple(4.0**power for power in range(3, -4, -1))
 """Prices of utilisation to begin with, in shares of latency for a share of utilisation."""
+
+READERS_MAX = 12
+"""Few enough that nobody is crowded. In the simulator 8 to 20 do about as well."""
 
 LEFT_MIN = 1e-6
 """An allowance below this share of the utilisation is used up."""
@@ -64,15 +72,19 @@ def loga(
     *,
     relaxed: float = RELAXED,
     rise_max: float | None = None,
+    readers_max: int | None = None,
     told: Told | None = None,
 ) -> Configuration:
     """A configuration with lower latency, within limits that are relaxed by a factor.
 
-    With `rise_max`, utilisation rises by this share at most.
+    With `rise_max`, utilisation rises by this share at most; with `readers_max`, nobody gets more
+    readers than that. Without either, this is Algorithm 2 as printed.
     """
     problem = configuration.problem
     problem = replace(problem, limits=problem.limits.relaxed(relaxed))
     state = feed_state(problem, configuration.choice)
+    if readers_max is not None:
+        state.limit[:-1] = np.minimum(state.limit[:-1], readers_max)
     latency, utilization = configuration.latencies_s(), configuration.utilization
     left = np.inf if rise_max is None else rise_max * utilization
     rates = iter(() if rise_max is None else RATES)

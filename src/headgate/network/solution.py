@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.network.configuration_problem import Longs
+from headgate.network.configuration_problem import Floats, Longs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -13,3 +13,5 @@ class Solution:
 
     choice: Longs | None
     bound: float
+    price: Floats | None = None
+    """What each view, and last the source, asks of a reader for the bound to hold."""

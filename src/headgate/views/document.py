@@ -29,6 +29,7 @@ from headgate.model.match_pattern import label_of
 from headgate.model.tree_pattern import Mark
 from headgate.model.xml_text import parse_xml
 from headgate.views.encode_views import Longs
+from headgate.views.identifier_kernels import identifiers
 
 NUMBER, LAST, DEPTH = range(3)
 
@@ -60,6 +61,8 @@ class Document:
         node = self.nodes[number]
         if isinstance(node, str):
             return node
+        if not len(node):  # nothing within it but text: that is at hand
+            return node.text or ""
         return etree.tostring(node, method="text", encoding="unicode", with_tail=False)
 
     def cont(self, number: int) -> str:
@@ -73,28 +76,28 @@ class Document:
 
 
 def _read(root: etree._Element) -> Document:
-    parents, labels = [-1], [label_of(root, str(root.tag))]
+    parents, labels = [-1], [_label(root, str(root.tag))]
     nodes: list[etree._Element | str] = [root]
     number_of = {root: 0}
     for element in root.iter("*"):
-        if element is not root:
+        if element is root:
+            number = 0
+        else:
             above = element.getparent()
             assert above is not None
-            number_of[element] = len(nodes)
+            number = number_of[element] = len(nodes)
             parents.append(number_of[above])
-            labels.append(label_of(element, str(element.tag)))
+            labels.append(_label(element, str(element.tag)))
             nodes.append(element)
-        for name, value in element.attrib.items():
-            parents.append(number_of[element])
-            labels.append("@" + label_of(element, str(name)))
-            nodes.append(str(value))
-    return Document(_identifiers(parents), np.array(parents, np.int64), labels, nodes)
+        if element.attrib:
+            for name, value in element.attrib.items():
+                parents.append(number)
+                labels.append("@" + _label(element, str(name)))
+                nodes.append(str(value))
+    parent = np.array(parents, np.int64)
+    return Document(identifiers(parent), parent, labels, nodes)
 
 
-def _identifiers(parents: list[int]) -> Longs:
-    last, depth = list(range(len(parents))), [0] * len(parents)
-    for number in range(1, len(parents)):
-        depth[number] = depth[parents[number]] + 1
-    for number in range(len(parents) - 1, 0, -1):
-        last[parents[number]] = max(last[parents[number]], last[number])
-    return np.stack([np.arange(len(parents)), np.array(last), np.array(depth)], axis=1)
+def _label(element: etree._Element, name: str) -> str:
+    """As model/match_pattern.py has it, and most names have no namespace."""
+    return label_of(element, name) if name[0] == "{" else name

@@ -9,10 +9,10 @@ has the attributes of v that u covers, which is all that rewriting asks for late
                  u3 ─┘
 
 Law: u is at v exactly if u embeds into v, without the edges that are left out so that there is no
-cycle; a view has at most EMBEDDED_MAX of them. Embedding is transitive, so the views of a cycle all
-embed into each other: they are put in one order, those with most attributes first as these serve
-the others best, and only edges along it are kept. That is the least that can be left out: one of
-each two.
+cycle; a view has at most EMBEDDED_MAX of them, and at most KEY_MAX with one key of the trie
+(embedding_kernels.py). Embedding is transitive, so the views of a cycle all embed into each other:
+they are put in one order, those with most attributes first as these serve the others best, and only
+edges along it are kept. That is the least that can be left out: one of each two.
 
 The paper only asks that predicates do not contradict. By that word `//a[. = 5]` embeds into `//a`,
 which it cannot serve: it lacks all other a. Here a predicate of u needs one of v that implies it.
@@ -54,6 +54,9 @@ EMBEDDED_MAX = 4_096
 """For one view. A hundred thousand `//price[. > c]` would have five billion edges; with these there
 is more than enough to read from."""
 
+SAMPLE = 2_048
+"""Queries by which it is judged how many views a view embeds into."""
+
 _NO_RANK: Longs = np.empty(0, np.int64)
 _NO_SIGN: Masks = np.empty(0, np.uint64)
 
@@ -77,6 +80,8 @@ class EncodedViews:
     trie: LabelTrie
     by_key: Patterns
     """The same patterns in the order of the trie: what is tested together lies together."""
+    popular: Longs
+    """How many of a sample of views each one embeds into, and could serve."""
 
     @classmethod
     def of(cls, views: Sequence[PatternNode]) -> EncodedViews:
@@ -87,7 +92,9 @@ class EncodedViews:
     @classmethod
     def of_patterns(cls, patterns: Patterns, vocabulary: Vocabulary) -> EncodedViews:
         trie = label_trie(patterns)
-        return cls(vocabulary, patterns, trie, patterns.taken(trie.order))
+        by_key = patterns.taken(trie.order)
+        popular = _popularity(by_key, trie, len(patterns.attribute_count))
+        return cls(vocabulary, patterns, trie, by_key, popular)
 
     def __len__(self) -> int:
         return len(self.patterns.node_start) - 1
@@ -129,6 +136,14 @@ def embedded_in(views: EncodedViews, query: PatternNode) -> tuple[Patterns, Ints
         views.by_key, views.trie, pattern, 0, 1, _NO_SIGN, _NO_RANK, EMBEDDED_MAX
     )
     return pattern, views.trie.order[places].astype(np.int32), covers
+
+
+def _popularity(by_key: Patterns, trie: LabelTrie, count: int) -> Longs:
+    """Into how many views each view embeds, of at most SAMPLE that lie evenly in the trie."""
+    size = min(SAMPLE, len(trie.order))
+    sample = by_key.taken(np.arange(size) * len(trie.order) // max(size, 1))
+    _, places, _, _, _ = embedded(by_key, trie, sample, 0, size, _NO_SIGN, _NO_RANK, EMBEDDED_MAX)
+    return np.bincount(trie.order[places], minlength=count).astype(np.int64)
 
 
 def _ranks(patterns: Patterns) -> Longs:

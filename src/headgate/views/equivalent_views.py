@@ -17,7 +17,7 @@ cover each other is then tested, as whoever knows the hash could make it collide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,14 +47,24 @@ class Classes:
         return self.copies[self.start[:-1]]
 
 
-def find_rewritings(views: Sequence[PatternNode], *, k: int = REWRITINGS_MAX) -> Rewritings:
+Rewrite = Callable[[EncodedViews, int], Rewritings]
+"""Rewrites each of some distinct views, at most k times."""
+
+
+def rewrite_here(views: EncodedViews, k: int) -> Rewritings:
+    return rewrite_by_ranges(views, k=k)
+
+
+def find_rewritings(
+    views: Sequence[PatternNode], *, k: int = REWRITINGS_MAX, rewrite: Rewrite = rewrite_here
+) -> Rewritings:
     """At most k rewritings for each of these views, whether or not some are the same."""
     vocabulary = Vocabulary()
     vocabulary.learn(views)
     patterns = encode_views(views, vocabulary)
     classes = equivalent_views(patterns)
     encoded = EncodedViews.of_patterns(patterns.taken(classes.first), vocabulary)
-    return share(rewrite_by_ranges(encoded, k=k), classes, k=k)
+    return share(rewrite(encoded, k), classes, k=k)
 
 
 def equivalent_views(patterns: Patterns) -> Classes:

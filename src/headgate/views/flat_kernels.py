@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
+from headgate.views.embedding_kernels import TESTS_MAX
 from headgate.views.pattern_kernels import NONE, ONE
 
 Longs = npt.NDArray[np.int64]
@@ -31,37 +32,33 @@ class FlatArrays(NamedTuple):
     reads: Longs
     rank: Longs  # [feed]: of feeds that imply each other, lower ones serve higher ones
     attribute_count: Longs  # [feed]; 0 for a feed that is left to the source
+    rarest_start: Longs  # [number + 1]: feeds of whose keys it is the rarest number …
+    by_rarest: Longs  # … are by_rarest[rarest_start[number] : rarest_start[number + 1]]
 
 
 @nb.njit(nogil=True, cache=True)
-def flat_edges(f, trie, most):  # type: ignore[no-untyped-def]
+def flat_edges(f, most):  # type: ignore[no-untyped-def]
     """For each feed the feeds that embed into it, and the attributes that they cover.
 
-    Feeds that imply each other have one edge; a feed has at most `most`.
+    Who embeds has its rarest number in the closure of the query: only those are tested, each once.
+    Feeds that imply each other have one edge. A feed has at most `most`, after TESTS_MAX tests.
     """
     count = f.attribute_count.shape[0]
     start = np.zeros(count + 1, np.int64)
     views, covers = np.empty(1024, np.int32), np.empty(1024, np.uint64)
-    stamp = np.full(trie.codes.shape[0], -1, np.int64)
     used = 0
     for query in range(count):
-        began = used
+        began, tests = used, TESTS_MAX if f.attribute_count[query] > 0 else 0
         for at in range(f.closure_start[query], f.closure_start[query + 1]):
-            place = np.searchsorted(trie.codes, f.closure[at])
-            if place < trie.codes.shape[0] and trie.codes[place] == f.closure[at]:
-                stamp[trie.number[place]] = query
-        node = 0
-        while node < trie.feature.shape[0] and f.attribute_count[query] > 0:
-            if used - began >= most:
-                break
-            if trie.feature[node] >= 0 and stamp[trie.feature[node]] != query:
-                node = trie.skip[node]
-                continue
-            for place in range(trie.first_view[node], trie.first_view[node + 1]):
-                view = trie.order[place]
-                if used - began == most:
+            low, high = f.rarest_start[f.closure[at]], f.rarest_start[f.closure[at] + 1]
+            for place in range(low, high):
+                if used - began == most or tests == 0:
                     break
-                if view == query or (f.rank[view] > f.rank[query] and _embeds(f, query, view)):
+                tests -= 1
+                view = f.by_rarest[place]
+                if view == query or not _embeds(f, view, query):
+                    continue
+                if f.rank[view] > f.rank[query] and _embeds(f, query, view):
                     continue
                 if used == views.shape[0]:
                     views = np.append(views, np.empty(used, np.int32))
@@ -69,7 +66,6 @@ def flat_edges(f, trie, most):  # type: ignore[no-untyped-def]
                 views[used] = view
                 covers[used] = _covered(f, view, query)
                 used += 1
-            node += 1
         start[query + 1] = used
     return start, views[:used].copy(), covers[:used].copy()
 

@@ -12,7 +12,9 @@ Interest is the number of attributes that are not covered yet; of equal ones the
 that covers attributes of most nodes; then a hash decides, so that not all lean on the same views.
 The search goes depth first and ends with k rewritings, each without redundant views (§4.3,
 "Rewriting minimization"). Depth first alone, all k would begin with the same view, which can feed
-only B_out; so at most k / 6 do, as long as others are left.
+only B_out; so at most k / 6 do, as long as others are left. Beyond that all k would share the view
+that covers most of a rare attribute; so the last k / 6 give way to covers by the views that embed
+into fewest others, as far as these suffice (cover_kernels.py).
 
 Law: every rewriting is a minimal cover, no two of a view are the same, and there is one wherever
 there is a cover. The search for one view takes at most 8 k steps, each linear in the views embedded
@@ -25,6 +27,7 @@ the predicate nor the value cannot give it, though all identifiers are there.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -57,6 +60,8 @@ class Coverage(NamedTuple):
     """The highest attribute of each node of a view."""
     number: Longs
     """The views' own numbers, where they are counted otherwise here."""
+    popular: Longs
+    """By their own numbers, how many views each one embeds into, all of them or of a sample."""
 
 
 Part = tuple[Longs, Longs, Ints]
@@ -71,21 +76,27 @@ def rewrite_cgr(
     threads: int | None = None,
 ) -> Rewritings:
     """At most k rewritings for each view, from a whole embedding graph."""
-    count = len(views)
-    number = np.arange(count)
-    coverage = _coverage(views.patterns, graph.start, graph.embedded, graph.covers, number)
+    count, coverage = len(views), coverage_of(views, graph)
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         parts = pool.map(
             lambda first: covers_of_range(coverage, first, min(first + RANGE, count), k),
             range(0, count, RANGE),
         )
-        return _rewritings(list(parts), number)
+        return put_together(list(parts), coverage.number)
 
 
 def rewrite_by_ranges(
     views: EncodedViews, *, k: int = REWRITINGS_MAX, threads: int | None = None
 ) -> Rewritings:
     """The same without a whole embedding graph: edges live only until their range is rewritten."""
+    order = views.trie.order
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        parts = list(pool.map(rewriter_of_ranges(views, k=k), range(0, len(order), RANGE)))
+    return put_together(parts, order, view_count=len(views))
+
+
+def rewriter_of_ranges(views: EncodedViews, *, k: int = REWRITINGS_MAX) -> Callable[[int], Part]:
+    """A function that rewrites RANGE views, from a place of the trie on: here, or elsewhere."""
     order, edges = views.trie.order, edges_by_range(views)
 
     def part_from(first: int) -> Part:
@@ -94,25 +105,27 @@ def rewrite_by_ranges(
         start = np.concatenate([[0], np.cumsum(counts)])
         embedded = order[places].astype(np.int32)
         patterns = views.by_key.taken(own)
-        coverage = _coverage(patterns, start, embedded, covers, order[own])
+        edges_here = start, embedded, covers
+        coverage = _coverage(patterns, edges_here, number=order[own], popular=views.popular)
         part: Part = covers_of_range(coverage, 0, len(counts), k)
         return part
 
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        parts = list(pool.map(part_from, range(0, len(order), RANGE)))
-    return _rewritings(parts, order, view_count=len(views))
+    return part_from
 
 
 def rewrite_new(views: EncodedViews, query: PatternNode, *, k: int = REWRITINGS_MAX) -> list[Ints]:
     """At most k rewritings of a view that is not among the views, each as the views it reads."""
     pattern, embedded, covers = embedded_in(views, query)
     start = np.array([0, len(embedded)], np.int64)
-    coverage = _coverage(pattern, start, embedded, covers, np.array([len(views)]))
+    edges = start, embedded, covers
+    coverage = _coverage(pattern, edges, number=np.array([len(views)]), popular=views.popular)
     _, sizes, members = covers_of_range(coverage, 0, 1, k)
     return np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
 
 
-def _rewritings(parts: list[Part], order: Longs, *, view_count: int | None = None) -> Rewritings:
+def put_together(
+    parts: Sequence[Part], order: Longs, *, view_count: int | None = None
+) -> Rewritings:
     """Parts put together; they are of the views in this order, which may leave out some."""
     counts = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
     sizes = np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
@@ -127,10 +140,18 @@ def _rewritings(parts: list[Part], order: Longs, *, view_count: int | None = Non
     return Rewritings(view_count, view_start.cumsum(), member_start, members[place])
 
 
+def coverage_of(views: EncodedViews, graph: EmbeddingGraph) -> Coverage:
+    """What the search sees of a whole graph."""
+    edges = graph.start, graph.embedded, graph.covers
+    number = np.arange(len(views))
+    return _coverage(views.patterns, edges, number=number, popular=views.popular)
+
+
 def _coverage(
-    patterns: Patterns, start: Longs, embedded: Ints, covers: Masks, number: Longs
+    patterns: Patterns, edges: tuple[Longs, Ints, Masks], *, number: Longs, popular: Longs
 ) -> Coverage:
-    return Coverage(start, embedded, covers, patterns.attribute_count, _tops(patterns), number)
+    counts, tops = patterns.attribute_count, _tops(patterns)
+    return Coverage(*edges, counts, tops, number, popular)
 
 
 def _tops(patterns: Patterns) -> Masks:

@@ -16,7 +16,7 @@ a predicate that one of the view implies.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -72,6 +72,11 @@ class RewritingPlan:
     residuals: tuple[Residual, ...]
     texts: dict[tuple[int, Mark], Place]
     """Where the marked texts of the query's nodes are."""
+
+    def renumbered(self, views: Sequence[int]) -> RewritingPlan:
+        """The same plan where its view n is view views[n]."""
+        instances = (replace(each, view=views[each.view]) for each in self.instances)
+        return replace(self, instances=tuple(instances))
 
 
 def rewriting_plan(query: PatternNode, views: Mapping[int, PatternNode]) -> RewritingPlan:

@@ -38,6 +38,26 @@ def equality_code(p, label, at):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
+def first_comparison(p, view):  # type: ignore[no-untyped-def]
+    """The bounds of the first predicate of a view that is not by =; 0 and 0 if there is none."""
+    for n in range(p.node_start[view], p.node_start[view + 1]):
+        for at in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
+            low, high = p.predicates[at, LOW], p.predicates[at, HIGH]
+            if p.predicates[at, IS_NOT] or low != high:
+                return low, high
+    return np.int64(0), np.int64(0)
+
+
+@nb.njit(nogil=True, cache=True)
+def all_comparisons(p):  # type: ignore[no-untyped-def]
+    """The same of all views, a line for each."""
+    found = np.empty((p.node_start.shape[0] - 1, 2), np.int64)
+    for view in range(found.shape[0]):
+        found[view, 0], found[view, 1] = first_comparison(p, view)
+    return found
+
+
+@nb.njit(nogil=True, cache=True)
 def key_codes(p, view, out):  # type: ignore[no-untyped-def]
     """What a pattern must have for the view to embed into it; as few codes as say it all."""
     count, first = 0, p.node_start[view]

@@ -11,4 +11,14 @@ backtest            what a feed would have had: all of it put together
 atoms_to_measure    all atoms that feeds ask of sources
 measure_job         … what one part of the files says of them
 measure             how often atoms are true, and how much comes
+
+and over the files of sources, for feeds that are computed from other feeds (delta.txt):
+
+compile_network     a planned configuration as files that tasks map
+    level_files         … how they lie in them
+network_parts       the files of sources, dealt out to tasks
+network_job         … what one task does: all levels, over some documents or items
+    network_output      … and writes
+run_network         a whole run, and its report
+embedding_job       which views can be computed from which, by ranges of views
 """

@@ -26,8 +26,17 @@ PROGRESS_S = 0.5
 def run_on_spark(
     job: Job, files: Sequence[StoredFile], note: Note, *, session: SparkSession
 ) -> pa.Table:
-    least = TASKS_PER_CORE * session.sparkContext.defaultParallelism
-    parts = parts_of(files, least=least)
+    return run_parts_on_spark(job, parts_of(files, least=tasks_of(session)), note, session=session)
+
+
+def tasks_of(session: SparkSession) -> int:
+    """Into how many parts a job is cut at least, so that no core waits for the last one long."""
+    return TASKS_PER_CORE * session.sparkContext.defaultParallelism
+
+
+def run_parts_on_spark(
+    job: Job, parts: Sequence[Part], note: Note, *, session: SparkSession
+) -> pa.Table:
     if not parts:
         return pa.Table.from_batches([], job.result)
     numbers = session.range(0, len(parts), 1, len(parts))

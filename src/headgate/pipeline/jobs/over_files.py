@@ -44,7 +44,10 @@ def parts_of(files: Sequence[StoredFile], *, least: int = 1) -> list[Part]:
 
 
 def run_in_process(job: Job, files: Sequence[StoredFile], note: Note) -> pa.Table:
-    parts = parts_of(files)
+    return run_parts_in_process(job, parts_of(files), note)
+
+
+def run_parts_in_process(job: Job, parts: Sequence[Part], note: Note) -> pa.Table:
     rows: list[pa.RecordBatch] = []
     for done, part in enumerate(parts):
         note(f"{done:,} of {len(parts):,} parts")

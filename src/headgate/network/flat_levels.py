@@ -1,0 +1,147 @@
+"""Run a configuration of flat feeds over batches of items, level by level (delta.txt §4.4).
+
+    level 1   all feeds that the source serves, as one program (match/)
+    level n   a feed is the items that all feeds it reads have, and that satisfy what is left of its
+              conditions; those of one level are one program, too
+
+A feed's answer is a row of bits, one for each item of the batch, so that a join on the item's id is
+an AND. Rows are shared: feeds with the same conditions left, reading the same rows, have one; and a
+feed to which nothing is left to test, reading one other, has that one's.
+
+Law: a row has the items that the feed itself has (tests/network/test_flat_levels.py). That what is
+left can be tested at the feed's site, with the attributes that the others return, is what
+views/flat_graph.py has seen to. Operators are no part of it: whoever plans leaves such feeds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.match.batch import Batch
+from headgate.match.bounds import check_indices, check_starts
+from headgate.match.matcher import Matcher
+from headgate.match.program import Program, compile_program, words_for
+from headgate.model.errors import SnapshotError
+from headgate.model.filters import And, Filter
+from headgate.model.schema import Schema
+from headgate.network.flat_level_kernels import and_members
+from headgate.views.compile_levels import Reads, view_levels
+from headgate.views.flat_feeds import FlatFeed, residual_conditions
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int32]
+NO_FILTER = -1
+
+Row = tuple[int, tuple[int, ...]]
+"""The filter that is left, by its number in the level's program, and the rows that are read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatLevels:
+    """Immutable; it can be written to a file (match/stored_file.py)."""
+
+    programs: tuple[Program, ...]
+    """What is left to test on each level."""
+    row_start: Ints
+    """Where the rows of level 1, 2, … begin, and the end of the last."""
+    filter: Ints  # [row]
+    member_start: Ints  # [row + 1]
+    members: Ints
+    view_row: Ints  # [view]
+    view_level: Ints  # [view]
+
+    def check(self) -> None:
+        rows, levels = self.filter.size, len(self.programs)
+        check_starts("row_start", self.row_start, rows, parts=levels)
+        check_starts("member_start", self.member_start, self.members.size, parts=rows)
+        check_indices("view_row", self.view_row, rows)
+        check_indices("view_level", self.view_level, levels + 1, least=1)
+        for level, program in enumerate(self.programs):
+            program.check()
+            own = self.filter[self.row_start[level] : self.row_start[level + 1]]
+            check_indices("filter", own, program.subscription_count, least=NO_FILTER)
+        level_of = np.repeat(np.arange(levels), np.diff(self.row_start))
+        reader = np.repeat(np.arange(rows), np.diff(self.member_start))
+        check_indices("members", self.members, rows)
+        if (level_of[self.members] >= level_of[reader]).any():
+            raise SnapshotError("'members' of a configuration is damaged: write it again")
+
+    def run_level(self, level: int, batch: Batch, rows: Words) -> None:
+        """The rows of one level, counted from 0, from those before."""
+        first, end = self.row_start[level : level + 2].tolist()
+        own = Matcher(self.programs[level]).bitmaps(batch)
+        arrays = self.filter, self.member_start, self.members
+        and_members(first, end, *arrays, own, rows)
+
+
+def empty_rows(levels: FlatLevels, batch: Batch) -> Words:
+    return np.zeros((levels.filter.size, words_for(batch.size)), np.uint64)
+
+
+def run_flat_levels(levels: FlatLevels, batch: Batch) -> Words:
+    """For each row the bits of the items that it has; the rows of views are in `view_row`."""
+    rows = empty_rows(levels, batch)
+    for level in range(len(levels.programs)):
+        levels.run_level(level, batch, rows)
+    return rows
+
+
+def compile_flat_levels(
+    feeds: Sequence[FlatFeed], reads: Reads | None, schema: Schema
+) -> FlatLevels:
+    """Feeds of one source, and what each one reads; without `reads`, all are of level 1."""
+    reads = [()] * len(feeds) if reads is None else reads
+    return _Compiling(feeds, reads, view_levels(reads)).levels(schema)
+
+
+class _Compiling:
+    def __init__(self, feeds: Sequence[FlatFeed], reads: Reads, level: Sequence[int]) -> None:
+        self.feeds, self.reads, self.level = feeds, reads, level
+        self.rows: list[Row] = []
+        self.view_row = [0] * len(feeds)
+
+    def levels(self, schema: Schema) -> FlatLevels:
+        programs, row_start = [], [0]
+        for level in range(1, max(self.level, default=1) + 1):
+            own = [view for view, each in enumerate(self.level) if each == level]
+            programs.append(compile_program(self._rows_of(own), schema))
+            row_start.append(len(self.rows))
+        return FlatLevels(
+            tuple(programs),
+            np.array(row_start, np.int32),
+            np.array([number for number, _ in self.rows], np.int32),
+            np.cumsum([0, *(len(members) for _, members in self.rows)], dtype=np.int32),
+            np.array([each for _, members in self.rows for each in members], np.int32),
+            np.array(self.view_row, np.int32),
+            np.array(self.level, np.int32),
+        )
+
+    def _rows_of(self, views: Sequence[int]) -> list[Filter]:
+        """Give views of one level their rows; the filters that are left to test."""
+        filters: dict[Filter, int] = {}
+        known: dict[Row, int] = {}
+        for view in views:
+            left = self._left(view)
+            number = NO_FILTER
+            if left or not self.reads[view]:
+                number = filters.setdefault(And(left), len(filters))
+            members = tuple(sorted({self.view_row[each] for each in self.reads[view]}))
+            if number == NO_FILTER and len(members) == 1:
+                self.view_row[view] = members[0]
+                continue
+            row = number, members
+            if row not in known:
+                known[row] = len(self.rows)
+                self.rows.append(row)
+            self.view_row[view] = known[row]
+        return list(filters)
+
+    def _left(self, view: int) -> tuple[Filter, ...]:
+        feed = self.feeds[view]
+        if not self.reads[view]:
+            return feed.conditions
+        return residual_conditions(feed, (self.feeds[each] for each in self.reads[view]))

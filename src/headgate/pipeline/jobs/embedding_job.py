@@ -1,0 +1,120 @@
+"""The embedding graph and its rewritings as a Spark job (delta.txt §4.2, Algorithms 3 and 4).
+
+    encoded views and their trie ──► a file ──► tasks, each for a range of views ──► rewritings
+                                     mapped by all                 arrays, put together again
+
+A range of views needs all views to look into, and nothing of other ranges (views/rewrite_cgr.py):
+so the file is shared, and what a task brings back are the rewritings of its range. The edges of the
+graph live in the task only.
+
+Law: the rewritings are those that one process finds.
+
+When it pays: ranges go to threads in one process as well, so with the cores of one machine Spark
+only adds its start and its workers' own (`delta-run` measures it). It is for the cores of others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from headgate.match.snapshot import Array, open_snapshot, write_snapshot
+from headgate.model.errors import SnapshotError
+from headgate.pipeline.jobs.on_spark import run_parts_on_spark
+from headgate.pipeline.jobs.over_files import Note
+from headgate.pipeline.jobs.over_files import Part as Task
+from headgate.views.embedding_graph import RANGE, EncodedViews
+from headgate.views.encode_views import Patterns, Vocabulary
+from headgate.views.label_trie import LabelTrie
+from headgate.views.rewrite_cgr import Part, put_together, rewriter_of_ranges
+from headgate.views.rewritings import Rewritings
+
+KIND, VERSION = "encoded views", 1
+TUPLES = {"patterns": Patterns._fields, "by_key": Patterns._fields, "trie": LabelTrie._fields}
+LISTS = ("counts", "sizes", "members")
+RESULT = pa.schema(
+    [pa.field("first", pa.int64()), *(pa.field(name, pa.list_(pa.int32())) for name in LISTS)]
+)
+
+
+def rewrite_on_spark(
+    views: EncodedViews, k: int, *, session: SparkSession, folder: Path, note: Note
+) -> Rewritings:
+    """At most k rewritings for each view; workers find the views in a file below the folder."""
+    own = Path(tempfile.mkdtemp(prefix=".views-", dir=folder))
+    try:
+        path = write_encoded(own, views)
+        firsts = range(0, len(views.trie.order), RANGE)
+        job = EmbeddingJob(str(path.absolute()), k)
+        table = run_parts_on_spark(
+            job, [(str(first),) for first in firsts], note, session=session
+        ).sort_by("first")
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+    return put_together(_parts(table), views.trie.order, view_count=len(views))
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingJob:
+    """A task is the first place of a range."""
+
+    path: str
+    k: int
+
+    @property
+    def result(self) -> pa.Schema:
+        return RESULT
+
+    def run(self, part: Task) -> Iterator[pa.RecordBatch]:
+        rewrite = _rewriter(self.path, self.k)
+        for first in part:
+            found = [pa.array(each.astype(np.int32)) for each in rewrite(int(first))]
+            lists = [pa.ListArray.from_arrays([0, len(each)], each) for each in found]
+            yield pa.RecordBatch.from_arrays([pa.array([int(first)]), *lists], schema=RESULT)
+
+
+def _parts(table: pa.Table) -> list[Part]:
+    columns = [[np.asarray(each.values) for each in table.column(name)] for name in LISTS]
+    return [
+        (counts.astype(np.int64), sizes.astype(np.int64), members)
+        for counts, sizes, members in zip(*columns, strict=True)
+    ]
+
+
+def write_encoded(folder: Path, views: EncodedViews) -> Path:
+    """The arrays of the views; words are not needed, as all views are numbers already."""
+    arrays: dict[str, Array] = {"popular": views.popular}
+    for name in TUPLES:
+        arrays |= {f"{name}.{at}": own for at, own in getattr(views, name)._asdict().items()}
+    return write_snapshot(folder, arrays, {"kind": KIND, "version": VERSION})
+
+
+def open_encoded(path: Path) -> EncodedViews:
+    """The views of this file, which this run has written: its hashes are checked, no more."""
+    snapshot = open_snapshot(path)
+    if (snapshot.metadata.get("kind"), snapshot.metadata.get("version")) != (KIND, VERSION):
+        raise SnapshotError(f"{path} holds no {KIND} of version {VERSION}; make it anew")
+
+    def part(name: str) -> list[Array]:
+        return [snapshot.arrays[f"{name}.{field}"] for field in TUPLES[name]]
+
+    return EncodedViews(
+        vocabulary=Vocabulary(),
+        patterns=Patterns(*part("patterns")),
+        trie=LabelTrie(*part("trie")),
+        by_key=Patterns(*part("by_key")),
+        popular=snapshot.arrays["popular"],
+    )
+
+
+@lru_cache(maxsize=1)
+def _rewriter(path: str, k: int) -> Callable[[int], Part]:
+    return rewriter_of_ranges(open_encoded(Path(path)), k=k)

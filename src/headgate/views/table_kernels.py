@@ -1,0 +1,108 @@
+"""What the kernels of levels have in common: tables in one room, and how lines are found in them.
+
+A table is lines of node numbers, one after the other in `cells`; `start` says where, `rows` how
+many lines. A negative number of lines says why there are none:
+
+    TOO_MANY    the table itself was too large
+    UNKNOWN     it reads one that was
+
+A look-up goes through an index: the numbers of a column with their lines, sorted, made when it is
+first asked for and kept until the document is done.
+
+    number << 32 | line        all lines with one number are a range, and so are all numbers below
+                               a node, as they lie between its own and its last
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+TOO_MANY, UNKNOWN = -1, -2
+
+LINE = np.int64(0xFFFFFFFF)
+SHIFT = np.int64(32)
+
+NO_VALUE = -(1 << 60)
+"""The place of a value in the order of constants, if it is none of their kind."""
+
+KIND, IS_NOT, LOW, HIGH = range(4)
+FEW = 32
+
+
+@nb.njit(nogil=True, cache=True)
+def grown(numbers, used, more):  # type: ignore[no-untyped-def]
+    """The same numbers, with room for more."""
+    if used + more <= numbers.shape[0]:
+        return numbers
+    larger = np.empty(max(2 * numbers.shape[0], used + more), numbers.dtype)
+    larger[:used] = numbers[:used]
+    return larger
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_by_column(cells, begin, rows, width, column, keys, first):  # type: ignore[no-untyped-def]
+    """The index of a column, from keys[first] on."""
+    for line in range(rows):
+        number = np.int64(cells[begin + line * width + column])
+        keys[first + line] = (number << SHIFT) | np.int64(line)
+    _sort(keys, first, first + rows)
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_by_parent(cells, begin, rows, width, parent, keys, first):  # type: ignore[no-untyped-def]
+    """The index of what the topmost nodes are children of."""
+    for line in range(rows):
+        above = np.int64(parent[cells[begin + line * width]])
+        keys[first + line] = (above << SHIFT) | np.int64(line)
+    _sort(keys, first, first + rows)
+
+
+@nb.njit(nogil=True, cache=True)
+def _sort(keys, first, end):  # type: ignore[no-untyped-def]
+    """Few by insertion: most tables are small, and most columns nearly sorted."""
+    if end - first > FEW:
+        keys[first:end].sort()
+        return
+    for at in range(first + 1, end):
+        key, place = keys[at], at
+        while place > first and keys[place - 1] > key:
+            keys[place] = keys[place - 1]
+            place -= 1
+        keys[place] = key
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def first_from(keys, low, high, number):  # type: ignore[no-untyped-def]
+    """The first place in keys[low : high] that has this number or a larger one."""
+    wanted = np.int64(number) << SHIFT
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def first_line_from(cells, begin, rows, width, number):  # type: ignore[no-untyped-def]
+    """The first line of a table, sorted by its first column, that has this number or a larger."""
+    low, high = 0, rows
+    while low < high:
+        middle = (low + high) >> 1
+        if cells[begin + middle * width] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def value_holds(predicates, at, text_at, number_at):  # type: ignore[no-untyped-def]
+    """Whether a node, whose values have these places in the orders of constants, satisfies it."""
+    place = text_at if predicates[at, KIND] else number_at
+    if place == NO_VALUE:
+        return False
+    is_in = predicates[at, LOW] <= place <= predicates[at, HIGH]
+    return is_in != (predicates[at, IS_NOT] != 0)

@@ -1,0 +1,141 @@
+"""Every view has what its pattern has over the document, however it is served."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.views.strategies import all_patterns, documents, families
+from tests.views.test_rewrite_cgr import members_of, rewritings_of
+
+from headgate.model.errors import InvalidValue, PlanError
+from headgate.model.tree_pattern import Axis, Mark, PatternNode
+from headgate.views.compile_levels import Reads, compile_levels, view_levels
+from headgate.views.document import Document
+from headgate.views.evaluate_naive import evaluate_naive
+from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.rewriting_plan import rewriting_plan
+from headgate.views.run_levels import HeldTuples, LevelRunner, RoomLimits
+from headgate.views.run_rewriting import run_rewriting
+
+VAL = frozenset([Mark.VAL])
+
+
+def read(text: str) -> Document:
+    found = Document.read(text)
+    assert found is not None
+    return found
+
+
+def run(views: list[PatternNode], reads: Reads, text: str, **limits: int) -> HeldTuples:
+    return LevelRunner(compile_levels(views, reads), RoomLimits(**limits)).run(read(text))
+
+
+@st.composite
+def served(draw: st.DrawFn) -> tuple[list[PatternNode], list[tuple[int, ...]]]:
+    """Views with copies among them, and for each a rewriting or the source; no cycles."""
+    views = draw(families() | st.lists(all_patterns, min_size=1, max_size=5))
+    found = rewritings_of(views)
+    reads = [draw(st.sampled_from([(), *members_of(found, view)])) for view in range(len(views))]
+    for view in draw(st.lists(st.integers(0, len(views) - 1), max_size=3)):
+        views = [*views, views[view]]
+        reads = [*reads, draw(st.sampled_from([(view,), *members_of(found, view)]))]
+    return views, reads
+
+
+@given(served(), documents)
+def test_views_have_what_their_patterns_have(
+    configured: tuple[list[PatternNode], list[tuple[int, ...]]], text: str
+) -> None:
+    views, reads = configured
+    document = read(text)
+    held = run(views, reads, text)
+    assert held.refused() == []
+    for view, pattern in enumerate(views):
+        judged = evaluate_naive(pattern, document)
+        assert held.view(view).rows() == judged.rows()
+        assert held.tuples[view] == len(judged.rows())
+        assert held.bytes[view] == judged.size_bytes()
+
+
+@given(served(), st.lists(documents, min_size=2, max_size=3))
+def test_one_runner_takes_many_documents(
+    configured: tuple[list[PatternNode], list[tuple[int, ...]]], texts: list[str]
+) -> None:
+    """What an earlier document has left in the room is not seen; results stay as they were."""
+    runner = LevelRunner(compile_levels(*configured))
+    held = [runner.run(read(text)) for text in texts]
+    for text, own in zip(texts, held, strict=True):
+        alone = run(*configured, text)
+        for view in range(len(configured[0])):
+            assert own.view(view).rows() == alone.view(view).rows()
+
+
+def chain(*labels: str) -> PatternNode:
+    pattern = PatternNode(labels[-1], marks=VAL)
+    for label in reversed(labels[:-1]):
+        pattern = PatternNode(label, children=(pattern,))
+    return pattern
+
+
+def test_equal_work_is_done_once() -> None:
+    a, b, both = chain("a"), chain("b"), chain("a", "b")
+    ids_a = PatternNode("a")
+    views = [a, b, both, both, both, a, ids_a]
+    program = compile_levels(views, [(), (), (0, 1), (2,), (5, 1), (0,), (0,)])
+    # Copies read a table that is there; a mark less makes no other table.
+    assert program.views.table.tolist() == [0, 1, 2, 2, 2, 0, 0]
+    assert program.views.level.tolist() == [1, 1, 2, 3, 3, 2, 2]
+    assert program.level_start.tolist() == [0, 2, 3, 3]
+
+
+def test_a_view_that_is_too_wide_is_refused_and_no_other() -> None:
+    pairs, triple = chain("a", "a"), chain("a", "a", "a")
+    views = [pairs, chain("b"), triple, chain("a")]
+    text = "<a>" * 20 + "<b>x</b>" + "</a>" * 20
+    held = run(views, [(), (), (0,), ()], text, tuples=100)
+    assert held.refused() == [0, 2]
+    assert "more than 100 embeddings" in held.reason(0)
+    assert "computed from was refused" in held.reason(2)
+    assert [len(held.view(view)) for view in (1, 3)] == [1, 20]
+    assert held.tuples.tolist() == [0, 1, 0, 20]
+    with pytest.raises(InvalidValue, match="more than 100"):
+        held.view(0)
+
+
+def test_a_join_that_looks_at_too_much_is_refused() -> None:
+    views = [chain("a"), chain("b"), chain("a", "b")]
+    text = "<r>" + "<a/>" * 200 + "<b/>" * 200 + "</r>"
+    assert run(views, [(), (), (0, 1)], text, looked=100).refused() == [2]
+    assert run(views, [(), (), (0, 1)], text, cells=300).refused() == [1, 2]
+
+
+def test_joins_share_what_a_document_may_cost() -> None:
+    views = [chain("a"), chain("b"), chain("a", "b"), chain("b", "a")]
+    reads = [(), (), (0, 1), (1, 0)]
+    text = "<r>" + "<a><b/></a>" * 50 + "</r>"
+    assert run(views, reads, text, looked_in_all=1_000).refused() == []
+    assert run(views, reads, text, looked_in_all=120).refused() == [3]
+    assert run(views, reads, text, looked_in_all=20).refused() == [2, 3]
+
+
+def test_what_nobody_feeds_is_told() -> None:
+    with pytest.raises(PlanError, match="view 1 is not fed from the source"):
+        view_levels([(), (2,), (1,)])
+
+
+def test_a_node_may_have_many_branches() -> None:
+    wide = PatternNode("a", children=tuple(PatternNode("b", Axis.CHILD) for _ in range(70)))
+    assert len(run([wide], [()], "<a><b/></a>").view(0)) == 1
+    assert run([wide], [()], "<a><b/><b/></a>").refused() == [0]
+
+
+def test_a_rewriting_refuses_what_is_no_number_of_a_node() -> None:
+    query = chain("a", "b")
+    held = PatternSet([chain("a"), chain("b")]).evaluate(read("<a><b>x</b></a>"))
+    plan = rewriting_plan(query, {0: chain("a"), 1: chain("b")})
+    assert len(run_rewriting(plan, dict(enumerate(held)))) == 1
+    for wrong in (-5, 1 << 40):
+        held[0].ids[0, 0, 0] = wrong
+        with pytest.raises(InvalidValue, match="tuples have a node beyond"):
+            run_rewriting(plan, dict(enumerate(held)))
