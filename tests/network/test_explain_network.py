@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,8 +32,8 @@ def example() -> list[FedView]:
 def test_it_prints_levels_members_and_loads() -> None:
     assert explain_network(example()) == (
         "level 1, 2 views\n"
-        "  Asia at Paris  from the source                                feeds 1 of 2\n"
-        "  Sales          from the source                                feeds 1 of 2\n"
+        "  Asia at Paris  from the source (no other way)                 feeds 1 of 2\n"
+        "  Sales          from the source (no other way)                 feeds 1 of 2\n"
         "level 2, 1 view\n"
         "  Both at Rome   from Asia at Paris ⋈ Sales, computed at Paris  feeds 0 of 2"
     )
@@ -43,6 +45,8 @@ def test_a_join_at_the_views_own_site_is_not_mentioned() -> None:
     (last,) = (each for each in fed_views(found, LABELS, np.array([AT_VIEW])) if each.members)
     assert last.source_text() == "from Asia at Paris ⋈ Sales"
     assert last.load_text() == "feeds 0"
+    (none, one) = (replace(last, members=(), ways=each).source_text() for each in (0, 1))
+    assert (none, one) == ("from the source (no other way)", "from the source (1 other way)")
 
 
 def test_it_draws_a_box_for_each_view_and_a_line_for_each_feed() -> None:

@@ -63,4 +63,5 @@ def _json(view: FedView) -> dict[str, object]:
         "computed_at": view.join_site,
         "feeds": view.feeds,
         "limit": view.limit,
+        "ways": view.ways,
     }

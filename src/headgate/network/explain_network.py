@@ -38,10 +38,13 @@ class FedView:
     join_site: str
     feeds: int
     limit: int | None
+    ways: int = 0
+    """How many rewritings it has, and so how many there were to choose from beside the source."""
 
     def source_text(self) -> str:
         if not self.members:
-            return "from the source"
+            other = f"{self.ways:,} other way{'s' if self.ways > 1 else ''}"
+            return f"from the source ({other if self.ways else 'no other way'})"
         joined = " ⋈ ".join(map(str, self.members))
         where = "" if self.join_site == self.label.site else f", computed at {self.join_site}"
         return f"from {joined}{where}"
@@ -77,6 +80,7 @@ def _fed(
         join_site,
         int(configuration.loads[view]),
         None if limit >= UNLIMITED else limit,
+        int(rewritings.view_start[view + 1] - rewritings.view_start[view]),
     )
 
 
