@@ -30,7 +30,7 @@ def taken(words: list[str | None], *, source: str = "T") -> tuple[list[int], lis
         for n, word in enumerate(words)
     ]
     unknown: Counter[tuple[str, str]] = Counter()
-    rows, gone = rows_of(batch_of_items(items, SCHEMA), TABLE, unknown)
+    rows, gone = rows_of(batch_of_items(items, SCHEMA), TABLE.name, TABLE.changes, unknown)
     return rows.column("id").to_pylist(), gone.tolist(), unknown
 
 

@@ -82,6 +82,20 @@ def test_feeds_and_inner_feeds_enclose_the_truth(
                 assert has or may_have or item.id not in output
 
 
+def test_branches_of_a_union_have_their_own_variables() -> None:
+    """Each of them by itself says what its negation is about; together they need not."""
+    known = defined(
+        "register stream S from json '*.json' (a int);"
+        "register operator below(n int) from 'some.where:below';"
+        "create feed A from S where a = 0 and not (not below(?p));"
+        "create feed B from S where not (not below(?p));"
+        "create feed C from (A | B);"
+    )
+    plan = planned(known, {"C": 7})["S"]
+    assert plan.tests is not None
+    assert plan.tests.subscriptions.tolist() == [7]
+
+
 def test_a_plan_in_a_file_is_the_same() -> None:
     known = defined(SECTION_3)
     feeds = ["RockConcertStream", "MusePhotoStream"]

@@ -92,10 +92,11 @@ class OperatorSubscriptions:
     def __contains__(self, name: int) -> bool:
         return name in self._clauses_of
 
-    def add(self, name: int, filter_: Filter) -> None:
+    def add(self, name: int, *branches: Filter) -> None:
+        """A subscription that has what one of the branches has: each has its own variables."""
         if name in self._clauses_of:
             raise InvalidValue(f"subscription {name} is there already; remove it first")
-        clauses = clauses_of(filter_)
+        clauses = dict.fromkeys(clause for each in branches for clause in clauses_of(each))
         first = len(self._names)
         for clause in clauses:
             self._append(name, clause)

@@ -33,7 +33,7 @@ from headgate.match.program import Program, compile_program
 from headgate.match.snapshot import Verify
 from headgate.match.stored import freeze
 from headgate.match.stored_file import open_stored, write_stored
-from headgate.model.filters import Filter, disjunction
+from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 from headgate.optimize.order_bounds import check_table
 from headgate.optimize.order_table import ClauseTable, OperatorSubscriptions
@@ -154,7 +154,7 @@ def tests_of(askers: Iterable[Askers], number_of: Mapping[str, int]) -> ClauseTa
         return None
     subscriptions = OperatorSubscriptions()
     for feed, own in filters.items():
-        subscriptions.add(number_of[feed], disjunction(own))
+        subscriptions.add(number_of[feed], *own)
     return subscriptions.table()
 
 
