@@ -19,8 +19,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from headgate.join.select.compile_multiway import signature_of
 from headgate.join.select.decompose_greedy import Choice, all_forms, decompose_greedy
-from headgate.join.select.join_graph import Form, Signature, natural_signature
+from headgate.join.select.join_graph import Form, Signature
 from headgate.join.select.parametric_cost import JoinStatistics, parametric_costs
 from headgate.pipeline.join_groups import JoinedTable
 from headgate.pipeline.payload_apart import ApartJoin
@@ -41,7 +42,7 @@ def semijoin_costs(apart: ApartJoin) -> dict[Form, float]:
 
 
 def _named(apart: ApartJoin) -> tuple[Signature, Known]:
-    signature = natural_signature({side.table: side.on for side in apart.join.sides})
+    signature = signature_of(apart.join)
     return signature, tuple((name, apart.tables[name]) for name in signature.tables)
 
 

@@ -64,8 +64,7 @@ class GroupTeller:
         self, server: SelectJoinServer, changes: ChangeColumns, wanted: Subscribed
     ) -> Messages:
         told, found = server.apply_for_both(changes, wanted.audience)
-        table = results_of_pairs(found, wanted.audience, wanted.boxes, server, self.group)
-        self.results.extend([] if table is None else [table])
+        self._add(results_of_pairs(found, wanted.audience, wanted.boxes, server, self.group))
         return told
 
     def _tell_whole(self, server: WholeJoin, changes: ChangeColumns) -> None:
@@ -73,5 +72,8 @@ class GroupTeller:
             server.take_silently(changes)
             return
         wanted = self.wanted
-        table = results_of_whole(changes, wanted.audience, wanted.boxes, server, self.group)
-        self.results.extend([] if table is None else [table])
+        self._add(results_of_whole(changes, wanted.audience, wanted.boxes, server, self.group))
+
+    def _add(self, results: pa.Table | None) -> None:
+        if results is not None:
+            self.results.append(results)

@@ -41,10 +41,10 @@ class JoinedRows:
         """How many join values there are, or have been since the rows were last loaded."""
         return len(self.joins)
 
-    @property
-    def is_wasteful(self) -> bool:
-        """Whether most of what is kept is of rows that are gone."""
-        return any(table.is_wasteful for table in self.tables)
+    def tidy(self) -> None:
+        """Load the rows anew if most of what is kept is of rows that are gone; before a batch."""
+        if any(table.is_wasteful for table in self.tables):
+            self.load(self.content(), next_number=self.next_number)
 
     def take(self, changes: ChangeColumns) -> Longs:
         """What changes mean for rows, which are there from now on, as lines for kernels.

@@ -178,8 +178,7 @@ class SelectJoinServer:
 
     def _taken(self, changes: ChangeColumns) -> Longs:
         """What changes mean for rows, which are there from now on, as lines for `process`."""
-        if self.rows.is_wasteful:
-            self.rows.load(self.rows.content(), next_number=self.rows.next_number)
+        self.rows.tidy()
         return self.rows.take(changes)
 
     def _told(self, changes: Longs, audiences: Sequence[Audience]) -> list[Messages]:

@@ -160,8 +160,7 @@ class WholeJoin:
         return _Lives(born, died)
 
     def _taken(self, changes: ChangeColumns) -> Longs:
-        if self.rows.is_wasteful:
-            self.rows.load(self.rows.content(), next_number=self.rows.next_number)
+        self.rows.tidy()
         if self.rows.joins is not self._joins:
             self._index_all()
         for table, gone in enumerate(self._gone):
