@@ -1,4 +1,4 @@
-"""CN*: traffic and hop latency against the size of repositories (select-joins.txt Fig. 11, 12).
+"""CN*: traffic and hop latency against the size of repositories ([Select-Joins Fig. 11], 12).
 
 100,000 subscriptions on 1,000 overlay nodes, payloads of 1,000 bytes, directories of 512 kB; R has
 500 tuples for traffic and 200 for latency, so that many tuples of S are sent again and again. All
@@ -21,11 +21,11 @@ from bench import Plot, Result, Row, Say
 from bench.simulated.select_join_network import Ids, Simulation
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES, overlay_distances
-from headgate.join.select.schemes import SchemeName
-from headgate.network.arrivals import MESSAGE, NODE
-from headgate.network.cn_star import CnStar
-from headgate.network.content_network import SERVER, ContentNetwork
-from headgate.network.network_metrics import NetworkCost
+from headgate.simulate.arrivals import MESSAGE, NODE
+from headgate.simulate.cn_star import CnStar
+from headgate.simulate.content_network import SERVER, ContentNetwork
+from headgate.simulate.network_metrics import NetworkCost
+from headgate.tables.schemes import SchemeName
 
 CLU_PLUS, REF_J_PLUS = SchemeName.REF_SJ_CLU_PLUS, SchemeName.REF_J_PLUS
 PAYLOAD_BYTES = 1_000

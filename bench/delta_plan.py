@@ -1,4 +1,4 @@
-"""Delta: which views can be computed from which, and the network that follows (delta.txt §5.2–5.4).
+"""Delta: which views can be computed from which, and the network that follows ([Delta §5.2–5.4]).
 
 Tables 2 and 3, Fig. 5 and 6 on unique views over XMark (bench/workloads/xmark_queries.py), and how
 all of it grows: the embedding graph, the rewritability graph with at most 30 rewritings for each

@@ -1,4 +1,4 @@
-"""Delta at work with real relays: view latency and document delivery on loopback (delta.txt §5.5).
+"""Delta at work with real relays: view latency and document delivery on loopback ([Delta §5.5]).
 
 The same figures as those that `delta-run` takes from a simulated wide area, of processes that are
 really there (bench/running/relays.py), and `kill -9` of them. It has loopback instead of a wide

@@ -1,4 +1,4 @@
-"""Delta at work in a simulated WAN: levels, view latency, document delivery time (delta.txt §5.5).
+"""Delta at work in a simulated WAN: levels, view latency, document delivery time ([Delta §5.5]).
 
 10,000 views of which about 3,000 are unique, 200 XMark documents, 300 machines in nine cities, as
 in the paper. View sizes are what the views hold of sample documents: identifiers, values, contents.
@@ -29,8 +29,8 @@ from headgate.network.configuration import Configuration
 from headgate.network.configuration_problem import UNLIMITED, Floats
 from headgate.network.configure import NetworkPlan, configure
 from headgate.network.physical_plans import PricedPlans, price_rewritings
-from headgate.network.wan_simulator import Observed, run_configuration
 from headgate.network.wide_area import WideArea, uniform_area
+from headgate.simulate.wan_simulator import Observed, run_configuration
 from headgate.views.compile_levels import compile_levels
 from headgate.views.document import Document
 from headgate.views.equivalent_views import find_rewritings

@@ -1,6 +1,6 @@
-"""Factorising the filters of a source: STA, VCA, VCB and sorted prefixes (roses.txt Fig. 7 and 8).
+"""Factorising the filters of a source: STA, VCA, VCB and sorted prefixes ([RoSeS Fig. 7] and 8).
 
-Queries are drawn as in roses.txt §6 (bench/workloads/feed_queries.py). A plan's cost is that of
+Queries are drawn as in [RoSeS §6] (bench/workloads/feed_queries.py). A plan's cost is that of
 Table 1, evaluations for each item, as a share of the naive plan, which evaluates each query that
 was asked, equal ones as often as they were asked. Times are of one core. Then the cost model is
 held against the clock: plans of several shapes, sizes and batches, their expected visits, and the
@@ -19,20 +19,20 @@ import numpy as np
 from bench import Plot, Result, Row, Say, seconds
 from bench.baselines.unshared_forest import unshared_forest, walks_us
 from bench.workloads.feed_queries import SCHEMA, Keywords, News, feed_queries, keywords, news
+from headgate.factor.factor_cost import CostModel
+from headgate.factor.factor_input import FactorInput, factor_input
+from headgate.factor.factor_selectivity import nothing_measured, selectivities_of
+from headgate.factor.factor_tree import FactorTree
+from headgate.factor.factorize import ALGORITHMS, factorize
+from headgate.factor.living_factors import LOSS_MAX, LivingFactors
+from headgate.factor.subsumption import implications_of
+from headgate.factor.time_budget import UNLIMITED, TimeBudget, TimeBudgetExceeded
 from headgate.match.batch import Batch
 from headgate.match.conjunctions import conjunctions_of
 from headgate.match.forest import Forest
 from headgate.match.matcher import Matcher
 from headgate.match.program import compile_program, compile_rows, with_forest
 from headgate.model.filters import Filter
-from headgate.optimize.factor_cost import CostModel
-from headgate.optimize.factor_input import FactorInput, factor_input
-from headgate.optimize.factor_selectivity import nothing_measured, selectivities_of
-from headgate.optimize.factor_tree import FactorTree
-from headgate.optimize.factorize import ALGORITHMS, factorize
-from headgate.optimize.living_factors import LOSS_MAX, LivingFactors
-from headgate.optimize.subsumption import implications_of
-from headgate.optimize.time_budget import UNLIMITED, TimeBudget, TimeBudgetExceeded
 
 PAPER_TIME = "STA < 1,000, VCA 3,000 in 15 min; VCB 10,000 in 2 min"
 PAPER_COST = "2–3 % of naive"

@@ -1,6 +1,6 @@
 """Select-joins: server bytes, description sizes and time of all nine schemes, and DuckDB.
 
-select-joins.txt Tables 3 and 4, Fig. 5, 7, 8, 10 and 19 as far as they concern the server; what
+[Select-Joins Tables 3 and 4, Fig. 5], 7, 8, 10 and 19 as far as they concern the server; what
 goes on in a network is the matter of another benchmark. Every scheme takes the same events from the
 same state. Time is that of changes to messages, of finding recipients where a scheme addresses them
 one by one, and of writing each message to a buffer: Python included, one core. The paper's server
@@ -19,13 +19,13 @@ import numpy as np
 from bench import Plot, Result, Row, Say, seconds
 from bench.baselines.duckdb_select_join import duckdb_join_us
 from bench.workloads import select_joins as work
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.change_kernels import MESSAGE_KIND, OWN_SIDE, ROW_SIDE
-from headgate.join.select.dispatch import recipients
-from headgate.join.select.messages import Messages
-from headgate.join.select.rows_state import restore, save
-from headgate.join.select.schemes import FORMS, SchemeName
-from headgate.join.select.server import SelectJoinServer
+from headgate.tables.boxes import Boxes
+from headgate.tables.change_kernels import MESSAGE_KIND, OWN_SIDE, ROW_SIDE
+from headgate.tables.dispatch import recipients
+from headgate.tables.messages import Messages
+from headgate.tables.rows_state import restore, save
+from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.server import SelectJoinServer
 
 STOCKS = Path(__file__).parents[2] / "shared" / "data" / "sp500_financials.csv"
 BUFFER_BYTES = 1 << 24

@@ -1,6 +1,6 @@
 """Multi-way select-joins: traffic of all decompositions, the greedy one, and of the strawmen.
 
-select-joins.txt Fig. 13 (general schema), Fig. 14 (star schema) and Appendix I, on the workloads of
+[Select-Joins Fig. 13] (general schema), Fig. 14 (star schema) and Appendix I, on the workloads of
 bench/workloads/multiway_joins.py. Both figures are pictures; their numbers are those in the text.
 
 Traffic is bytes × links: the subscriptions of each group are in a network of 1,000 zones (CAN), and
@@ -24,20 +24,20 @@ from bench import Plot, Result, Row, Say
 from bench.baselines.multiway_strawmen import join_traffic, relaxed_traffic, row_bytes
 from bench.simulated.multiway_network import GroupNetwork, Sent
 from bench.workloads import multiway_joins as work
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.decompose_greedy import (
+from headgate.tables.boxes import Boxes
+from headgate.tables.decompose_greedy import (
     Choice,
     Decomposition,
     all_forms,
     decompose_greedy,
     decomposition_cost,
 )
-from headgate.join.select.join_graph import Form, Signature
-from headgate.join.select.multiway_messages import GroupMessages
-from headgate.join.select.multiway_rows import TableChange
-from headgate.join.select.multiway_server import MultiwayServer
-from headgate.join.select.parametric_cost import JoinStatistics, parametric_costs
-from headgate.join.select.simulated_cost import simulated_costs
+from headgate.tables.join_graph import Form, Signature
+from headgate.tables.multiway_messages import GroupMessages
+from headgate.tables.multiway_rows import TableChange
+from headgate.tables.multiway_server import MultiwayServer
+from headgate.tables.parametric_cost import JoinStatistics, parametric_costs
+from headgate.tables.simulated_cost import simulated_costs
 
 BATCH, WARMING = 100, 300
 STUDENT = {2: 12.7, 5: 2.78}

@@ -1,6 +1,6 @@
 """Select-joins over a content-driven network: traffic, hops, stress and last hop of all schemes.
 
-select-joins.txt Fig. 6, 7, 9, 10, 17 to 20 and Table 3, on a simulated network of 1,000 overlay
+[Select-Joins Fig. 6], 7, 9, 10, 17 to 20 and Table 3, on a simulated network of 1,000 overlay
 nodes in a power law of 20,000, without CN* (that is `cn-star`). Each scheme has zones that were cut
 by its own messages. An event is an insertion into R and the deletion of its oldest tuple; they come
 from five draws of the workload. Traffic is bytes between overlay nodes; the paper prints curves and
@@ -16,11 +16,11 @@ from bench.joins import STOCKS, TABLE_3
 from bench.simulated.select_join_network import PAYLOAD_BYTES, Simulation
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES, overlay_distances
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.schemes import FORMS, SchemeName
-from headgate.network.filter_routing import FilterNetwork
-from headgate.network.network_metrics import NetworkCost
-from headgate.network.topology import overlay_tree
+from headgate.simulate.filter_routing import FilterNetwork
+from headgate.simulate.network_metrics import NetworkCost
+from headgate.simulate.topology import overlay_tree
+from headgate.tables.boxes import Boxes
+from headgate.tables.schemes import FORMS, SchemeName
 
 Costs = dict[SchemeName, NetworkCost]
 CLU_PLUS, REL_SEL = SchemeName.REF_SJ_CLU_PLUS, SchemeName.REL_SEL

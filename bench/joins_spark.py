@@ -1,6 +1,6 @@
 """Select-joins through Spark: changes of tables in, messages out, at 100,000 subscriptions.
 
-Issue "select-joins", Build 5. The workload is that of select-joins.txt §6 (as in `joins`): an event
+Issue "select-joins", Build 5. The workload is that of [Select-Joins §6] (as in `joins`): an event
 is an insertion into R and the deletion of its oldest tuple, so two changes; 16,000 tuples of R,
 5,100 of S, 100 bytes of payload each, which are random here so that nothing is gained by packing
 them. Changes lie in the store as a run's source queries leave them; what is measured is the query
@@ -35,24 +35,24 @@ from bench.running.processes import below
 from bench.running.table_mix import MixGround
 from bench.workloads import multiway_joins
 from bench.workloads import select_joins as work
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.compile_boxes import BoxGroup
-from headgate.join.select.dispatch import recipients
-from headgate.join.select.schemes import SchemeName
-from headgate.join.select.server import SelectJoinServer
-from headgate.join.select.stored_boxes import write_boxes
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.pipeline.bucket import Bucket, Held
-from headgate.pipeline.join_groups import JoinedTable, JoinGroup
-from headgate.pipeline.lanes import lanes
 from headgate.pipeline.select_join_stage import PieceRow, Told, run_lot
 from headgate.pipeline.session import start_session
 from headgate.pipeline.snapshot import Layer, Snapshot, write_snapshot
 from headgate.pipeline.sources.lots_source import LotsReader
 from headgate.pipeline.table_join_query import TableJoinQuery
-from headgate.pipeline.table_lots import Lot, LotFile, LotProgress, write_lot, write_lot_progress
 from headgate.store.folder import Folder
+from headgate.tables.boxes import Boxes
+from headgate.tables.bucket import Bucket, Held
+from headgate.tables.compile_boxes import BoxGroup
+from headgate.tables.dispatch import recipients
+from headgate.tables.join_groups import JoinedTable, JoinGroup
+from headgate.tables.lanes import lanes
+from headgate.tables.schemes import SchemeName
+from headgate.tables.server import SelectJoinServer
+from headgate.tables.stored_boxes import write_boxes
+from headgate.tables.table_lots import Lot, LotFile, LotProgress, write_lot, write_lot_progress
 
 TARGET = 50_000
 CHANGES = Attribute("op", Type.TEXT)

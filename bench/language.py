@@ -16,7 +16,7 @@ from headgate.language import parse, unparse
 
 USUAL = {
     "subscribe": "subscribe to Rock output mail 'me@mail.org' every 3 hours for 30 days;",
-    "roses.txt §3.1, MusePhotoStream": """
+    "[RoSeS §3.1], MusePhotoStream": """
 create feed MusePhotoStream
 from (RockConcertStream as $r | MuseNews) as $main
 join last 3 months on (MusicPhotos as $m | FriendsPhotos) with $main[title similar window.title]

@@ -4,7 +4,7 @@ The workload is that of bench/workloads/conjunctions.py. Times are the best of s
 item. The baselines look at the same items in the same run: the naive evaluator (extrapolated from a
 sample), NumPy on the same bit rows without a forest, a Numba index on each conjunction's rarest
 atom that looks at one item after the other, and DuckDB with events unpivoted and joined on ranges.
-mbd.txt reports 10 to 80 ms per item (Table 2).
+[MBD] reports 10 to 80 ms per item (Table 2).
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from bench.workloads.conjunctions import SCHEMA, batch, items_of, workload
 from bench.workloads.keywords import SCHEMA as KEYWORD_SCHEMA
 from bench.workloads.keywords import keyword_filters, keyword_items
 from bench.workloads.mbd import subscriptions
+from headgate.cover.cover import ForestCover
+from headgate.cover.cover_roots import CubeCover
+from headgate.cover.cover_two_pass import TwoPassCover
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.living import LivingProgram
 from headgate.match.matcher import Matcher
@@ -33,9 +36,6 @@ from headgate.match.program import Program, compile_program
 from headgate.match.program_file import open_program, write_program
 from headgate.model.evaluate import matches
 from headgate.model.filters import Filter
-from headgate.optimize.cover import ForestCover
-from headgate.optimize.cover_roots import CubeCover
-from headgate.optimize.cover_two_pass import TwoPassCover
 
 PAPER = "10–80 ms"
 COVER_BATCH = 4_096
@@ -176,7 +176,7 @@ def _cover_rows(filters: list[Filter]) -> list[Row]:
     whole = float((baseline + described).mean() / (ours + described).mean())
     quarters = [float(part.mean()) for part in np.array_split(ours, 4)]
     growth = quarters[3] / quarters[1]
-    what = f"{len(filters):,} insertions, set A of mbd.txt"
+    what = f"{len(filters):,} insertions, set A of [MBD]"
     return [
         Row(
             "cover check",

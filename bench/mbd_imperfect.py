@@ -1,6 +1,6 @@
 """Imperfect merging: table size and false positives against the threshold, with advertisements too.
 
-mbd.txt §6: Fig. 14 (routing table size of 100,000 subscriptions for IMT 0 … 0.2, with and without
+[MBD §6]: Fig. 14 (routing table size of 100,000 subscriptions for IMT 0 … 0.2, with and without
 advertisements) and Fig. 15 (publications that match, and how many of them are false positives), on
 the sets of bench/workloads/mbd.py. Both figures are pictures; the text tells two numbers, about
 32,852 entries at IMT 0, and at most 2.5 % of false positives below 0.1.
@@ -26,12 +26,12 @@ from bench.workloads.mbd import (
     publications,
     subscriptions,
 )
+from headgate.cover.cells import cells_of_statistics
+from headgate.cover.merge_imperfect import ImperfectMerging
+from headgate.cover.merge_perfect import merge_perfect
 from headgate.match.matcher import Matcher
 from headgate.match.program import compile_program
 from headgate.model.filters import Filter
-from headgate.optimize.cells import cells_of_statistics
-from headgate.optimize.merge_imperfect import ImperfectMerging
-from headgate.optimize.merge_perfect import merge_perfect
 
 THRESHOLDS = (0.0, 0.0001, 0.001, 0.01, 0.05, 0.1, 0.15, 0.2)
 TOTALS = (0.001, 0.01, 0.025)

@@ -1,6 +1,6 @@
 """Routing tables after covering and merging: their sizes, routing times and insertion times.
 
-mbd.txt §6: Fig. 12 (sizes), Table 2 (time to route a publication) and Fig. 13 (time to insert a
+[MBD §6]: Fig. 12 (sizes), Table 2 (time to route a publication) and Fig. 13 (time to insert a
 subscription), on sets A and B of bench/workloads/mbd.py. Fig. 12 is a picture without numbers; its
 text tells the covering rates, and the sizes beside ours are those that Table 2's naive column
 implies, as a linear scan takes time in proportion to the table.
@@ -20,21 +20,21 @@ import numpy as np
 
 from bench import Plot, Result, Row, Say, seconds
 from bench.workloads.mbd import SCHEMA, VALUES, batch_of, publications, subscriptions
+from headgate.cover.attribute_order import ORDERS, rank_rows
+from headgate.cover.cells import cells_of_statistics
+from headgate.cover.cover import ForestCover
+from headgate.cover.cover_two_pass import TwoPassCover
+from headgate.cover.merge_imperfect import merge_imperfect
+from headgate.cover.merge_perfect import merge_perfect
+from headgate.cover.merger import Merger
+from headgate.cover.place_values import values_of
+from headgate.cover.statistics import Statistics, uniform_statistics
 from headgate.match.forest import build_forest
 from headgate.match.matcher import Matcher
 from headgate.match.program import compile_program
 from headgate.model.atoms import Atom
 from headgate.model.filters import Filter, conjuncts
 from headgate.model.values import Type
-from headgate.optimize.attribute_order import ORDERS, rank_rows
-from headgate.optimize.cells import cells_of_statistics
-from headgate.optimize.cover import ForestCover
-from headgate.optimize.cover_two_pass import TwoPassCover
-from headgate.optimize.merge_imperfect import merge_imperfect
-from headgate.optimize.merge_perfect import merge_perfect
-from headgate.optimize.merger import Merger
-from headgate.optimize.place_values import values_of
-from headgate.optimize.statistics import Statistics, uniform_statistics
 
 BATCH = 4_096
 STEP = 2_000

@@ -19,13 +19,13 @@ import numpy as np
 from bench import Plot, Result, Row, Say, seconds
 from bench.workloads import operator_functions
 from bench.workloads.operator_functions import DECLARATIONS, SCHEMA, items
+from headgate.match.item_columns import batch_of_items
 from headgate.model.atoms import Call, Variable
 from headgate.operators.answers import Rows
 from headgate.operators.ask import Asking, Operators, Predicates
 from headgate.operators.call_items import RowItems, call_here
 from headgate.operators.declaration import OperatorLimits
 from headgate.operators.load import load_all
-from headgate.store.columns import batch_of_items
 
 BATCH, ROUND = 4_096, 64
 CALLS = {

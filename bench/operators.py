@@ -1,6 +1,6 @@
 """Orders of expensive operators: how many predicates an event costs under four orders.
 
-expensive-operators.txt §5.3, Fig. 4 to 8, on the workload of bench/workloads/operators.py. A cost
+[Operators §5.3, Fig. 4] to 8, on the workload of bench/workloads/operators.py. A cost
 is the number of predicates evaluated for an event; all orders see the same events. Sequential and
 Sub-Order are told the selectivities of predicates; ours learns them from other events before.
 Then what choosing costs, and the time from end to end with operators that take a
@@ -23,14 +23,14 @@ import numpy as np
 from bench import Plot, Result, Row, Say
 from bench.baselines.fewest_predicates import fewest_predicates
 from bench.workloads.operators import Setting, Workload, workload
-from headgate.optimize.order_adaptive import AdaptiveOrder
-from headgate.optimize.order_answers import PlainAnswers
-from headgate.optimize.order_arrangement import Order
-from headgate.optimize.order_engine import Candidates, Evaluator, Matches
-from headgate.optimize.order_estimates import Estimates, FixedEstimates
-from headgate.optimize.order_naive import NaiveOrder
-from headgate.optimize.order_sequential import SequentialOrder
-from headgate.optimize.order_sub_order import SubOrder
+from headgate.operators.order_adaptive import AdaptiveOrder
+from headgate.operators.order_answers import PlainAnswers
+from headgate.operators.order_arrangement import Order
+from headgate.operators.order_engine import Candidates, Evaluator, Matches
+from headgate.operators.order_estimates import Estimates, FixedEstimates
+from headgate.operators.order_naive import NaiveOrder
+from headgate.operators.order_sequential import SequentialOrder
+from headgate.operators.order_sub_order import SubOrder
 
 NAIVE, SEQUENTIAL, SUB_ORDER, OURS = "naive", "Sequential", "Sub-Order", "ours"
 ORDERS: dict[str, Callable[[], Order]] = {

@@ -18,9 +18,6 @@ import numpy as np
 
 from bench import Plot, Result, Row, Say, seconds
 from bench.workloads.keywords import VOCABULARY, word
-from headgate.join.arrivals import Arrival, Output
-from headgate.join.rebuild import rebuild
-from headgate.join.stage import JoinStage
 from headgate.model.atoms import Comparison, Contains, Relation, Similar, WindowAttribute
 from headgate.model.duration import Duration, Unit
 from headgate.model.filters import Filter
@@ -29,6 +26,9 @@ from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.model.words import jaccard
 from headgate.plan import algebra
+from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.rebuild import rebuild
+from headgate.windows.stage import JoinStage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TITLE_WORDS = 10

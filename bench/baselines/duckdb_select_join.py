@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from headgate.join.select.messages import Table
-from headgate.join.select.server import Change, SelectJoinServer
+from headgate.tables.messages import Table
+from headgate.tables.server import Change, SelectJoinServer
 
 QUERY = """
 select count(*) from new join s using (b) join subscription as x

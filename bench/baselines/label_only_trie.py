@@ -1,4 +1,4 @@
-"""Algorithm 3 of delta.txt as printed: a trie of label sets, nothing else decides who is tested."""
+"""Algorithm 3 of [Delta] as printed: a trie of label sets, nothing else decides who is tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strawmen of select-joins.txt §2.3 for multi-way joins: what they would send, and how far.
+"""The strawmen of [Select-Joins §2.3] for multi-way joins: what they would send, and how far.
 
     Rel-Sel   every row to all who select it, whether it joins or not
     Ref-J     every new join result of every signature to all whose ranges hold it
@@ -19,9 +19,9 @@ import numpy as np
 
 from bench.simulated.multiway_network import Sent
 from bench.workloads.multiway_joins import Workload
-from headgate.join.select.join_graph import JoinGraph, Signature
-from headgate.join.select.messages import NUMBER_BYTES
-from headgate.join.select.multiway_rows import TableChange
+from headgate.tables.join_graph import JoinGraph, Signature
+from headgate.tables.messages import NUMBER_BYTES
+from headgate.tables.multiway_rows import TableChange
 
 
 @dataclass(slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headgate.factor.factor_input import FactorInput
 from headgate.match.batch import Batch
 from headgate.match.forest import Forest
 from headgate.match.kernels import Words
 from headgate.match.program import Program, words_for
 from headgate.match.walks import count_ends, skip_pointers
-from headgate.optimize.factor_input import FactorInput
 
 RUNS = 15
 

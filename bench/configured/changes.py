@@ -1,4 +1,4 @@
-"""Views that come and go beside many others (delta.txt §3.5)."""
+"""Views that come and go beside many others ([Delta §3.5])."""
 
 from __future__ import annotations
 

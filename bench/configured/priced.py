@@ -1,7 +1,7 @@
 """A rewritability graph with its costs, and what the source must feed within B_out.
 
 The paper's B_D is the number of views that nobody else can serve, plus 20 %: the least possible
-load for the source, and some margin for the solver (delta.txt §5.3). Where B_out makes that
+load for the source, and some margin for the solver ([Delta §5.3]). Where B_out makes that
 impossible, which a bound proves, B_D is the least for which a configuration was found, plus 1 %.
 """
 

@@ -1,4 +1,4 @@
-"""Table 3, Fig. 5 and Fig. 6 of delta.txt, for the plan of one B_out.
+"""Table 3, Fig. 5 and Fig. 6 of [Delta], for the plan of one B_out.
 
 LOGA runs twice: as printed, and with at most 7 % more utilisation, which is what the paper reports.
 """

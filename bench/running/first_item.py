@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench import Row, Say
 from bench.running.processes import below, end
-from headgate.newsroom import Newsroom
+from headgate.demo import Newsroom
 
 TARGET_S = 12.0
 PATIENCE_S = 120.0

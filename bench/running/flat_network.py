@@ -1,4 +1,4 @@
-"""Flat feeds run level by level (delta.txt §4.4): the publisher's share, and the time of all.
+"""Flat feeds run level by level ([Delta §4.4]): the publisher's share, and the time of all.
 
 Conjunctions of one to four comparisons over eight integer attributes with twenty values each; items
 with all attributes, evenly drawn. CPU time of one thread, least of several times, and the same bits

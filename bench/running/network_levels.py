@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from bench import Row, Say, seconds
 from bench.baselines.xpath_views import XPathViews
+from headgate.acquire.source_list import ListedSource
 from headgate.model.schema import DOCUMENT_SCHEMA
 from headgate.model.tree_pattern import PatternNode
 from headgate.network.explain_network import ViewLabel
@@ -28,7 +29,6 @@ from headgate.pipeline.jobs.embedding_job import rewrite_on_spark
 from headgate.pipeline.jobs.on_spark import run_parts_on_spark, tasks_of
 from headgate.pipeline.jobs.run_network import GroupReport, NetworkRun, TaskRunner
 from headgate.pipeline.session import Session, start_session
-from headgate.pipeline.sources.source_list import ListedSource
 from headgate.views.compile_levels import Reads, compile_levels
 from headgate.views.document import Document
 from headgate.views.equivalent_views import find_rewritings

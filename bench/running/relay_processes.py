@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from headgate.network.relay import run_relay
-from headgate.network.relay_core import RelayCore
-from headgate.network.relay_deployment import Address, Deployment
-from headgate.network.relay_documents import PublishedDocuments
-from headgate.network.relay_shelf import Delivery, Keeper, Shelf
-from headgate.network.relay_wire import Secret
+from headgate.relay.core import RelayCore
+from headgate.relay.deployment import Address, Deployment
+from headgate.relay.documents import PublishedDocuments
+from headgate.relay.relay import run_relay
+from headgate.relay.shelf import Delivery, Keeper, Shelf
+from headgate.relay.wire import Secret
 
 PATIENCE_S = 30.0
 SEEN = np.dtype(

@@ -1,4 +1,4 @@
-"""Delta at work with real relays: a process for each site, TCP on loopback (delta.txt §5.5).
+"""Delta at work with real relays: a process for each site, TCP on loopback ([Delta §5.5]).
 
 10,000 views of which about 3,000 are unique, as in the paper, at twelve sites instead of 300
 machines, since there are two cores: a process for each site, and one for the source. A document is
@@ -38,11 +38,11 @@ from headgate.network.configuration_problem import UNLIMITED, Floats
 from headgate.network.configure import configure
 from headgate.network.explain_network import ViewLabel
 from headgate.network.physical_plans import PricedPlans, price_rewritings
-from headgate.network.relay_client import Publisher
-from headgate.network.relay_deployment import Deployment, deployment_of
-from headgate.network.relay_shelf import read_shelf
-from headgate.network.tuple_frames import Shape, decode_tuples, encode_tuples
 from headgate.network.wide_area import WideArea, uniform_area
+from headgate.relay.client import Publisher
+from headgate.relay.deployment import Deployment, deployment_of
+from headgate.relay.shelf import read_shelf
+from headgate.relay.tuple_frames import Shape, decode_tuples, encode_tuples
 from headgate.views.document import Document
 from headgate.views.equivalent_views import find_rewritings
 from headgate.views.evaluate_patterns import PatternSet

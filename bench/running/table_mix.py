@@ -1,4 +1,4 @@
-"""Joins of two, three and four tables in one run: the mix of select-joins.txt §6.3 as lots.
+"""Joins of two, three and four tables in one run: the mix of [Select-Joins §6.3] as lots.
 
     50,000 R ⋈ S    50,000 R ⋈ S ⋈ T    50,000 R ⋈ S ⋈ T ⋈ U    20,000 S ⋈ T ⋈ U
 
@@ -19,15 +19,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.workloads import multiway_joins as work
-from headgate.join.select.compile_boxes import SelectedTable, SelectJoin
-from headgate.join.select.multiway_rows import TableChange
-from headgate.join.select.signature_boxes import SignatureBoxes
 from headgate.language import parse_script
 from headgate.language.statements import RegisterTable
 from headgate.pipeline.snapshot import Layer, Snapshot, write_numbers, write_snapshot
-from headgate.pipeline.table_lots import Lot, LotFile, LotProgress, write_lot_progress
-from headgate.pipeline.write_joins import write_joins
 from headgate.store.folder import Folder
+from headgate.tables.compile_boxes import SelectedTable, SelectJoin
+from headgate.tables.multiway_rows import TableChange
+from headgate.tables.signature_boxes import SignatureBoxes
+from headgate.tables.table_lots import Lot, LotFile, LotProgress, write_lot_progress
+from headgate.tables.write_joins import write_joins
 
 TABLES = "".join(
     f"register table {table} (k int key, b int, value float, note text, op text)"

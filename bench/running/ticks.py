@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from headgate.match.item_columns import item_columns
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline.sources.rows import spark_columns
-from headgate.store.columns import item_columns
 
 TICKS = Schema((Attribute("number", Type.INT),))
 STATEMENTS = """

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bench.workloads.physical_network import OVERLAY_NODES
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.messages import Messages
-from headgate.network.arrivals import FROM, MESSAGE
-from headgate.network.content_network import ZoneNetwork
-from headgate.network.region_kernels import Regions
-from headgate.network.regions import regions_of
+from headgate.simulate.arrivals import FROM, MESSAGE
+from headgate.simulate.content_network import ZoneNetwork
+from headgate.simulate.region_kernels import Regions
+from headgate.simulate.regions import regions_of
+from headgate.tables.boxes import Boxes
+from headgate.tables.messages import Messages
 
 HANDLED_MOST = 1_000
 

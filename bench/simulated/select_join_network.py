@@ -1,8 +1,8 @@
 """Select-joins over a simulated network: the events of a workload, scheme by scheme.
 
-Each scheme begins with the same rows. Its first events, which are not measured, tell how its zones
-are to be cut (`network/zones.py`), so that each scheme has zones that suit it. Schemes that address
-each subscription need no zones.
+Each scheme begins with the same rows. Its first events, which are not measured, decide how its
+zones are cut (`simulate/zones.py`), so that each scheme has zones that suit it. Schemes that
+address each subscription need no zones.
 
 A workload may be several draws of events, each of which begins anew with rows of its own, over the
 same subscriptions and zones: what joins with what is drawn once for each join value, so that one
@@ -19,18 +19,18 @@ import numpy as np
 from bench.joins import Ready
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.dispatch import recipients
-from headgate.join.select.messages import Messages
-from headgate.join.select.schemes import FORMS, SchemeName
-from headgate.join.select.server import SelectJoinServer
-from headgate.network.arrivals import MESSAGE, Arrivals
-from headgate.network.cn_star import Carried, CnStar
-from headgate.network.content_network import SERVER, ContentNetwork, ZoneNetwork
-from headgate.network.network_metrics import NetworkCost, overlay_cost, unicast_cost
-from headgate.network.payload_kernels import Load
-from headgate.network.region_kernels import Regions
-from headgate.network.regions import load_of, regions_of
+from headgate.simulate.arrivals import MESSAGE, Arrivals
+from headgate.simulate.cn_star import Carried, CnStar
+from headgate.simulate.content_network import SERVER, ContentNetwork, ZoneNetwork
+from headgate.simulate.network_metrics import NetworkCost, overlay_cost, unicast_cost
+from headgate.simulate.payload_kernels import Load
+from headgate.simulate.region_kernels import Regions
+from headgate.simulate.regions import load_of, regions_of
+from headgate.tables.boxes import Boxes
+from headgate.tables.dispatch import recipients
+from headgate.tables.messages import Messages
+from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.server import SelectJoinServer
 
 PAYLOAD_BYTES = len(work.PAYLOAD)
 HANDLED_MOST = 1_000

@@ -1,4 +1,4 @@
-"""Conjunctions of comparisons on 20 integer attributes, after mbd.txt §6.
+"""Conjunctions of comparisons on 20 integer attributes, after [MBD §6].
 
 A pool of distinct atoms on 20 attributes with values 0 … 999; conjunctions of 2 to 6 pool atoms on
 distinct attributes; items that have all attributes, uniform. Pool A has 2,000 atoms, B 5,000.

@@ -1,4 +1,4 @@
-"""Queries on feeds, after the generator of roses.txt §6: a word is asked for as often as it occurs.
+"""Queries on feeds, after the generator of [RoSeS §6]: a word is asked for as often as it occurs.
 
 Items are news, each a title and a description: those of a file of AG's corpus if it lies beside the
 project, otherwise stories of the project's own newsroom. The paper takes a representative
@@ -22,6 +22,8 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
+from headgate.demo import texts
+from headgate.demo.words import PLACES
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.batch import Batch
 from headgate.model.atoms import Contains
@@ -29,8 +31,6 @@ from headgate.model.filters import Filter, conjunction, disjunction
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.model.words import words
-from headgate.newsroom import texts
-from headgate.newsroom.words import PLACES
 
 AG_NEWS = Path(__file__).parents[3] / "shared" / "data" / "ag_news.csv"
 SCHEMA = Schema((Attribute("news", Type.TEXT),))

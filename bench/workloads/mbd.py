@@ -1,4 +1,4 @@
-"""Subscriptions, publications and advertisements after mbd.txt §6. Frozen: never edited.
+"""Subscriptions, publications and advertisements after [MBD §6]. Frozen: never edited.
 
 The paper draws 200,000 subscriptions over twenty pre-ordered attributes with integer values, set A
 on 2,000 distinct predicates and set B on 5,000; covering takes away about 75 % of A and 45 % of B.

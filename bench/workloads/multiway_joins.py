@@ -1,4 +1,4 @@
-"""Subscriptions and events after select-joins.txt §6.3. Frozen: never edited.
+"""Subscriptions and events after [Select-Joins §6.3]. Frozen: never edited.
 
     R ── S ── T        50,000 R ⋈ S, 50,000 R ⋈ S ⋈ T, 50,000 R ⋈ S ⋈ T ⋈ U, 20,000 S ⋈ T ⋈ U
          │
@@ -28,10 +28,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.workloads.select_joins import DOMAIN, JOIN_VALUES
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.join_graph import Edge, JoinGraph, Signature, TableShape
-from headgate.join.select.multiway_rows import TableChange
-from headgate.join.select.signature_boxes import SignatureBoxes
+from headgate.tables.boxes import Boxes
+from headgate.tables.join_graph import Edge, JoinGraph, Signature, TableShape
+from headgate.tables.multiway_rows import TableChange
+from headgate.tables.signature_boxes import SignatureBoxes
 
 MIX = {"RS": 50_000, "RST": 50_000, "RSTU": 50_000, "STU": 20_000}
 ROWS_PER_VALUE = {"R": 10, "S": 70, "T": 70, "U": 30}

@@ -1,4 +1,4 @@
-"""Subscriptions and events after expensive-operators.txt §5.2, Table 1. Frozen: never edited.
+"""Subscriptions and events after [Operators §5.2, Table 1]. Frozen: never edited.
 
 The paper draws predicates with a popularity (uniform in [0, 1], or Zipf's law by rank), then
 subscriptions of 3 to 5 (up to 11) distinct predicates, each chosen in proportion to its popularity,
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from headgate.model.atoms import Call
 from headgate.model.filters import And
-from headgate.optimize.order_table import ClauseTable, OperatorSubscriptions
+from headgate.operators.order_table import ClauseTable, OperatorSubscriptions
 
 LENGTH_MIN = 3
 MATCH_RATIO = 0.002

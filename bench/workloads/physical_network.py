@@ -1,4 +1,4 @@
-"""The network of select-joins.txt §6: 20,000 nodes with a power law, 1,000 of them the overlay.
+"""The network of [Select-Joins §6]: 20,000 nodes with a power law, 1,000 of them the overlay.
 
 Frozen: never edited. The overlay's nodes are drawn at random; the first of them is the server's.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.network.topology import power_law_topology
+from headgate.simulate.topology import power_law_topology
 
 PHYSICAL_NODES, OVERLAY_NODES = 20_000, 1_000
 

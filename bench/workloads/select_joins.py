@@ -1,4 +1,4 @@
-"""Subscriptions and events after select-joins.txt §6, Table 2. Frozen: never edited.
+"""Subscriptions and events after [Select-Joins §6, Table 2]. Frozen: never edited.
 
 The paper leaves some of it open; what was chosen here:
 
@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from headgate.join.select.boxes import Boxes
-from headgate.join.select.messages import Table
-from headgate.join.select.server import Change
+from headgate.tables.boxes import Boxes
+from headgate.tables.messages import Table
+from headgate.tables.server import Change
 
 DOMAIN = 100_000
 JOIN_VALUES, JOINING_SHARE, ZIPF = 100, 0.7, 0.8

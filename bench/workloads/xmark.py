@@ -10,7 +10,7 @@ value predicates of queries (xmark_queries.py) find something. The words are our
          ─ open_auctions ─ open_auction ─ bidder, seller, annotation, interval, …
          ─ closed_auctions ─ closed_auction ─ seller, buyer, price, …
 
-`documents(200)` gives documents of 10 to 40 kB, as delta.txt §5.5 has them.
+`documents(200)` gives documents of 10 to 40 kB, as [Delta §5.5] has them.
 """
 
 from __future__ import annotations

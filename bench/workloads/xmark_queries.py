@@ -1,4 +1,4 @@
-"""Views over XMark documents, as a generator in the way of YFilter's makes them (delta.txt §5.1).
+"""Views over XMark documents, as a generator in the way of YFilter's makes them ([Delta §5.1]).
 
 A query is a random walk down the DTD: each step goes to a child, or with some probability to
 something deeper by `//`; branches grow from its nodes in the same way. Which child is taken is

@@ -1,4 +1,4 @@
-"""The generator of roses.txt §6: the same queries each time, in the form that was asked for."""
+"""The generator of [RoSeS §6]: the same queries each time, in the form that was asked for."""
 
 from __future__ import annotations
 

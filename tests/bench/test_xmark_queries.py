@@ -1,4 +1,4 @@
-"""The workload of delta.txt is as its paper describes it, and its rewritings are right."""
+"""The workload of [Delta] is as its paper describes it, and its rewritings are right."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.headgate_command import Run
-from tests.serve.small_store import SmallStore, news, ticket
+from tests.store.small_store import SmallStore, news, ticket
 
 from headgate.catalog.catalog import Catalog
 

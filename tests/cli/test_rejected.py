@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.headgate_command import Run
 
-from headgate.pipeline.sources.rejected import Rejects
+from headgate.acquire.rejected import Rejects
 
 
 @pytest.fixture

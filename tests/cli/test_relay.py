@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.headgate_command import Run
-from tests.network.relay_networks import document, free_addresses
+from tests.relay.relay_networks import document, free_addresses
 
 SCRIPT = """
 register documents News from xml 'news/*.xml';

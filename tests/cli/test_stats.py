@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.headgate_command import Run
-from tests.serve.small_store import NOON, SmallStore, news, ticket
+from tests.store.small_store import NOON, SmallStore, news, ticket
 
 from headgate.deliver.outbox import Delivery, Outbox
 

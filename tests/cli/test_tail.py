@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.headgate_command import Run
-from tests.serve.small_store import NOON, SmallStore, news, ticket
+from tests.store.small_store import NOON, SmallStore, news, ticket
 
 HOSTILE = "rock \x1b[31m[bold]red[/bold]\u202e\nnew line :smile:"
 

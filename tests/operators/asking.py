@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from tests.operators import functions, hostile
 
+from headgate.match.item_columns import batch_of_items
 from headgate.model.atoms import Argument, Call
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
@@ -18,7 +19,6 @@ from headgate.model.values import Type, Value
 from headgate.operators.answers import Answers
 from headgate.operators.ask import Asking, Operators, Predicates
 from headgate.operators.declaration import Declaration
-from headgate.store.columns import batch_of_items
 
 SCHEMA = Schema((Attribute("n", Type.INT), Attribute("word", Type.TEXT)))
 ALLOWED = ("tests.operators",)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.operators import functions
 from tests.operators.asking import ALLOWED, SCHEMA, TAME, ask, item, numbers, solutions
 
+from headgate.match.item_columns import batch_of_items
 from headgate.model.atoms import Argument, Call, Constraint, Relation, Variable
 from headgate.model.errors import OperatorError
 from headgate.model.evaluate import matches
@@ -25,7 +26,6 @@ from headgate.operators.call_items import RowItems, call_here, judges
 from headgate.operators.declaration import Declaration, OperatorLimits
 from headgate.operators.failures import Failure
 from headgate.operators.load import load_all
-from headgate.store.columns import batch_of_items
 
 X, Y = Variable("x"), Variable("y")
 LOADED, _ = load_all(TAME, ALLOWED)

@@ -1,4 +1,4 @@
-"""S1 to S5 of expensive-operators.txt §2.1 as printed, over the drones of examples/city.
+"""S1 to S5 of [Operators §2.1] as printed, over the drones of examples/city.
 
 The naive evaluator says which items are in which feed; the golden file holds that. What the child
 answers, joined by hand, must say the same.
@@ -17,6 +17,7 @@ import pytest
 from headgate.cli.loadable import declaration_of
 from headgate.language import check, parse_script
 from headgate.language.statements import CreateFeed, RegisterOperator, RegisterStream, Statement
+from headgate.match.item_columns import batch_of_items
 from headgate.model.atoms import Call, Variable
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter, atoms_of, conjuncts
@@ -29,7 +30,6 @@ from headgate.operators.call_items import judges
 from headgate.operators.declaration import Declaration
 from headgate.operators.examples.drones import drones
 from headgate.operators.load import load_all
-from headgate.store.columns import batch_of_items
 
 CITY = Path(__file__).parents[2] / "examples" / "city"
 FEEDS = ("S1", "S2", "S3", "S4", "S5")

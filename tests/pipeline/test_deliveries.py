@@ -10,11 +10,11 @@ import pytest
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Outbox
 from headgate.language import parse_script
+from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
 from headgate.pipeline.batch_stage import BatchTask, Stored, match_and_store
 from headgate.pipeline.deliveries import Dispatcher, Found, found_in
 from headgate.pipeline.planner import Planned, Planner
-from headgate.store.columns import batch_of_items
 from headgate.store.folder import Folder
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from headgate.catalog.catalog import Catalog
-from headgate.join.stage import JoinStage
 from headgate.language import parse_script
 from headgate.model.schema import Schema
 from headgate.pipeline.join_layers import JoinLayers, Plans
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.normalize import normalize_all
+from headgate.windows.stage import JoinStage
 
 COUNT = 100
 

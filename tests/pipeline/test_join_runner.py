@@ -16,20 +16,20 @@ from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.transform import Transformer
 from headgate.language import parse_script
+from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
 from headgate.pipeline import join_runner
 from headgate.pipeline.batch_stage import match_and_store, task_of
 from headgate.pipeline.deliveries import Dispatcher
-from headgate.pipeline.join_progress import read_progress
 from headgate.pipeline.join_runner import JoinRunner
 from headgate.pipeline.journal import Journal
 from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
 from headgate.pipeline.planner import Planner
 from headgate.pipeline.run_batch import BatchRunner
-from headgate.store.columns import batch_of_items
 from headgate.store.files import stored_files
 from headgate.store.folder import Folder
+from headgate.tables.join_progress import read_progress
 
 SCRIPT = """
 register stream P from json 'p' (k int);

@@ -14,6 +14,7 @@ from tests.match.strategies import NOON
 from tests.plan.papers import defined
 
 from headgate.language.statements import RegisterOperator, Statement
+from headgate.match.item_columns import batch_of_items
 from headgate.match.snapshot import open_snapshot, write_snapshot
 from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
@@ -33,7 +34,6 @@ from headgate.plan.compose import compose_all
 from headgate.plan.execute import execute
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
-from headgate.store.columns import batch_of_items
 
 SOURCES = """
 register stream T from json 't' (n int, b int);

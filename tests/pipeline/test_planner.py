@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
-from headgate.join.select.stored_boxes import gathered_boxes, open_boxes
 from headgate.language import parse_script
+from headgate.match.item_columns import batch_of_items
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item
 from headgate.pipeline import snapshot as snapshot_module
 from headgate.pipeline.match_stage import Asked, match_batch
 from headgate.pipeline.planner import Merge, Planned, Planner
 from headgate.pipeline.snapshot import open_snapshot, read_snapshot
-from headgate.store.columns import batch_of_items
 from headgate.store.folder import Folder
+from headgate.tables.stored_boxes import gathered_boxes, open_boxes
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SOURCES = (

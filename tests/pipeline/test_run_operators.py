@@ -1,4 +1,4 @@
-"""S1 to S5 of expensive-operators.txt through a whole run; operators that fail stop nothing."""
+"""S1 to S5 of [Operators] through a whole run; operators that fail stop nothing."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import Settings
 from headgate.language import parse_script
 from headgate.pipeline import table_join_runner
-from headgate.pipeline.message_files import MessageFile
 from headgate.pipeline.run import Run, RunSettings
 from headgate.pipeline.status import status_of
 from headgate.store.files import TABLES, stored_files
+from headgate.tables.message_files import MessageFile
 
 pytestmark = pytest.mark.integration
 

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 from tests.pipeline.spark_session import spark
-from tests.pipeline.table_world import TableWorld
 from tests.pipeline.waiting import until
+from tests.tables.table_world import TableWorld
 
-from headgate.pipeline.lanes import lanes, partition_of
 from headgate.pipeline.select_join_stage import HELD, BucketProcessor, Told
 from headgate.pipeline.table_join_query import TableJoinQuery
-from headgate.pipeline.table_lots import Lot, LotProgress, write_lot_progress
+from headgate.tables.lanes import lanes, partition_of
+from headgate.tables.table_lots import Lot, LotProgress, write_lot_progress
 
 STOCKS = [
     ("Stocks", {"Symbol": "IBM", "PER": 65.0}),

@@ -13,13 +13,13 @@ from tests.pipeline.test_planner import NOON, matched
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.statistics import SourceStatistics
 from headgate.language import parse_script
+from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
 from headgate.model.items import Item
 from headgate.pipeline import planner as planner_module
 from headgate.pipeline import write_plans as write_plans_module
 from headgate.pipeline.planner import Planned, Planner
 from headgate.pipeline.source_plan import open_source_plan
 from headgate.pipeline.write_plans import sample_of, write_plans_on
-from headgate.store.columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
 from headgate.store.files import ItemsWriter, path_of
 from headgate.store.folder import Folder
 

@@ -1,4 +1,4 @@
-"""The feeds of roses.txt: §3.1 as printed, and the publications of Figures 3 and 4."""
+"""The feeds of [RoSeS]: §3.1 as printed, and the publications of Figures 3 and 4."""
 
 from headgate.language import check, parse_script
 from headgate.language.statements import Statement

@@ -1,4 +1,4 @@
-"""The naive executor against answers found by hand (roses.txt §3.2)."""
+"""The naive executor against answers found by hand ([RoSeS §3.2])."""
 
 from datetime import timedelta
 

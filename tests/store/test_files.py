@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headgate.match.item_columns import batch_of_items
 from headgate.match.matcher import Matches
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline.match_stage import _lists, matched_schema
 from headgate.store import files
-from headgate.store.columns import batch_of_items
 from headgate.store.files import (
     ItemsWriter,
     path_of,

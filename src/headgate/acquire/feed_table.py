@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.acquire.inbox_tables import FILE, LAYOUT, unpack_state
-from headgate.durable.database import DurableDatabase
+from headgate.store.database import DurableDatabase
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ import httpcore
 import httpx
 
 from headgate import __version__
+from headgate.acquire.checked_backend import CheckedBackend
+from headgate.acquire.deadline import Deadline, Resolver, resolve_by_system
 from headgate.acquire.decompress import decompress
 from headgate.acquire.hosts import HostGate
 from headgate.acquire.limits import DEFAULT, Limits
@@ -48,8 +50,6 @@ from headgate.acquire.response import (
     read_headers,
     status_error,
 )
-from headgate.connect.checked_backend import CheckedBackend
-from headgate.connect.deadline import Deadline, Resolver, resolve_by_system
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import FetchError
 

@@ -52,9 +52,9 @@ from headgate.acquire.inbox_tables import (
     unpack_seen,
     unpack_state,
 )
-from headgate.durable.database import DurableDatabase
-from headgate.durable.whole_files import sync_folder, write_synced
 from headgate.model.errors import StateError
+from headgate.store.database import DurableDatabase
+from headgate.store.whole_files import sync_folder, write_synced
 
 MARGIN = 100
 """So many numbers are kept though the reader is done with them."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headgate.acquire.feed_state import FeedState
 from headgate.acquire.identify import NOTHING_SEEN, Seen
-from headgate.durable.database import Layout
+from headgate.store.database import Layout
 
 LAYOUT = Layout(
     "inbox",

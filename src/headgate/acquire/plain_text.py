@@ -5,7 +5,7 @@ Atoms see texts, and a text with its markup in it would contain the words 'div',
 markup are kept.
 
 - The *targets of its links* stand behind the text, a line for each, in the order of the page: the
-  atoms `references`, `extends` and `shares-link` (roses.txt §3.2) look for URLs within texts, and
+  atoms `references`, `extends` and `shares-link` ([RoSeS §3.2]) look for URLs within texts, and
   most URLs are in `href`. They stand at the end and not behind the link's words, as there they
   would tear phrases apart.
 - The *HTML itself*, sanitised by nh3, goes beside the attributes for whoever shows the item.

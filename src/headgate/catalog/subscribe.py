@@ -1,4 +1,4 @@
-"""Subscriptions and their tickets (expensive-operators.txt §5.1): subscribe, renew, unsubscribe.
+"""Subscriptions and their tickets ([Operators §5.1]): subscribe, renew, unsubscribe.
 
 A subscription lives until its validity period ends: one day after it was made or last renewed,
 unless the subscriber says otherwise. From that moment on it is dead, whether or not it has been

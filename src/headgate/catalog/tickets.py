@@ -1,4 +1,4 @@
-"""Tickets: the proof that a subscription is one's own (expensive-operators.txt §5.1).
+"""Tickets: the proof that a subscription is one's own ([Operators §5.1]).
 
 The paper's server answers a subscription with an MD5 digest of its text and a random number, and
 keeps it. Here the ticket is 256 random bits behind the subscription's id, it is shown once, and

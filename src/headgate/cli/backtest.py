@@ -12,6 +12,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
 from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, AsJson, CatalogUrl, RunFolder
 from headgate.cli.output import print_json, print_line, print_table, stderr
+from headgate.cli.sparkline import sparkline
 from headgate.cli.stats import rate_text
 from headgate.cli.stored import (
     Since,
@@ -29,7 +30,6 @@ from headgate.model.errors import LanguageError
 from headgate.pipeline.jobs.backtest import Backtest, Backtester, SourceCounts
 from headgate.pipeline.jobs.backtest_question import Question, question_of
 from headgate.pipeline.jobs.choose_runner import choose_runner
-from headgate.serve.sparkline import sparkline
 
 Master = Annotated[
     str, typer.Option(metavar="URL", help="Run it on Spark there: local[*], spark://host:7077, …")

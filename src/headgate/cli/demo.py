@@ -45,7 +45,7 @@ def demo(
 
     Without a terminal it runs for a minute, prints a summary and ends.
     """
-    from headgate.newsroom import DEFAULT_PORT, Newsroom, script_for  # noqa: PLC0415
+    from headgate.demo import DEFAULT_PORT, Newsroom, script_for  # noqa: PLC0415
 
     until = duration_option(seconds, "--for")
     length_s = None if until is None else float(until.seconds)

@@ -6,12 +6,12 @@ import typer
 
 from headgate.catalog.statistics import SourceStatistics
 from headgate.cli.output import print_json, print_text
+from headgate.factor.factor_text import factor_text
+from headgate.factor.factorize import factorize
 from headgate.language.schemas import schemas_of
 from headgate.language.unparse_filter import unparse_filter
 from headgate.model.atoms import Atom
 from headgate.model.errors import alternatives
-from headgate.optimize.factor_text import factor_text
-from headgate.optimize.factorize import factorize
 from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headgate.cli.output import print_json, print_line
-from headgate.join.describe import describe
-from headgate.join.stage import JoinStage
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import MaterializeFeed, RegisterOperator, RegisterTable, Statement
 from headgate.operators.ledger import Ledger, Report, read_report
-from headgate.optimize.order_explain import order_text
-from headgate.pipeline.describe_tables import describe_groups, refused_joins
+from headgate.operators.order_explain import order_text
 from headgate.pipeline.groups import Grouped, grouped
-from headgate.pipeline.join_groups import split_plan
 from headgate.pipeline.operator_stage import known_estimates
 from headgate.pipeline.registered import Source, declaration_of
 from headgate.pipeline.source_plan import tests_of
@@ -21,6 +17,10 @@ from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.store.folder import Folder
+from headgate.tables.describe_tables import describe_groups, refused_joins
+from headgate.tables.join_groups import split_plan
+from headgate.windows.describe import describe
+from headgate.windows.stage import JoinStage
 
 SOURCES_SHOWN_MAX = 20
 

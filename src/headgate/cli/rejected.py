@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from headgate.acquire.rejected import Rejected, read_rejected
 from headgate.cli.options import FOLDER_DEFAULT, AsJson, RunFolder
 from headgate.cli.output import print_json, print_line
 from headgate.cli.stored import folder_of
 from headgate.model.errors import printable
-from headgate.pipeline.sources.rejected import Rejected, read_rejected
 
 LINES_MAX = 100_000
 TEXT_SHOWN = 60

@@ -28,9 +28,9 @@ from headgate.cli.relay_options import (
 )
 from headgate.cli.relay_status import Statuses, status_table, statuses
 from headgate.model.errors import RelayError
-from headgate.network.relay_deployment import Deployment
-from headgate.network.relay_file import read_deployment
-from headgate.network.relay_wire import Secret
+from headgate.relay.deployment import Deployment
+from headgate.relay.file import read_deployment
+from headgate.relay.wire import Secret
 
 PATIENCE_S = 5.0
 LOOK_S = 1.0

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from headgate.model.errors import RelayError
-from headgate.network.relay_wire import Secret
+from headgate.relay.wire import Secret
 
 TOKEN_VARIABLE = "HEADGATE_RELAY_TOKEN"
 NETWORK_DEFAULT = Path("network.json")

@@ -25,8 +25,8 @@ from headgate.network.configuration import Configuration
 from headgate.network.configuration_problem import Ints, Longs
 from headgate.network.configure import NetworkPlan
 from headgate.network.living_configuration import LivingConfiguration
-from headgate.network.relay_deployment import Address, Deployment, deployment_of
-from headgate.network.relay_file import read_deployment, write_deployment
+from headgate.relay.deployment import Address, Deployment, deployment_of
+from headgate.relay.file import read_deployment, write_deployment
 
 PORT_DEFAULT = 7_000
 SOURCE_SITE = "source"

@@ -13,10 +13,10 @@ from headgate.cli.output import print_error, print_line, stderr
 from headgate.cli.read import read_text
 from headgate.cli.relay_options import NETWORK_DEFAULT, NetworkFile, TokenFile, secret_of
 from headgate.model.errors import RelayError
-from headgate.network.relay_client import Publisher
-from headgate.network.relay_deployment import Deployment
-from headgate.network.relay_file import read_deployment
-from headgate.network.relay_wire import Secret
+from headgate.relay.client import Publisher
+from headgate.relay.deployment import Deployment
+from headgate.relay.file import read_deployment
+from headgate.relay.wire import Secret
 
 
 def publish(

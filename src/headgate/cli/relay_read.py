@@ -16,9 +16,9 @@ from headgate.cli.relay_options import (
     shelf_path,
 )
 from headgate.model.errors import RelayError, did_you_mean
-from headgate.network.relay_file import read_deployment
-from headgate.network.relay_shelf import read_shelf
-from headgate.network.tuple_frames import Shape, decode_tuples, failure_of
+from headgate.relay.file import read_deployment
+from headgate.relay.shelf import read_shelf
+from headgate.relay.tuple_frames import Shape, decode_tuples, failure_of
 from headgate.views.view_tuples import MARKS, ViewTuples
 
 

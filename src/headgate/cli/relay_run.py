@@ -23,13 +23,13 @@ from headgate.cli.relay_options import (
     shelf_path,
 )
 from headgate.model.errors import RelayError
-from headgate.network.relay import run_relay
-from headgate.network.relay_core import RelayCore
-from headgate.network.relay_deployment import Address, Deployment
-from headgate.network.relay_documents import PublishedDocuments
-from headgate.network.relay_file import address_of, read_deployment
-from headgate.network.relay_shelf import Shelf
-from headgate.network.relay_wire import Secret
+from headgate.relay.core import RelayCore
+from headgate.relay.deployment import Address, Deployment
+from headgate.relay.documents import PublishedDocuments
+from headgate.relay.file import address_of, read_deployment
+from headgate.relay.relay import run_relay
+from headgate.relay.shelf import Shelf
+from headgate.relay.wire import Secret
 
 
 def run(

@@ -12,10 +12,10 @@ from headgate.cli.options import AsJson
 from headgate.cli.output import print_json, stdout
 from headgate.cli.relay_options import NETWORK_DEFAULT, NetworkFile, TokenFile, secret_of
 from headgate.model.errors import RelayError, printable
-from headgate.network.relay_client import relay_status
-from headgate.network.relay_deployment import Deployment
-from headgate.network.relay_file import read_deployment
-from headgate.network.relay_wire import Secret
+from headgate.relay.client import relay_status
+from headgate.relay.deployment import Deployment
+from headgate.relay.file import read_deployment
+from headgate.relay.wire import Secret
 
 Statuses = dict[str, Mapping[str, object]]
 TROUBLE_WIDTH = 70

@@ -10,12 +10,12 @@ import typer
 from headgate.catalog.catalog import Catalog
 from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, AsJson, CatalogUrl, RunFolder
 from headgate.cli.output import print_json, print_line, print_table, stderr
+from headgate.cli.sparkline import sparkline
 from headgate.cli.stored import Since, folder_of, since_moment, tell_damaged
-from headgate.serve.deliveries import DeadLetters, count_deliveries, dead_letters
-from headgate.serve.read_store import StoreReader
-from headgate.serve.sparkline import sparkline
-from headgate.serve.stats import Stats
-from headgate.serve.stats import stats as count_store
+from headgate.deliver.item_deliveries import DeadLetters, count_deliveries, dead_letters
+from headgate.store.read_store import StoreReader
+from headgate.store.stats import Stats
+from headgate.store.stats import stats as count_store
 
 DAYS_SHOWN_MAX = 60
 ERROR_SHOWN_MAX = 60

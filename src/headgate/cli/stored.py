@@ -19,8 +19,8 @@ from rich.text import Text
 from headgate.cli.durations import duration_option
 from headgate.cli.output import stderr, stdout
 from headgate.model.errors import printable
-from headgate.serve.stored_rows import StoredRow
 from headgate.store.folder import Folder
+from headgate.store.stored_rows import StoredRow
 
 Since = Annotated[
     str,

@@ -22,12 +22,12 @@ from headgate.cli.stored import (
     tell_damaged,
     widest,
 )
-from headgate.serve.read_store import StoreReader
-from headgate.serve.stored_rows import StoredRow
-from headgate.serve.tail import Follower
-from headgate.serve.tail import tail as last_items
-from headgate.serve.wanted import wanted_of
 from headgate.store.finished import finished
+from headgate.store.read_store import StoreReader
+from headgate.store.stored_rows import StoredRow
+from headgate.store.tail import Follower
+from headgate.store.tail import tail as last_items
+from headgate.store.wanted import wanted_of
 
 POLL_S = 0.5
 LINES_MAX = 100_000

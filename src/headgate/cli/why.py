@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from headgate.api.why_stored import WhyStored, found_item, why_stored
 from headgate.catalog.catalog import Catalog
 from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, AsJson, CatalogUrl, RunFolder
 from headgate.cli.output import print_json, print_line, print_text
 from headgate.cli.stored import folder_of, joined_items, print_row, row_json, tell_damaged
-from headgate.serve.read_store import StoreReader
-from headgate.serve.why_stored import WhyStored, found_item, why_stored
+from headgate.store.read_store import StoreReader
 
 FEEDS_SHOWN_MAX = 12
 

@@ -7,7 +7,7 @@
     author, category, …        as they are, on one line
     published, updated         times; without them, the item's own
     all other attributes       a list below the body: price 150, destination Paris
-    annotations (roses.txt §3.2)  related entries, and a list of links below the body
+    annotations ([RoSeS §3.2])  related entries, and a list of links below the body
 
 The id is a name-based UUID of source and item id: the same in every feed, format and run.
 """

@@ -14,7 +14,7 @@ Each attribute is an element of its name, in the order of the names. Where the n
 or is one that has a meaning here, it is an `attribute` with that name. A text is text: markup in it
 is escaped, and `disable-output-escaping` is not needed, as what is read back is text again. An xml
 value is there as elements if it is well-formed. Bytes are in base64.
-Each annotation (roses.txt §3.2) holds the items that its join found, the newest first.
+Each annotation ([RoSeS §3.2]) holds the items that its join found, the newest first.
 
 A stylesheet whose output is an `item` element makes an item of it: its children are the attributes.
 They are of the type that they say, or else that the item's attribute had, or else that RSS items

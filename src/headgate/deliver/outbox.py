@@ -40,9 +40,9 @@ from headgate.deliver.contents import Contents, key_bytes
 from headgate.deliver.item_json import decode_item
 from headgate.deliver.outbox_tables import LAYOUT
 from headgate.deliver.twins import Keys, Twins
-from headgate.durable.database import DurableDatabase
 from headgate.model.errors import printable
 from headgate.model.items import Item
+from headgate.store.database import DurableDatabase
 
 ERROR_LENGTH_MAX = 500
 PENDING = "state IN ('waiting', 'sending', 'failed')"

@@ -1,4 +1,4 @@
-"""The tables of the outbox (durable/database.py has the file).
+"""The tables of the outbox (store/database.py has the file).
 
 contents    an item as JSON, once, however many subscriptions it is delivered to
    ▲
@@ -12,7 +12,7 @@ twins       by which keys a subscription knows what it has had, and from which s
 
 from __future__ import annotations
 
-from headgate.durable.database import Layout
+from headgate.store.database import Layout
 
 LAYOUT = Layout(
     "outbox",

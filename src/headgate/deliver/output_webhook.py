@@ -36,8 +36,8 @@ import httpcore
 import httpx
 from standardwebhooks import Webhook
 
-from headgate.connect.checked_backend import CheckedBackend
-from headgate.connect.deadline import Deadline, Resolver, resolve_by_system
+from headgate.acquire.checked_backend import CheckedBackend
+from headgate.acquire.deadline import Deadline, Resolver, resolve_by_system
 from headgate.deliver.errors import OutputError
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import printable

@@ -1,4 +1,4 @@
-"""XSLT 1.0 on items (roses.txt §3.1, §3.2: τ), in a child process that can do no harm.
+"""XSLT 1.0 on items ([RoSeS §3.1, §3.2]: τ), in a child process that can do no harm.
 
     Transformer ──► child process (transform_child.py) ── one stylesheet, one item ──► output
          │               │

@@ -2,7 +2,7 @@
 
 With a number at its end, the range is all names from the first number to the last, and each must
 exist. With a letter in the place of the number (`srcN`), it is every such name that is registered
-when the statement is applied, from the first number on. roses.txt §6 writes its queries like this.
+when the statement is applied, from the first number on. [RoSeS §6] writes its queries like this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The statements of the language (DESIGN.md §4, roses.txt §3.1), as frozen data.
+"""The statements of the language (DESIGN.md §4, [RoSeS §3.1]), as frozen data.
 
     statement            what it does
     RegisterFeed         a source from an RSS, Atom or JSON Feed on the web

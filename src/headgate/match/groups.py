@@ -1,4 +1,4 @@
-"""The groups of atoms: each answers all atoms of a form by one pass over a batch (mbd.txt §3.1).
+"""The groups of atoms: each answers all atoms of a form by one pass over a batch ([MBD §3.1]).
 
     form                                         group            looks at
     =  <  in  between  is present                OrderedAtoms     columns of numbers, coded texts

@@ -1,4 +1,4 @@
-"""Atoms on links: `references`, `extends` and `shares-link` (roses.txt §3.2; DESIGN.md §5.1).
+"""Atoms on links: `references`, `extends` and `shares-link` ([RoSeS §3.2]; DESIGN.md §5.1).
 
 An item has the links of its link attributes and the URLs within its texts and documents; an atom
 asks for those of one attribute, or of all. Each distinct link of a batch is taken apart once, into

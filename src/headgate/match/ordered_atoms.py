@@ -1,6 +1,6 @@
 """Atoms on ordered values: comparisons, `between`, `in` and `is present`, on every type.
 
-All atoms on one attribute are answered by one pass over its column (mbd.txt §3.1; the loop is in
+All atoms on one attribute are answered by one pass over its column ([MBD §3.1]; the loop is in
 kernels.py): each is a union of ranges between the cuts that the constants make (ranges.py).
 
 Texts, links, bytes and XML are compared through *codes*: of the constants on an attribute, sorted,

@@ -1,4 +1,4 @@
-"""The program: all filters on one source, compiled together (DESIGN.md §5; mbd.txt §3).
+"""The program: all filters on one source, compiled together (DESIGN.md §5; [MBD §3]).
 
     filters ──► distinct atoms ──► a row each            groups.py: one pass for all of a form
             ──► distinct sub-filters ──► a derived row   `or`, `not`, and what is long or nested

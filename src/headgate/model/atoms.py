@@ -1,4 +1,4 @@
-"""Atoms: one predicate on one item each (roses.txt §3.2, expensive-operators.txt §2.1).
+"""Atoms: one predicate on one item each ([RoSeS §3.2], [Operators §2.1]).
 
     Comparison   price > 150            published.year = 2026       title = window.title
     Between      price between 1 and 9  (both bounds included)

@@ -1,7 +1,7 @@
 """The naive evaluator: does an item satisfy a filter? It is the judge of every optimiser.
 
 Two-valued logic (DESIGN.md §4): an atom on an attribute that the item lacks is false, and so is an
-atom over two kinds of value; `not` negates. Variables are read as in expensive-operators.txt §2.2:
+atom over two kinds of value; `not` negates. Variables are read as in [Operators §2.2]:
 a conjunction is true if one joint substitution satisfies all of it. A `not` is true if no
 substitution satisfies what it negates, given those made outside of it.
 

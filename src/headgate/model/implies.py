@@ -1,4 +1,4 @@
-"""Implication of filters, the base of covering (mbd.txt §2): F1 covers F2 if P(F1) ⊇ P(F2).
+"""Implication of filters, the base of covering ([MBD §2]): F1 covers F2 if P(F1) ⊇ P(F2).
 
 Law: implies_filter(specific, general) only if every item that satisfies `specific` satisfies
 `general`, in the two-valued logic of model/evaluate.py: an atom on a missing attribute is false.
@@ -28,7 +28,7 @@ Only sound  phrases, link atoms (each target alone), `similar` and `matches` (by
 Rejected    discrete steps: `x > 4` does not imply `x >= 5`, as x may be a float (a timestamp's part
             is always an integer: `published.month > 4` does imply `published.month >= 5`).
             Disjunctive normal form first: it has 2^n parts before the first is looked at.
-            Decision diagrams (mbd.txt §4.2): they share the work between many filters, but know an
+            Decision diagrams ([MBD §4.2]): they share the work between many filters, but know an
             implication of two atoms only if this module has told them.
 
 Cost: a check is quadratic in the literals. Beyond `CHECKS_MAX` checks the answer is False, which is

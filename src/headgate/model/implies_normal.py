@@ -1,7 +1,7 @@
 """Filters as conjunctions and disjunctions of literals, with every `not` moved inward.
 
 Variables are the reason for types of its own. A conjunction with variables asks for one joint
-substitution (expensive-operators.txt §2.2), so its parts must not be judged one by one:
+substitution ([Operators §2.2]), so its parts must not be judged one by one:
 
     locIn('Bronx') and mobPattern(?p) and ?p > 50
         AllOf: Literal locIn('Bronx'), Literal Joint{mobPattern(?p), ?p > 50}

@@ -12,7 +12,7 @@ from headgate.model.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What one join found for an item: (j, I) in roses.txt §3.2."""
+    """What one join found for an item: (j, I) in [RoSeS §3.2]."""
 
     join: str
     items: frozenset[Item]

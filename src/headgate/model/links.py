@@ -1,4 +1,4 @@
-"""How links are found and compared: `references`, `extends` and `shares-link` (roses.txt §3.2).
+"""How links are found and compared: `references`, `extends` and `shares-link` ([RoSeS §3.2]).
 
 A target is a URL ('https://muse.mu/news') or, without a scheme, a host with or without a path
 ('muse.mu', 'muse.mu/news'), which then stands for any scheme.

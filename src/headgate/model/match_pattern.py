@@ -1,4 +1,4 @@
-"""Does a document embed a tree pattern (delta.txt §4.1)? The naive judge of every view.
+"""Does a document embed a tree pattern ([Delta §4.1])? The naive judge of every view.
 
 An embedding maps the pattern's nodes to nodes of the document so that labels, edges and value
 predicates hold; two pattern nodes may go to the same node. '/' at the pattern's top means the root

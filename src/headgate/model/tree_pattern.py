@@ -1,4 +1,4 @@
-"""Tree patterns over XML documents (delta.txt §4.1).
+"""Tree patterns over XML documents ([Delta §4.1]).
 
     //item[topic = 'ACME'][author {val}]/headline {cont}
 

@@ -1,4 +1,4 @@
-"""The content-driven network, as a simulator (select-joins.txt §2.1, §5, §6, Appendices A, G, H).
+"""The content-driven network, as a simulator ([Select-Joins §2.1, §5, §6, Appendices A, G, H]).
 
 content_network      subscriptions at nodes, messages to all that their regions hold
     zones                boxes of the space of subscriptions, one for each node (CAN)
@@ -13,7 +13,7 @@ network_metrics      traffic, hops, stress, latency, last hop
 
 *_kernels            the hot loops: region, zone, dispatch, filter, payload, recent
 
-Views that serve each other (delta.txt §2, §3, §5.5):
+Views that serve each other ([Delta §2, §3, §5.5]):
 
 configuration_problem  rewritings, costs and limits
     wide_area, physical_plans   sites and links, and what each rewriting uses and takes there
@@ -26,7 +26,7 @@ wan_simulator          a configuration at work
 flat_levels            … and at one place, of flat feeds; views/run_levels.py has tree patterns
 explain_network, draw_network   as text and as a picture
 
-A configuration at work in real processes (delta.txt §5.5):
+A configuration at work in real processes ([Delta §5.5]):
 
 relay                  the process at a site
     relay_core             what its connections share: state, work, status

@@ -1,4 +1,4 @@
-"""A configuration: one way to serve each view (delta.txt §2.1, "CFG"), and what it costs (§2.2).
+"""A configuration: one way to serve each view ([Delta §2.1], "CFG"), and what it costs (§2.2).
 
       D ──► v1 ──► v4          choice[v] is the number of a rewriting, or SOURCE
       D ──► v2 ─┬► v3          v3 reads v1 and v2: it is on level 2, and waits for the slower one

@@ -1,4 +1,4 @@
-"""What a configuration is chosen from, and within what (delta.txt §2.3).
+"""What a configuration is chosen from, and within what ([Delta §2.3]).
 
     rewritings      the ways in which each view can be computed from others (the ∧ nodes of the RG)
     costs           what each of them uses and how long it takes, and the same from the source

@@ -1,4 +1,4 @@
-"""Choosing a configuration: first utilisation, then latency (delta.txt §3.2).
+"""Choosing a configuration: first utilisation, then latency ([Delta §3.2]).
 
     1. utilisation    by HiGHS where the graph is small, by prices and repair where it is large
     2. latency        LOGA, from there

@@ -1,4 +1,4 @@
-"""The integer linear program of Table 1 (delta.txt §3.3), solved by HiGHS.
+"""The integer linear program of Table 1 ([Delta §3.3]), solved by HiGHS.
 
     minimise    Σ U_r x_r            x_r: rewriting r is chosen, or the source, for a view
     such that   Σ x_r = 1            for each view                                        (2)

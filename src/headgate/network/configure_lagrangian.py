@@ -3,7 +3,7 @@
     prices (lagrangian_dual)  ──►  what each view takes at them  ──►  repaired  ──►  improved
               └── lower bound ────────────────────────── gap ──────────────────────────┘
 
-The problem is NP-hard (delta.txt, Proposition 3.1), and a solver takes minutes for 100,000 views.
+The problem is NP-hard ([Delta], Proposition 3.1), and a solver takes minutes for 100,000 views.
 Here capacities are priced; at the best prices few views are fed too often. Their readers go where
 they lose least (repair_kernels.py), then single views and pairs of views change places as long as
 utilisation falls.

@@ -1,4 +1,4 @@
-"""Run a configuration of flat feeds over batches of items, level by level (delta.txt §4.4).
+"""Run a configuration of flat feeds over batches of items, level by level ([Delta §4.4]).
 
     level 1   all feeds that the source serves, as one program (match/)
     level n   a feed is the items that all feeds it reads have, and that satisfy what is left of its

@@ -1,4 +1,4 @@
-"""A configuration that views come to and go from (delta.txt §3.5).
+"""A configuration that views come to and go from ([Delta §3.5]).
 
     add       the rewriting of least cost α·U + β·λ that fits; the source, if none does
     remove    the views that read what is gone are treated as new, one after the other; so are

@@ -1,4 +1,4 @@
-"""LOGA: lower latency by replacing rewritings, greedily (delta.txt §3.4, Algorithm 2).
+"""LOGA: lower latency by replacing rewritings, greedily ([Delta §3.4, Algorithm 2]).
 
 Rewritings are visited by impact, largest first: I(v) = λ(v) · how many views v reaches. (The text
 prints "nodes of rg"; as it says that the number changes with each replacement, the configuration

@@ -1,4 +1,4 @@
-"""Sites and links of a wide area network, and where views are in it (delta.txt §2.2, §5.5).
+"""Sites and links of a wide area network, and where views are in it ([Delta §2.2, §5.5]).
 
     site       reads, processes, sends and receives at rates of its own; each has its price
     region     a place with sites; between two regions there is a delay, within one a smaller one

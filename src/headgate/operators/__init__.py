@@ -1,4 +1,4 @@
-"""Operators: users' functions that filters call (expensive-operators.txt §2). No Spark.
+"""Operators: users' functions that filters call ([Operators §2]). No Spark.
 
 To write one, this is all that is needed (docs/operators.md; forms.py describes the forms):
 

@@ -142,7 +142,7 @@ class Predicates:
 
 
 class Asking:
-    """The questions about one batch of items. The batch has the columns of store/columns.py."""
+    """Operator calls for one batch of items, with the columns of match/item_columns.py."""
 
     def __init__(self, predicates: Predicates, batch: pa.RecordBatch, schema: Schema) -> None:
         self._predicates, self._batch, self._schema = predicates, batch, schema

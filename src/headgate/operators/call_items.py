@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import batch_of_items, items_of_batch
 from headgate.model.atoms import Argument, Call
 from headgate.model.errors import OperatorError
 from headgate.model.evaluate import Answer, Operator
@@ -31,7 +32,6 @@ from headgate.operators.declaration import OperatorLimits
 from headgate.operators.failures import Failed, Failure, short
 from headgate.operators.load import LoadedOperator
 from headgate.operators.prepared import PreparedCall, prepare, select
-from headgate.store.columns import batch_of_items, items_of_batch
 
 Mark = Callable[[int, float], None]
 """Told before each item: which one it is, and what time it is."""

@@ -1,8 +1,8 @@
 """What operator calls cost and how often they are true, as all processes of a run have found.
 
-expensive-operators.txt §3 assumes that the selectivity of predicates "is known or can be learned
+[Operators §3] assumes that the selectivity of predicates "is known or can be learned
 online through the past matching history". An order of evaluation learns while it asks
-(optimize/order_estimates.py), and tells it here once for each batch; here it is added up, kept for
+(operators/order_estimates.py), and tells it here once for each batch; here it is added up, kept for
 the next run, and told to orders that begin. Three things are known of a call, each counting for as
 many items as it is sure of:
 

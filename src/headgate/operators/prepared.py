@@ -7,7 +7,7 @@
                                               arguments, with a Variable in the second place
 
 Calls that differ in the names of their variables are one predicate, but p(?x, ?x) is not p(?x, ?y):
-it wants both values to be equal (expensive-operators.txt §3). So a variable has a number here, by
+it wants both values to be equal ([Operators §3]). So a variable has a number here, by
 the order in which variables first stand in the call, and no name.
 """
 

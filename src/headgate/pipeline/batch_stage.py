@@ -23,13 +23,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from headgate.match.item_columns import FEEDS, INNER, SOURCE
 from headgate.match.kernels import Ints
 from headgate.operators.ledger import Report
 from headgate.pipeline.journal import BatchRecord, read_record
 from headgate.pipeline.match_stage import Asked, match_batch, settle_once
 from headgate.pipeline.operator_stage import RULES, OperatorRules, OperatorSetup, take_report
 from headgate.pipeline.snapshot import open_snapshot
-from headgate.store.columns import FEEDS, INNER, SOURCE
 from headgate.store.files import ItemsWriter, path_of
 from headgate.store.folder import Folder
 

@@ -23,6 +23,7 @@ from pyspark import daemon as spark_daemon
 from pyspark import worker as _worker  # noqa: F401 - each worker imports it
 
 from headgate.match.arrow import batch_of_arrow
+from headgate.match.item_columns import batch_of_items
 from headgate.model.atoms import Comparison, Contains, Relation
 from headgate.model.filters import And, Filter, Or
 from headgate.model.items import Item
@@ -31,7 +32,6 @@ from headgate.model.values import Type
 from headgate.pipeline import batch_stage as _batch_stage  # noqa: F401 - each batch needs it
 from headgate.pipeline.source_plan import source_plan
 from headgate.plan.leaves import Askers
-from headgate.store.columns import batch_of_items
 
 SCHEMA = Schema((Attribute("number", Type.INT), Attribute("words", Type.TEXT)))
 

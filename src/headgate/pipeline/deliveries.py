@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 from headgate.acquire.identify import keys_of
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Delivery, Outbox
+from headgate.match.item_columns import FEEDS, SOURCE, items_of_batch
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import Stored
-from headgate.store.columns import FEEDS, SOURCE, items_of_batch
 
 Subscribers = Mapping[str, Sequence[tuple[int, int]]]
 PUT_MAX = 20_000

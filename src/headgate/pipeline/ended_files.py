@@ -15,9 +15,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headgate.match.item_columns import SOURCE, may_hold
 from headgate.pipeline.batch_stage import Stored
 from headgate.pipeline.journal import Journal
-from headgate.store.columns import SOURCE, may_hold
 from headgate.store.files import JOINED, stored_files
 
 

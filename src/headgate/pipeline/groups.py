@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from headgate.acquire.source_list import ListedSource
 from headgate.language.statements import (
     Format,
     MaterializeFeed,
@@ -21,10 +22,9 @@ from headgate.language.statements import (
     RegisterFeed,
     RegisterTable,
 )
+from headgate.match.item_columns import group_of
 from headgate.model.schema import Schema
 from headgate.pipeline.registered import Source
-from headgate.pipeline.sources.source_list import ListedSource
-from headgate.store.columns import group_of
 
 FILES = (Format.JSON, Format.CSV, Format.PARQUET, Format.XML)
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from headgate.join.arrivals import Arrival, Output
-from headgate.join.stage import JoinStage
 from headgate.pipeline.snapshot import SHARE
 from headgate.plan.algebra import Plan
+from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.stage import JoinStage
 
 Plans = Mapping[str, Plan]
 

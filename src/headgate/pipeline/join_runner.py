@@ -5,8 +5,8 @@
     restart, new joins ──► stored items of their windows (join_layers.py)
 
 The store is the only state on disk. What is decided follows from items and their recorded moments
-of arrival alone (join/stage.py), so a run that died goes on from its last progress and decides the
-same: what it had put into the outbox already is there already.
+of arrival alone (windows/stage.py), so a run that died resumes from its last progress and decides
+the same: what it had put into the outbox already is there already.
 
 A join that is new looks at what its windows hold from the store, but decides only on what arrives
 from now on.
@@ -29,21 +29,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.join.arrivals import Arrival, Output
-from headgate.join.rebuild import rebuild
-from headgate.join.stage import JoinStage
+from headgate.match.item_columns import SOURCE, items_of_batch
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import Stored, task_of
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.ended_files import EndedFile, EndedFiles
 from headgate.pipeline.join_layers import JoinLayers
-from headgate.pipeline.join_progress import NEVER, JoinProgress, read_progress, write_progress
 from headgate.pipeline.joined import write_joined
 from headgate.pipeline.planner import Planned
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.plan.algebra import Plan
-from headgate.store.columns import SOURCE, items_of_batch
 from headgate.store.files import JOINED, stored_files
+from headgate.tables.join_progress import NEVER, JoinProgress, read_progress, write_progress
+from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.rebuild import rebuild
+from headgate.windows.stage import JoinStage
 
 GROUP = JOINED.rstrip(".")
 PROGRESS_EVERY_S = 5.0

@@ -16,10 +16,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from headgate.deliver.item_json import json_of_item
-from headgate.join.arrivals import Output
+from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
 from headgate.model.schema import Schema
-from headgate.store.columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
 from headgate.store.files import JOINED, ItemsWriter, path_of
+from headgate.windows.arrivals import Output
 
 ANNOTATIONS = pa.field("@annotations", pa.string())
 

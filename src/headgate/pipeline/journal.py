@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from headgate.durable.whole_files import rename_whole, write_whole
 from headgate.model.errors import PipelineError
+from headgate.store.whole_files import rename_whole, write_whole
 
 KEPT = 100
 _STEP = timedelta(microseconds=1)

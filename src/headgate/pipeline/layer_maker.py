@@ -19,16 +19,16 @@ from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
 from headgate.operators.declaration import Declaration
 from headgate.operators.load import check_allowed
-from headgate.optimize.order_clauses import clauses_of
-from headgate.pipeline.join_groups import split_plan
+from headgate.operators.order_clauses import clauses_of
 from headgate.pipeline.snapshot import Layer
-from headgate.pipeline.write_joins import write_joins
 from headgate.pipeline.write_plans import PlanTask, WrittenPlan
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.store.folder import Folder
+from headgate.tables.join_groups import split_plan
+from headgate.tables.write_joins import write_joins
 
 WritePlans = Callable[[Path, Path, Sequence[PlanTask]], list[WrittenPlan]]
 

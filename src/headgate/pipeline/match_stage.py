@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.match.arrow import batch_of_arrow
+from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, SOURCE
 from headgate.match.kernels import Ints
 from headgate.match.matcher import Matches
 from headgate.pipeline.operator_stage import OperatorSetup, tester_of
 from headgate.pipeline.source_plan import opened_source_plan
-from headgate.store.columns import FEEDS_FIELD, INNER_FIELD, SOURCE
 
 BATCH = 4_096
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.durable.whole_files import write_whole
 from headgate.operators.declaration import Declaration
 from headgate.operators.estimates import Learned
 from headgate.operators.ledger import Ledger, Report, read_report
+from headgate.store.whole_files import write_whole
 
 
 @dataclass(frozen=True, slots=True)

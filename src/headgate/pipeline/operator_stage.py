@@ -1,4 +1,4 @@
-"""What operators decide about the items of a batch, on a worker (expensive-operators.txt).
+"""What operators decide about the items of a batch, on a worker ([Operators]).
 
     clauses whose guards an item satisfies ──► order of evaluation ──► feeds that have the item
     (source_plan.py)                            (optimize/)  ▲ │ asks
@@ -29,11 +29,11 @@ from headgate.model.schema import Schema
 from headgate.operators.ask import Asking, Operators, Predicates
 from headgate.operators.declaration import Declaration, OperatorLimits
 from headgate.operators.ledger import Ledger, Report, read_report
+from headgate.operators.order_adaptive import AdaptiveOrder
+from headgate.operators.order_engine import Candidates, Evaluator
+from headgate.operators.order_estimates import Declared, Estimates
+from headgate.operators.order_table import ClauseTable
 from headgate.operators.prepared import encode_call
-from headgate.optimize.order_adaptive import AdaptiveOrder
-from headgate.optimize.order_engine import Candidates, Evaluator
-from headgate.optimize.order_estimates import Declared, Estimates
-from headgate.optimize.order_table import ClauseTable
 from headgate.pipeline.source_plan import opened_source_plan
 
 TESTERS_MAX = 64

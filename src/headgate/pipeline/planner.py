@@ -26,16 +26,16 @@ import numpy as np
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
-from headgate.durable.whole_files import write_whole
 from headgate.language.statements import RegisterFeed
 from headgate.model.schema import Schema
-from headgate.pipeline.join_groups import split_plan
 from headgate.pipeline.layer_maker import Known, LayerMaker, Made, WritePlans
 from headgate.pipeline.registered import Registered, Source
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
 from headgate.pipeline.write_plans import write_plans
 from headgate.plan.algebra import Plan
 from headgate.store.folder import Folder
+from headgate.store.whole_files import write_whole
+from headgate.tables.join_groups import split_plan
 
 CURRENT = "current"
 INFORM_MIN = 1_000

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.acquire.source_list import write_source_list
 from headgate.model.errors import PipelineError, printable
 from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
 from headgate.pipeline.groups import Group, GroupKind
@@ -26,7 +27,6 @@ from headgate.pipeline.session import is_alive, quiet
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.kafka_source import KafkaSource
-from headgate.pipeline.sources.source_list import write_source_list
 from headgate.store.folder import Folder
 
 RESTART_FIRST_S = 1.0

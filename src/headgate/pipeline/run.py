@@ -26,19 +26,19 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.acquire.rejected import remove_rejected
+from headgate.acquire.rejected_counts import RejectedCounts
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.deliver import Deliverer
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.settings import Settings as DeliverSettings
 from headgate.deliver.subscriptions import OutputKind, Subscription
 from headgate.deliver.transform import Transformer
-from headgate.join.stage import LATENESS_DEFAULT_S
 from headgate.language.statements import MaterializeFeed
 from headgate.pipeline.batch_stage import Stored
 from headgate.pipeline.beside import Beside
 from headgate.pipeline.deliveries import Dispatcher
 from headgate.pipeline.groups import Grouped, grouped
-from headgate.pipeline.join_progress import read_progress
 from headgate.pipeline.join_runner import JoinRunner
 from headgate.pipeline.journal import Journal
 from headgate.pipeline.materialise import Materialiser
@@ -47,19 +47,19 @@ from headgate.pipeline.operator_ledger import OperatorLedger
 from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.planner import Merged, Planned, Planner
 from headgate.pipeline.queries import Queries
-from headgate.pipeline.result_tests import ResultTests
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.session import is_alive
-from headgate.pipeline.sources.rejected import remove_rejected
-from headgate.pipeline.sources.rejected_counts import RejectedCounts
 from headgate.pipeline.table_join_query import TableJoinQuery, has_state
 from headgate.pipeline.table_join_runner import TableJoinRunner
-from headgate.pipeline.table_lots import lots_decided
 from headgate.pipeline.warm import EVERY_S, warm
 from headgate.pipeline.write_plans import write_plans_on
 from headgate.store.files import remove_before, remove_messages
 from headgate.store.folder import Folder
 from headgate.store.merge_files import merge_days
+from headgate.tables.join_progress import read_progress
+from headgate.tables.result_tests import ResultTests
+from headgate.tables.table_lots import lots_decided
+from headgate.windows.stage import LATENESS_DEFAULT_S
 
 CONTROL_S = 0.25
 DELIVER_S = 0.25
@@ -81,7 +81,7 @@ class RunSettings:
     """For the sources: allow, budget, interval_min_s, … (pipeline/sources/)."""
     store_days: int = 30
     lateness_s: float = LATENESS_DEFAULT_S
-    """How long window joins wait for items that come late (join/stage.py)."""
+    """How long window joins wait for items that come late (windows/stage.py)."""
     operators: OperatorRules = RULES
 
 
@@ -89,7 +89,7 @@ class Run:
     """`start`, then `stop`; everything else may be called by any thread in between.
 
     `streams` are streaming DataFrames of Spark's, by the name of the registered source whose items
-    they are; they have the columns of `store/columns.py`. The source is then not read otherwise.
+    they are, with the columns of `match/item_columns.py`. The source is then not read otherwise.
     """
 
     def __init__(

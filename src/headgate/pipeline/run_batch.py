@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 
 from headgate.language.statements import MaterializeFeed
+from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
 from headgate.operators.ledger import Report
 from headgate.pipeline.batch_stage import (
@@ -33,7 +34,6 @@ from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
 from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.planner import Planned
-from headgate.store.columns import batch_of_items
 from headgate.store.files import MATERIALISED, remove_batch
 from headgate.store.folder import Folder
 

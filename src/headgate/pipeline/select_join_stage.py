@@ -24,19 +24,19 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headgate.join.select.audience import Audience
-from headgate.join.select.schemes import SchemeName
-from headgate.join.select.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
-from headgate.pipeline.bucket import Attributes, Bucket, Held, Step
-from headgate.pipeline.bucket_results import write_parquet
-from headgate.pipeline.group_teller import GroupTeller, Subscribed
-from headgate.pipeline.join_groups import JoinGroup
-from headgate.pipeline.lanes import lanes
 from headgate.pipeline.match_stage import settle_once
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
-from headgate.pipeline.table_lots import Lot, read_lot
-from headgate.pipeline.whole_boxes import attributes_by_table
 from headgate.store.folder import Folder
+from headgate.tables.audience import Audience
+from headgate.tables.bucket import Attributes, Bucket, Held, Step
+from headgate.tables.bucket_results import write_parquet
+from headgate.tables.group_teller import GroupTeller, Subscribed
+from headgate.tables.join_groups import JoinGroup
+from headgate.tables.lanes import lanes
+from headgate.tables.schemes import SchemeName
+from headgate.tables.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
+from headgate.tables.table_lots import Lot, read_lot
+from headgate.tables.whole_boxes import attributes_by_table
 
 SUMMARY_DDL = (
     "lot long, bucket int, group string, changes long, rows long, "

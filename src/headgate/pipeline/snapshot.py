@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from headgate.durable.whole_files import write_whole
 from headgate.match.kernels import Ints
 from headgate.model.errors import PipelineError
 from headgate.operators.declaration import Declaration
-from headgate.pipeline.join_groups import JoinGroup
+from headgate.store.whole_files import write_whole
+from headgate.tables.join_groups import JoinGroup
 
 FORMAT = 4
 SNAPSHOT = ".snapshot.json"

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headgate.acquire.feed_table import BrokenFeed, broken_feeds
+from headgate.acquire.file_log import file_problems
 from headgate.deliver.outbox import State
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.meters import Tally
 from headgate.pipeline.operator_ledger import OperatorStatus
 from headgate.pipeline.run import Run
-from headgate.pipeline.sources.file_log import file_problems
 from headgate.pipeline.sources.kafka_topics import kafka_problems
 
 

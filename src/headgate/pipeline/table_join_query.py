@@ -20,7 +20,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.durable.whole_files import write_whole
 from headgate.model.errors import PipelineError
 from headgate.pipeline.queries import (
     HEALTHY_S,
@@ -34,6 +33,7 @@ from headgate.pipeline.select_join_stage import SUMMARY_DDL, BucketProcessor, To
 from headgate.pipeline.session import is_alive, mute, quiet
 from headgate.pipeline.sources.lots_source import LotsSource
 from headgate.store.folder import Folder
+from headgate.store.whole_files import write_whole
 
 NAME = "tables"
 BUCKETS_MAX = 16

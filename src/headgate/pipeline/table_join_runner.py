@@ -26,19 +26,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headgate.match.item_columns import FEEDS, group_of, items_of_batch
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import Stored, task_of
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.ended_files import EndedFile, EndedFiles
-from headgate.pipeline.join_groups import JoinGroup
-from headgate.pipeline.join_progress import NEVER
 from headgate.pipeline.journal import BatchRecord
 from headgate.pipeline.planner import Planned
-from headgate.pipeline.result_tests import ResultTests
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.select_join_stage import Told
 from headgate.pipeline.snapshot import open_snapshot, write_numbers
-from headgate.pipeline.table_lots import (
+from headgate.store.files import TABLES, ItemsWriter, path_of
+from headgate.tables.join_groups import JoinGroup
+from headgate.tables.join_progress import NEVER
+from headgate.tables.result_tests import ResultTests
+from headgate.tables.table_lots import (
     Lot,
     LotFile,
     LotProgress,
@@ -48,8 +50,6 @@ from headgate.pipeline.table_lots import (
     write_lot,
     write_lot_progress,
 )
-from headgate.store.columns import FEEDS, group_of, items_of_batch
-from headgate.store.files import TABLES, ItemsWriter, path_of
 
 GROUP = "tables"
 EXPIRE_S = 60.0

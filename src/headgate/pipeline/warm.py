@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from headgate.match.item_columns import ID, SOURCE, TIME, item_columns
 from headgate.model.schema import Schema
 from headgate.pipeline.match_stage import Asked, match_batch, settle_once
 from headgate.pipeline.snapshot import open_snapshot
-from headgate.store.columns import ID, SOURCE, TIME, item_columns
 
 EVERY_S = 30.0
 PLANS_MAX = 100

@@ -3,7 +3,7 @@
     what is asked of a source ──► what is known of it ──► factorised program ──► plan file
                                   statistics of the catalog, a sample of the store
 
-Filters that share much are arranged by what is known of the source's items (optimize/factorize.py).
+Filters that share much are arranged by what is known of the source's items (factor/factorize.py).
 Where nothing is known, or there are few, sorted prefixes are as good. Whatever the arrangement, the
 answers are the same.
 
@@ -24,17 +24,17 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.catalog.statistics import SourceStatistics
+from headgate.factor.factorize import factorize
 from headgate.language.unparse_filter import unparse_filter
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.batch import Batch
+from headgate.match.item_columns import SOURCE, group_of, item_columns
 from headgate.match.program import Program, compile_program
 from headgate.model.atoms import Atom
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
-from headgate.optimize.factorize import factorize
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Leaves
-from headgate.store.columns import SOURCE, group_of, item_columns
 from headgate.store.files import stored_files
 
 FEW = 100

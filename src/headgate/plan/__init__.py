@@ -1,1 +1,1 @@
-"""Statements → algebra → composition → normal form, and `explain` of it (roses.txt §3, §4)."""
+"""Statements → algebra → composition → normal form, and `explain` of it ([RoSeS §3, §4])."""

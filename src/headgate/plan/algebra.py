@@ -1,4 +1,4 @@
-"""The stream algebra (roses.txt §3.2), extended by tree patterns and table joins.
+"""The stream algebra ([RoSeS §3.2]), extended by tree patterns and table joins.
 
     sign          node        output
     s             Source      the items of a source
@@ -8,7 +8,7 @@
     ω[size](s)    Window      for each time t the items of s that are valid at t
     ⋈ id[P](s,ω)  Join        the items of s that satisfy P with some item of the window, annotated
     μ[pattern](s) Match       the items of s whose document embeds the tree pattern
-    ⋈ₙ[on](s, …)  TableJoin   the natural join of tables (select-joins.txt §2.2)
+    ⋈ₙ[on](s, …)  TableJoin   the natural join of tables ([Select-Joins §2.2])
     τ[xsl](s)     Transform   the items of s, transformed; only on top of a plan
 
 All but ⋈ₙ and τ are conservative: they neither make items nor change attributes. That is why

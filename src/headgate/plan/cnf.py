@@ -1,4 +1,4 @@
-"""Conjunctive normal form of filters, bounded (roses.txt §4.3).
+"""Conjunctive normal form of filters, bounded ([RoSeS §4.3]).
 
 Law: to_cnf(F) is true of the same items as F, under the two-valued logic of DESIGN.md §4.
 

@@ -1,4 +1,4 @@
-"""Feeds over feeds: every reference to a feed is replaced by that feed's plan (roses.txt §4.1).
+"""Feeds over feeds: every reference to a feed is replaced by that feed's plan ([RoSeS §4.1]).
 
     p2 = σ[F](s1 ∪ s2)
     p3 = σ[G](p2 ∪ s3)    becomes    σ[G](σ[F](s1 ∪ s2) ∪ s3)

@@ -1,6 +1,6 @@
 """The naive executor: what does a plan output over finite streams? It judges every rewrite.
 
-Set semantics, exactly as printed in roses.txt §3.2. A window at time t holds, of its input:
+Set semantics, exactly as printed in [RoSeS §3.2]. A window at time t holds, of its input:
     last 3 months    the items with t − 3 months < time ≤ t
     last 10 items    the 10 greatest by (time, source, id) of those with time ≤ t
 

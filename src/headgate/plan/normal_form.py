@@ -1,4 +1,4 @@
-"""Is a plan in the four-level normal form of roses.txt §4.3?
+"""Is a plan in the four-level normal form of [RoSeS §4.3]?
 
     plan    = τ(top) | top
     top     = ∪(branch, …) | branch            none or several branches, all different

@@ -1,4 +1,4 @@
-"""Plans → the four-level normal form of roses.txt §4.3, by rewriting.
+"""Plans → the four-level normal form of [RoSeS §4.3], by rewriting.
 
     level 4   ∪                  one union
     level 3   ⋈ ω μ ⋈ₙ           joins, windows, matches

@@ -5,7 +5,7 @@
                                                               Stocks(Symbol, PER)
                                                             Stocks(Symbol, Logo)
 
-A selection over rows with a bulky payload is better expressed as a join (select-joins.txt, Appendix
+A selection over rows with a bulky payload is better expressed as a join ([Select-Joins], Appendix
 I): as semijoins the payload goes to a subscriber when the row begins to be selected, and not again
 with each change of it while it is. Where a table is one side of a join already, the join gets one
 more side, and is a multi-way join.

@@ -1,4 +1,4 @@
-"""A `create feed` statement → algebra, as in roses.txt §3.1 and §3.2.
+"""A `create feed` statement → algebra, as in [RoSeS §3.1 and §3.2].
 
     from (A as $a | B) as $r  where $a[F] and $r[G]     σ[G](σ[F](A) ∪ B)
     … match P                                           μ[P](…) over the whole from clause

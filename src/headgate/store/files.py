@@ -23,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.durable.whole_files import rename_whole
+from headgate.store.whole_files import rename_whole
 
 MATERIALISED = "materialised."
 """Before the name of a group: what materialised feeds have made in its batches."""

@@ -23,8 +23,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.durable.whole_files import rename_whole, write_whole
 from headgate.store.files import MERGED, NAMES, ROW_GROUP, StoredFile, stored_files
+from headgate.store.whole_files import rename_whole, write_whole
 
 SMALL_BYTES = 16_000_000
 FEWEST = 8

@@ -1,4 +1,4 @@
-"""Tree patterns, their embeddings, and views that are rewritten from other views (delta.txt §4).
+"""Tree patterns, their embeddings, and views that are rewritten from other views ([Delta §4]).
 
 rewritings           the rewritability graph as arrays: what the network is configured from
 equivalent_views     find_rewritings: views to rewritings, the same pattern once

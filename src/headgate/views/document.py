@@ -1,4 +1,4 @@
-"""A document as arrays with structural identifiers (delta.txt §4.1).
+"""A document as arrays with structural identifiers ([Delta §4.1]).
 
 Nodes are elements and attributes in document order, an element's attributes right behind it and
 before its children. An identifier is three numbers, and two of them decide everything:

@@ -1,4 +1,4 @@
-"""The embedding graph: which views embed into which (delta.txt §4.2, Algorithm 3).
+"""The embedding graph: which views embed into which ([Delta §4.2, Algorithm 3]).
 
 An embedding of view u into query v respects labels and edges ('/' goes to '/', '//' to any way
 down), and each predicate of u follows from one of v: u then holds all that v selects. An edge also

@@ -1,4 +1,4 @@
-"""Many tree patterns as flat arrays: what the kernels of this room see of them (delta.txt §4.1).
+"""Many tree patterns as flat arrays: what the kernels of this room see of them ([Delta §4.1]).
 
     view v      its nodes are node_start[v] … node_start[v + 1], in preorder
     node n      label, axis, marks, the place of its parent within the view, its predicates

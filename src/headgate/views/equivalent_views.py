@@ -1,4 +1,4 @@
-"""Views that are the same pattern: planned once, and serving each other (delta.txt §5.5).
+"""Views that are the same pattern: planned once, and serving each other ([Delta §5.5]).
 
 Popular views are asked for again and again: 10,000 views of §5.5 are about 3,000 patterns. All
 copies embed into each other, so their edges alone would be quadratic. Instead each distinct pattern

@@ -1,4 +1,4 @@
-"""Many patterns over one document in one pass, each distinct step once (delta.txt §4.1, §5.5).
+"""Many patterns over one document in one pass, each distinct step once ([Delta §4.1, §5.5]).
 
 Subtrees of patterns that ask for the same are one *step*, whatever their marks (canonical.py puts
 children in the order in which most are the same). The table of a step has a line for each way to

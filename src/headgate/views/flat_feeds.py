@@ -1,4 +1,4 @@
-"""Flat feeds: conjunctions over the items of one source, as views (delta.txt §4.4).
+"""Flat feeds: conjunctions over the items of one source, as views ([Delta §4.4]).
 
     s1  open positions in Asia          kind = 'open' and area = 'Asia'
     s2  open positions in Sales         kind = 'open' and branch = 'Sales'

@@ -1,4 +1,4 @@
-"""Which conditions of flat feeds imply which (delta.txt §4.4).
+"""Which conditions of flat feeds imply which ([Delta §4.4]).
 
 Implications are those of model/implies.py. All pairs of a hundred thousand conditions would take
 days, so a condition is compared with those on the same attributes that are nearest to it in the

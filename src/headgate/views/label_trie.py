@@ -1,4 +1,4 @@
-"""Which views may embed into a query? A prefix trie for subset queries (delta.txt §4.2, Alg. 3).
+"""Which views may embed into a query? A prefix trie for subset queries ([Delta §4.2], Alg. 3).
 
 Corollary 4.1: a view embeds only if its labels are among the query's. The same holds of more than
 labels, and the trie holds all of it, as features:

@@ -1,4 +1,4 @@
-"""A configuration of tree patterns as arrays, ready to run level by level (delta.txt §2.1, §4.1).
+"""A configuration of tree patterns as arrays, ready to run level by level ([Delta §2.1, §4.1]).
 
 Level 1 is what the source serves: all its patterns, as distinct steps (evaluate_patterns.py). Each
 further level is rewritings, as joins of tables of levels before (rewriting_kernels.py).

@@ -1,4 +1,4 @@
-"""Cover-based greedy rewriting (delta.txt §4.3, Algorithm 4): at most k rewritings for each view.
+"""Cover-based greedy rewriting ([Delta §4.3, Algorithm 4]): at most k rewritings for each view.
 
 A set of views rewrites v exactly if together they cover v's attributes (Proposition 4.1): each
 identifier, val, cont and predicate of v is at a node of a view that an embedding maps to v's node.

@@ -1,4 +1,4 @@
-"""From a cover to a plan: which embeddings are joined, tested and projected (delta.txt §4.1).
+"""From a cover to a plan: which embeddings are joined, tested and projected ([Delta §4.1]).
 
 Given a cover of query q (Proposition 4.1), the rewriting joins the views by their identifiers, adds
 the structural predicates that q has and the views lack, and the value predicates still needed. Each

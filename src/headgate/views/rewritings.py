@@ -1,4 +1,4 @@
-"""The rewritability graph as arrays (delta.txt §2.1): which views each view can be computed from.
+"""The rewritability graph as arrays ([Delta §2.1]): which views each view can be computed from.
 
     view v        its rewritings are view_start[v] … view_start[v + 1]
     rewriting r   reads the views members[member_start[r] : member_start[r + 1]], ascending

@@ -1,4 +1,4 @@
-"""What a view holds of one document: a tuple for each embedding of its pattern (delta.txt §4.1).
+"""What a view holds of one document: a tuple for each embedding of its pattern ([Delta §4.1]).
 
 A tuple has the identifier of every node of the pattern, in preorder, and the texts that are marked.
 The text of a node belongs to its identifier, so texts are stored by identifier and not by tuple;

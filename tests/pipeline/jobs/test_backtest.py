@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.serve.small_store import NOON, SmallStore, naive, news, ticket
+from tests.store.small_store import NOON, SmallStore, naive, news, ticket
 
 from headgate.language import parse
 from headgate.language.statements import CreateFeed

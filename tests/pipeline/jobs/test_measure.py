@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from tests.match.drawn import drawn
 from tests.match.strategies import NOON, SCHEMA, filters, items
 from tests.pipeline.jobs.test_backtest import batches, filled
-from tests.serve.small_store import SmallStore, news, ticket
+from tests.store.small_store import SmallStore, news, ticket
 
 from headgate.catalog.statistics import SourceStatistics
 from headgate.language.unparse_filter import unparse_filter

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.spark_session import spark
 
+from headgate.acquire.rejected import read_rejected
+from headgate.acquire.source_list import ListedSource
 from headgate.language import parse
 from headgate.model.atoms import Call, Comparison, Relation
 from headgate.model.filters import And, Filter
@@ -21,8 +23,6 @@ from headgate.network.explain_network import ViewLabel
 from headgate.pipeline.jobs.compile_network import ConfiguredViews, RunSource
 from headgate.pipeline.jobs.on_spark import run_parts_on_spark
 from headgate.pipeline.jobs.run_network import IN_PROCESS, NetworkReport, NetworkRun, TaskRunner
-from headgate.pipeline.sources.rejected import read_rejected
-from headgate.pipeline.sources.source_list import ListedSource
 from headgate.views.document import Document
 from headgate.views.evaluate_naive import evaluate_naive
 from headgate.views.flat_feeds import FlatFeed

@@ -13,9 +13,9 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.pipeline.spark_session import spark
 
+from headgate.match.item_columns import items_of_batch
 from headgate.model.items import Item
 from headgate.model.schema import Schema
-from headgate.store.columns import items_of_batch
 
 
 def wait_for(what: Callable[[], bool], *, timeout_s: float = 30.0) -> None:

@@ -9,9 +9,9 @@ from tests.acquire.hostile_server import Server, answer, serving
 from tests.pipeline.sources.streams import Collected, streaming, uncommit, wait_for
 
 from headgate.acquire.feed_table import broken_feeds, feed_table
+from headgate.acquire.source_list import ListedSource, write_source_list
 from headgate.model.schema import FEED_SCHEMA
 from headgate.pipeline.sources.feeds_source import FeedsSource
-from headgate.pipeline.sources.source_list import ListedSource, write_source_list
 
 
 class Newsroom:

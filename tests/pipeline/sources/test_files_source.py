@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tests.pipeline.sources.streams import Collected, read_available, streaming, uncommit, wait_for
 
+from headgate.acquire.file_log import file_problems
+from headgate.acquire.rejected import read_rejected
+from headgate.acquire.source_list import ListedSource, write_source_list
 from headgate.model.schema import DOCUMENT_SCHEMA, Attribute, Schema
 from headgate.model.values import Type
-from headgate.pipeline.sources.file_log import file_problems
 from headgate.pipeline.sources.files_source import FilesSource
-from headgate.pipeline.sources.rejected import read_rejected
-from headgate.pipeline.sources.source_list import ListedSource, write_source_list
 
 SCHEMA = Schema((Attribute("symbol", Type.TEXT, key=True), Attribute("price", Type.INT)))
 JSON = ListedSource("Prices", "prices/*.json", "stream", "json")

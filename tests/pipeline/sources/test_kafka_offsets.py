@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.acquire.source_list import ListedSource
 from headgate.pipeline.sources.kafka_offsets import Offsets, next_offsets, ranges
-from headgate.pipeline.sources.source_list import ListedSource
 
 A = ListedSource("A", "kafka://b:1/a", "stream", "kafka")
 

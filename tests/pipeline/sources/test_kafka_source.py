@@ -10,14 +10,14 @@ import confluent_kafka
 import pytest
 from tests.pipeline.sources.streams import Collected, streaming, uncommit, wait_for
 
+from headgate.acquire.rejected import read_rejected
+from headgate.acquire.source_list import ListedSource, write_source_list
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline.sources import kafka_topics
 from headgate.pipeline.sources.kafka_source import KafkaSource
 from headgate.pipeline.sources.kafka_topics import kafka_problems, topic_of
-from headgate.pipeline.sources.rejected import read_rejected
-from headgate.pipeline.sources.source_list import ListedSource, write_source_list
 
 SCHEMA = Schema((Attribute("n", Type.INT), Attribute("title", Type.TEXT)))
 

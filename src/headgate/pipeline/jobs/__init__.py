@@ -12,7 +12,7 @@ atoms_to_measure    all atoms that feeds ask of sources
 measure_job         … what one part of the files says of them
 measure             how often atoms are true, and how much comes
 
-and over the files of sources, for feeds that are computed from other feeds (delta.txt):
+and over the files of sources, for feeds that are computed from other feeds ([Delta]):
 
 compile_network     a planned configuration as files that tasks map
     level_files         … how they lie in them

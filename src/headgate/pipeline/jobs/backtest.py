@@ -33,10 +33,10 @@ from headgate.pipeline.jobs.over_files import Note
 from headgate.pipeline.jobs.replay_joins import PLACES_MAX, Replay
 from headgate.pipeline.jobs.stored_batches import Looked
 from headgate.pipeline.source_plan import write_source_plan
-from headgate.serve.stored_rows import EPOCH, Place, StoredRow, microseconds, read_rows
 from headgate.store.files import StoredFile, stored_files
 from headgate.store.finished import finished
 from headgate.store.folder import Folder
+from headgate.store.stored_rows import EPOCH, Place, StoredRow, microseconds, read_rows
 
 
 @dataclass(slots=True)

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.match.item_columns import FEEDS, INNER, SOURCE
 from headgate.match.kernels import Longs
 from headgate.pipeline.jobs.over_files import Part
 from headgate.pipeline.jobs.stored_batches import FILE, ROW, Looked, arrived_us
 from headgate.pipeline.match_stage import Asked, match_batch
-from headgate.store.columns import FEEDS, INNER, SOURCE
 from headgate.store.files import ARRIVED
 
 OWN_SOURCE = "@own"

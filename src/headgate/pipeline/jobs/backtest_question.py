@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headgate.language.check import check
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import CreateFeed, Statement
+from headgate.match.item_columns import group_of, may_hold
 from headgate.model.schema import Schema
 from headgate.pipeline.jobs.stored_batches import columns_read
 from headgate.pipeline.source_plan import SourcePlan, plan_sources
@@ -15,7 +16,6 @@ from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose
 from headgate.plan.leaves import leaves_by_source, untested
 from headgate.plan.normalize import normalize
-from headgate.store.columns import group_of, may_hold
 from headgate.store.files import JOINED
 
 _NUMBER = 0

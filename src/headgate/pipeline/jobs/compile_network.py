@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.durable.whole_files import rename_whole, write_whole
+from headgate.acquire.source_list import ListedSource
 from headgate.model.atoms import Call, Constraint
 from headgate.model.filters import atoms_of
 from headgate.model.schema import Schema
@@ -27,7 +27,7 @@ from headgate.network.explain_network import ViewLabel
 from headgate.network.flat_levels import compile_flat_levels
 from headgate.pipeline.jobs.level_files import write_flat_levels, write_levels
 from headgate.pipeline.jobs.network_job import SourceLevels
-from headgate.pipeline.sources.source_list import ListedSource
+from headgate.store.whole_files import rename_whole, write_whole
 from headgate.views.compile_levels import Reads, compile_levels, view_levels
 from headgate.views.encode_views import preorder
 from headgate.views.flat_feeds import FlatFeed

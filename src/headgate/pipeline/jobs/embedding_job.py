@@ -1,4 +1,4 @@
-"""The embedding graph and its rewritings as a Spark job (delta.txt §4.2, Algorithms 3 and 4).
+"""The embedding graph and its rewritings as a Spark job ([Delta §4.2, Algorithms 3 and 4]).
 
     encoded views and their trie ──► a file ──► tasks, each for a range of views ──► rewritings
                                      mapped by all                 arrays, put together again

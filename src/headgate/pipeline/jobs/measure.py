@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.catalog.statistics import SourceStatistics
+from headgate.match.item_columns import group_of, may_hold
 from headgate.match.kernels import Longs
 from headgate.model.filters import Filter
 from headgate.pipeline.jobs.atoms_to_measure import SourceAtoms
@@ -29,11 +30,10 @@ from headgate.pipeline.jobs.over_files import Note
 from headgate.pipeline.jobs.stored_batches import Looked, columns_read
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
-from headgate.serve.stored_rows import microseconds
-from headgate.store.columns import group_of, may_hold
 from headgate.store.files import JOINED, StoredFile, stored_files
 from headgate.store.finished import finished
 from headgate.store.folder import Folder
+from headgate.store.stored_rows import microseconds
 
 
 @dataclass(frozen=True, slots=True)

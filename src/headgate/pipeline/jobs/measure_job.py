@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.match.arrow import batch_of_arrow
+from headgate.match.item_columns import SOURCE
 from headgate.match.kernels import Longs
 from headgate.match.matcher import Matcher
 from headgate.pipeline.jobs.over_files import Part
 from headgate.pipeline.jobs.stored_batches import Looked, arrived_us
 from headgate.pipeline.match_stage import BATCH
 from headgate.pipeline.source_plan import SourcePlan, open_source_plan
-from headgate.store.columns import SOURCE
 
 RESULT = pa.schema(
     [

@@ -20,17 +20,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from headgate.acquire.file_parts import Part
+from headgate.acquire.read_part import read_part
+from headgate.acquire.rejected import Rejects
 from headgate.match.arrow import batch_of_arrow
+from headgate.match.item_columns import ID
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
 from headgate.network.flat_levels import empty_rows, run_flat_levels
 from headgate.pipeline.jobs.level_files import opened_flat_levels, opened_runner
 from headgate.pipeline.jobs.network_output import WholeParquet, item_rows, node_rows, tuple_rows
 from headgate.pipeline.jobs.over_files import Part as Task
-from headgate.pipeline.sources.file_parts import Part
-from headgate.pipeline.sources.read_part import read_part
-from headgate.pipeline.sources.rejected import Rejects
-from headgate.store.columns import ID
 from headgate.views.compare_held import differing_views
 from headgate.views.document import Document
 from headgate.views.run_levels import HeldTuples

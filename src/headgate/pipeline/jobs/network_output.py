@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.durable.whole_files import rename_whole
 from headgate.match.kernels import Longs
 from headgate.model.tree_pattern import Mark
+from headgate.store.whole_files import rename_whole
 from headgate.views.document import DEPTH, LAST
 from headgate.views.run_levels import HeldTuples
 

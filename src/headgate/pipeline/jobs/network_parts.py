@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from headgate.durable.whole_files import write_whole
+from headgate.acquire.file_parts import Part, cut, shape_of
+from headgate.acquire.scan_files import files_of
+from headgate.acquire.source_list import ListedSource
 from headgate.model.errors import HeadgateError
-from headgate.pipeline.sources.file_parts import Part, cut, shape_of
-from headgate.pipeline.sources.scan_files import files_of
-from headgate.pipeline.sources.source_list import ListedSource
+from headgate.store.whole_files import write_whole
 
 TASK_BYTES = 8_000_000
 

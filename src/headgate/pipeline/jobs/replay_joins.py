@@ -1,7 +1,7 @@
 """What joins and patterns would have made of what the leaves let through, in order of arrival.
 
-The join stage is that of a run (join/stage.py). Windows reach back before the first moment that is
-asked about, so their items are read from there on; how far `last n items` reach nobody knows before
+The join stage is that of a run (windows/stage.py). Windows reach back before the first instant
+of the backtest, so their items are read from there on; how far `last n items` reach nobody knows before
 they are read, so with those everything is read.
 
 Rows are read some thousands at a time; in memory are the places of all of them, what is in windows,
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from headgate.join.arrivals import Arrival, Output
-from headgate.join.stage import JoinStage
 from headgate.model.duration import ItemCount
 from headgate.model.schema import Schema
 from headgate.plan.algebra import Plan, Window, bottom_up
 from headgate.plan.leaves import leaves_by_source
-from headgate.serve.stored_rows import Place, read_rows
+from headgate.store.stored_rows import Place, read_rows
+from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.stage import JoinStage
 
 PLACES_MAX = 2_000_000
 ROWS_AT_ONCE = 4_096

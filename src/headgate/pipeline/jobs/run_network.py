@@ -27,7 +27,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.durable.whole_files import write_whole
+from headgate.acquire.file_parts import Part as FilePart
+from headgate.acquire.rejected import read_rejected
 from headgate.pipeline.jobs.compile_network import (
     CompiledGroup,
     ConfiguredViews,
@@ -39,8 +40,7 @@ from headgate.pipeline.jobs.compile_network import (
 from headgate.pipeline.jobs.network_job import Counted, NetworkJob
 from headgate.pipeline.jobs.network_parts import cut_sources, write_tasks
 from headgate.pipeline.jobs.over_files import Job, Note, Part, run_parts_in_process
-from headgate.pipeline.sources.file_parts import Part as FilePart
-from headgate.pipeline.sources.rejected import read_rejected
+from headgate.store.whole_files import write_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headgate.match.item_columns import SOURCE
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.schema import Schema
 from headgate.pipeline.jobs.over_files import Part
-from headgate.serve.stored_rows import first_line
-from headgate.store.columns import SOURCE
 from headgate.store.files import ARRIVED
+from headgate.store.stored_rows import first_line
 
 FILE, ROW = "@file", "@row"
 """Which file of the part a row is from, and its number there."""

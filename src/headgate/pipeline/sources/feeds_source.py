@@ -49,12 +49,12 @@ from headgate.acquire.inbox import Inbox, rows_path
 from headgate.acquire.inbox_tables import ListedFeed
 from headgate.acquire.limits import DEFAULT
 from headgate.acquire.refresh import DEFAULT_POLICY, Policy
+from headgate.acquire.source_list import WatchedList, read_source_list
+from headgate.match.item_columns import item_columns
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Schema
 from headgate.pipeline.sources.options import Options
 from headgate.pipeline.sources.rows import chunks, read_rows_files, rows_file, spark_columns
-from headgate.pipeline.sources.source_list import WatchedList, read_source_list
-from headgate.store.columns import item_columns
 
 log = logging.getLogger(__name__)
 

@@ -29,19 +29,19 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headgate.model.errors import HeadgateError, PipelineError
-from headgate.model.schema import Schema
-from headgate.pipeline.sources.file_log import FileLog
-from headgate.pipeline.sources.file_parts import Part
-from headgate.pipeline.sources.options import Options
-from headgate.pipeline.sources.read_part import read_part
-from headgate.pipeline.sources.rows import chunks, spark_columns
-from headgate.pipeline.sources.scan_files import FileScanner
-from headgate.pipeline.sources.source_list import (
+from headgate.acquire.file_log import FileLog
+from headgate.acquire.file_parts import Part
+from headgate.acquire.read_part import read_part
+from headgate.acquire.scan_files import FileScanner
+from headgate.acquire.source_list import (
     ListedSource,
     WatchedList,
     read_source_list,
 )
+from headgate.model.errors import HeadgateError, PipelineError
+from headgate.model.schema import Schema
+from headgate.pipeline.sources.options import Options
+from headgate.pipeline.sources.rows import chunks, spark_columns
 
 log = logging.getLogger(__name__)
 

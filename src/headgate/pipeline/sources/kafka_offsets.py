@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from headgate.acquire.source_list import ListedSource
 from headgate.pipeline.sources.kafka_topics import Range
-from headgate.pipeline.sources.source_list import ListedSource
 
 BATCH = "@"
 Position = dict[str, int | str]

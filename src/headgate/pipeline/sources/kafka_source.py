@@ -31,9 +31,14 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from headgate.acquire.item_rows import Columns, places_of
+from headgate.acquire.read_json import add_json, read_quickly
+from headgate.acquire.rejected import Rejects
+from headgate.acquire.row_builder import RowBuilder
+from headgate.acquire.source_list import ListedSource, WatchedList, read_source_list
+from headgate.match.item_columns import OWN, TIME
 from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
-from headgate.pipeline.sources.item_rows import Columns, places_of
 from headgate.pipeline.sources.kafka_offsets import Known, Offsets, next_offsets, ranges
 from headgate.pipeline.sources.kafka_topics import (
     Consumers,
@@ -47,12 +52,7 @@ from headgate.pipeline.sources.kafka_topics import (
     write_problems,
 )
 from headgate.pipeline.sources.options import Options
-from headgate.pipeline.sources.read_json import add_json, read_quickly
-from headgate.pipeline.sources.rejected import Rejects
-from headgate.pipeline.sources.row_builder import RowBuilder
 from headgate.pipeline.sources.rows import spark_columns
-from headgate.pipeline.sources.source_list import ListedSource, WatchedList, read_source_list
-from headgate.store.columns import OWN, TIME
 
 log = logging.getLogger(__name__)
 

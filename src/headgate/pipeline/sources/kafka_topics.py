@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headgate.durable.whole_files import write_whole
 from headgate.model.errors import PipelineError
+from headgate.store.whole_files import write_whole
 
 try:
     import confluent_kafka

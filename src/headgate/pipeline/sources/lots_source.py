@@ -24,11 +24,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
-from headgate.pipeline.lanes import lanes
 from headgate.pipeline.sources.options import Options
 from headgate.pipeline.sources.rows import chunks
-from headgate.pipeline.table_lots import Lot, LotFile, last_lot, read_lot, read_lot_progress
 from headgate.store.folder import Folder
+from headgate.tables.lanes import lanes
+from headgate.tables.table_lots import Lot, LotFile, last_lot, read_lot, read_lot_progress
 
 COLUMNS = pa.schema(
     [
@@ -103,8 +103,8 @@ class LotsReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, LotPart)
         # Late imports: kernels, which the process that is only asked for offsets need not load.
-        from headgate.pipeline.cut_changes import cut_file  # noqa: PLC0415
         from headgate.pipeline.snapshot import open_snapshot  # noqa: PLC0415
+        from headgate.tables.cut_changes import cut_file  # noqa: PLC0415
 
         lot = read_lot(self._folder.tables, partition.lot)
         lane_of = lanes(self._buckets)

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from headgate.match.item_columns import batch_of_items, item_columns
 from headgate.model.items import Item
 from headgate.model.schema import Schema
-from headgate.store.columns import batch_of_items, item_columns
 
 ROWS_AT_ONCE = 10_000
 

@@ -1,6 +1,6 @@
 """∪(∪(s, t), u) = ∪(s, t, u)        ∪(s, t, s) = ∪(s, t)        ∪(s) = s
 
-Streams are sets of elements (roses.txt §3.2): union is associative and idempotent. An empty union
+Streams are sets of elements ([RoSeS §3.2]): union is associative and idempotent. An empty union
 ∅ inside a union disappears with the flattening; alone it stays, as the plan without items. The
 inputs keep the order in which they first occur.
 """

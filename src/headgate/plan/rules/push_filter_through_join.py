@@ -1,6 +1,6 @@
 """σ[F](⋈ id[P](s, w)) = ⋈ id[P](σ[F](s), w)
 
-Selection commutes with the annotation join, rule (b) of roses.txt §4.3: the join changes no
+Selection commutes with the annotation join, rule (b) of [RoSeS §4.3]: the join changes no
 attribute, and filters cannot see annotations. The window is not touched: F is on the primary items.
 Cost: none; the join meets fewer items.
 """

@@ -1,6 +1,6 @@
 """σ[F](∪(s, …)) = ∪(σ[F](s), …)
 
-Distributivity of selection over union, rule (a) of roses.txt §4.3. It always holds, as F looks at
+Distributivity of selection over union, rule (a) of [RoSeS §4.3]. It always holds, as F looks at
 one item at a time. Cost: the filter stands once for each input; factorisation shares it again.
 """
 

@@ -1,7 +1,7 @@
 """μ[pattern](⋈ id[P](s, w)) = ⋈ id[P](μ[pattern](s), w)
 
 A tree pattern is a test of one item, like a filter, and commutes with the annotation join for the
-same reason: the join changes no attribute. "First filtering, then join" (roses.txt §4.3): the
+same reason: the join changes no attribute. "First filtering, then join" ([RoSeS §4.3]): the
 join's cost is the rate of its primary times the size of its window.
 """
 

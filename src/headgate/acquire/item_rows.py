@@ -1,0 +1,120 @@
+"""Attributes in columns as rows: what an item's id is, and its time.
+
+**Ids** must be the same when a part is read again, and must not be used twice for two contents.
+
+    the attribute `id`, if a stream has it      17            the source promises that it is unique
+    the key of a table, and the place           ACME@stocks.json:3   a row changes more than once
+    the place alone                             tickets.json:3       file and line; of a file that
+                                                tickets.json#2:3     was written anew, which time
+
+A text that is too long to be an id is replaced by its hash.
+
+**The time** is the attribute `time`, `timestamp` or `published`, if it is declared as a timestamp,
+present, and not in the future; else the moment at which the part was taken, which is kept with it.
+An item from the future would move the watermark of a stream so far that all others are late.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.match.item_columns import ID, OWN, SOURCE, TIME, item_columns
+from headgate.model.schema import Schema
+from headgate.model.values import Type
+
+ID_LENGTH_MAX = 500
+TIME_NAMES = ("time", "timestamp", "published")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How the items of a source become rows. Workers have one for each source they read."""
+
+    source: str
+    kind: str
+    schema: Schema
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Attributes without which a row cannot be told from others."""
+        if self.kind != "table":
+            return ()
+        return tuple(str(each.name) for each in self.schema.attributes if each.key)
+
+    def rows(
+        self,
+        attributes: Mapping[str, pa.Array],
+        places: pa.Array,
+        taken: pa.Array | pa.Scalar,
+    ) -> pa.RecordBatch:
+        """The rows of these attributes; `places` and `taken` say where and when each came from."""
+        count = len(places)
+        own = {
+            SOURCE: pa.repeat(pa.scalar(self.source, pa.string()), count),
+            ID: self._ids(attributes, places),
+            TIME: self._times(attributes, taken, count),
+        }
+        fields = item_columns(self.schema)
+        found = [own[each.name] if each.name in own else attributes[each.name] for each in fields]
+        return pa.RecordBatch.from_arrays(found, schema=fields)
+
+    def _ids(self, attributes: Mapping[str, pa.Array], places: pa.Array) -> pa.Array:
+        if self.kind == "table" and self.keys:
+            keys = [_as_text(attributes[each]) for each in self.keys]
+            key = pc.binary_join_element_wise(*keys, "|") if len(keys) > 1 else keys[0]
+            return _bounded(pc.binary_join_element_wise(key, places, "@"))
+        declared = self.schema.get("id")
+        if self.kind == "stream" and declared is not None:
+            return _bounded(pc.coalesce(_as_text(attributes["id"]), places))
+        return places
+
+    def _times(
+        self, attributes: Mapping[str, pa.Array], taken: pa.Array | pa.Scalar, count: int
+    ) -> pa.Array:
+        default = taken if isinstance(taken, pa.Array) else pa.repeat(taken, count)
+        stated = [
+            attributes[name]
+            for name in TIME_NAMES
+            if (declared := self.schema.get(name)) and declared.type is Type.TIMESTAMP
+        ]
+        if not stated:
+            return default
+        time = pc.coalesce(*stated, default)
+        return pc.if_else(pc.less_equal(time, default), time, default)
+
+
+def moment(microseconds: int) -> pa.Scalar:
+    return pa.scalar(microseconds, pa.int64()).cast(OWN[TIME])
+
+
+def places_of(prefix: str, numbers: pa.Array) -> pa.Array:
+    """`prefix:number` for each of them."""
+    return pc.binary_join_element_wise(pa.scalar(prefix), numbers.cast(pa.string()), ":")
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type):
+        return values
+    if pa.types.is_binary(values.type):
+        return pa.array(
+            [None if each is None else each.hex() for each in values.to_pylist()], pa.string()
+        )
+    return values.cast(pa.string())
+
+
+def _bounded(ids: pa.Array) -> pa.Array:
+    lengths = pc.utf8_length(ids)
+    if not len(ids) or pc.max(lengths).as_py() <= ID_LENGTH_MAX:
+        return ids
+    return pa.array([_hashed(each) for each in ids.to_pylist()], pa.string())
+
+
+def _hashed(text: str) -> str:
+    if len(text) <= ID_LENGTH_MAX:
+        return text
+    return f"long:{hashlib.sha256(text.encode()).hexdigest()[:32]}"

@@ -1,0 +1,173 @@
+"""CSV as rows: a header in the first line, then a record for each item (RFC 4180).
+
+`csv` of the standard library decides where a record ends, line by line: one that begins with a
+quote and never ends would swallow the rest of the file. So a record may have so many bytes and no
+more; beyond that its first line is rejected, and reading goes on with the second.
+
+A cell without text is a missing value. What is in a cell is read by the declared type: numbers as
+JSON writes them, `true` and `false`, and everything else as in JSON (model/json_values.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from headgate.acquire.file_parts import LINE_BYTES_MAX
+from headgate.acquire.item_rows import Columns
+from headgate.acquire.read_json import LINES_AT_ONCE, Found
+from headgate.acquire.rejected import Rejects
+from headgate.acquire.row_builder import RowBuilder
+from headgate.model.errors import InvalidValue
+from headgate.model.json_values import value_of_json
+from headgate.model.schema import Schema
+from headgate.model.values import Type, Value, with_article
+
+_INT = re.compile(r"[+-]?[0-9]{1,40}")
+_FLOAT = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
+_BOOL = {"true": True, "false": False}
+
+
+def read_records(
+    lines: Iterator[bytes],
+    header: Sequence[str],
+    columns: Columns,
+    rejects: Rejects,
+    *,
+    first_line: int,
+    continues: bool = False,
+) -> Iterator[Found]:
+    """The records of these lines. No line is longer than `LINE_BYTES_MAX` and a bit."""
+    if not set(header) & set(columns.schema.names):
+        names = ", ".join(columns.schema.names)
+        rejects.add(1, f"the first line names none of the attributes {names}", ",".join(header))
+        return
+    if continues and (rest := next(lines, b"")):
+        first_line += 1
+        if rest.strip(b"\r\n"):
+            reason = "the record goes on though it was complete when it was taken"
+            rejects.add(first_line - 1, reason, rest)
+    builder = RowBuilder(columns, rejects)
+    for number, text, record in _records(lines, rejects, first_line):
+        if len(record) > len(header):
+            rejects.add(number, f"{len(record)} cells, but the header has {len(header)}", text)
+        else:
+            _add(builder, rejects, number, dict(zip(header, record, strict=False)), text)
+        if len(builder) >= LINES_AT_ONCE:
+            yield _taken(builder)
+    if len(builder):
+        yield _taken(builder)
+
+
+def _add(
+    builder: RowBuilder, rejects: Rejects, number: int, cells: Mapping[str, str], text: str
+) -> None:
+    try:
+        builder.add_attributes(number, attributes_of_text(cells, builder.schema), text)
+    except InvalidValue as error:
+        rejects.add(number, error, text)
+
+
+def _taken(builder: RowBuilder) -> Found:
+    found, lines = builder.take()
+    return found, pa.array(lines, pa.int64())
+
+
+def attributes_of_text(cells: Mapping[str, str], schema: Schema) -> dict[str, Value]:
+    """The attributes that the schema declares, from texts; what else there is is not looked at."""
+    found: dict[str, Value] = {}
+    for each in schema.attributes:
+        text = cells.get(each.name)
+        if text:
+            try:
+                found[str(each.name)] = value_of_text(text, each.type)
+            except InvalidValue as reason:
+                name = str(each.name)
+                raise InvalidValue(f"attribute '{name}': {reason}", subject=name) from None
+    return found
+
+
+def value_of_text(text: str, type_: Type) -> Value:
+    """What a cell says, as a value of the type.
+
+    >>> value_of_text("150", Type.INT), value_of_text("TRUE", Type.BOOL)
+    (150, True)
+    """
+    written = text.strip()
+    if type_ is Type.INT and _INT.fullmatch(written):
+        return value_of_json(int(written), type_)
+    if type_ is Type.FLOAT and _FLOAT.fullmatch(written):
+        return float(written)
+    if type_ is Type.BOOL and written.casefold() in _BOOL:
+        return _BOOL[written.casefold()]
+    if type_ in (Type.INT, Type.FLOAT, Type.BOOL):
+        raise InvalidValue(f"expected {with_article(type_)}, found '{text[:40]}'")
+    return value_of_json(text, type_)
+
+
+class _Pulled:
+    """Gives lines to `csv` and remembers those of the record it is in."""
+
+    def __init__(self, lines: Iterator[bytes], first_line: int) -> None:
+        self._lines = lines
+        self._again: deque[bytes] = deque()
+        self._next = first_line
+        self._size = 0
+        self.record: list[bytes] = []
+        self.at = first_line
+
+    def begin(self) -> None:
+        """The next record begins."""
+        self.record, self.at, self._size = [], self._next, 0
+
+    def back(self) -> bytes:
+        """Only the first line of this record counts; the others come again. It is given back."""
+        first, *rest = self.record
+        self._again.extendleft(reversed(rest))
+        self._next -= len(rest)
+        self.begin()
+        return first
+
+    def __iter__(self) -> _Pulled:
+        return self
+
+    def __next__(self) -> str:
+        if self._size > LINE_BYTES_MAX:
+            raise csv.Error(f"the record has more than {LINE_BYTES_MAX:,} bytes")
+        line = self._again.popleft() if self._again else next(self._lines)
+        self.record.append(line)
+        self._size += len(line)
+        self._next += 1
+        return line.decode("utf-8")
+
+
+def _records(
+    lines: Iterator[bytes], rejects: Rejects, first_line: int
+) -> Iterator[tuple[int, str, list[str]]]:
+    """Each record with its line and its text."""
+    pulled = _Pulled(lines, first_line)
+    csv.field_size_limit(2 * LINE_BYTES_MAX)
+    reader = csv.reader(pulled, strict=True)
+    while True:
+        pulled.begin()
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except (csv.Error, UnicodeDecodeError) as error:
+            if not pulled.record:
+                return
+            number = pulled.at
+            rejects.add(number, _reason(error), pulled.back())
+            reader = csv.reader(pulled, strict=True)
+        else:
+            if record:
+                yield pulled.at, b"".join(pulled.record).decode("utf-8"), record
+
+
+def _reason(error: Exception) -> str:
+    return "the text is not UTF-8" if isinstance(error, UnicodeDecodeError) else f"no CSV: {error}"

@@ -1,0 +1,238 @@
+"""JSON as rows: lines with an object each, or one array of objects.
+
+The careful way reads one line after the other with `json` and `attributes_of_json`, which decide
+what is right. The quick way is Arrow's own reader on a whole part at once. It is used where it
+cannot come to another result:
+
+- Every line begins with '{' and ends with '}', and there are as many rows as lines. Arrow's reader
+  does not look at line ends between objects, so two objects on one line, or one over two, would be
+  taken; with this they are not (a value that goes on over a line end would have to begin its next
+  line with something else than '{', and two on a line make a row too many).
+- Texts are UTF-8, which Arrow's reader does not test. There is no zero byte, at which it stops, no
+  'Inf' or 'NaN' outside of texts, of which it knows other forms than `json`, no float is too large,
+  and nothing can be nested too deeply.
+- Times and bytes are read as texts and converted as the careful way does. Numbers are read as the
+  type they are declared as: what Arrow refuses there (1.0 for an int, a number beyond 64 bits) the
+  careful way decides.
+
+Whatever makes the quick way fail, the part is read in the careful one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from headgate.acquire.file_parts import LINE_BYTES_MAX
+from headgate.acquire.item_rows import Columns
+from headgate.acquire.rejected import Rejects
+from headgate.acquire.row_builder import RowBuilder
+from headgate.match.arrow_types import STORED_AS
+from headgate.model.errors import InvalidValue
+from headgate.model.json_values import value_of_json
+from headgate.model.schema import Schema
+from headgate.model.values import Type
+
+LINES_AT_ONCE = 10_000
+NESTING_MAX = 500
+SHORTEST_QUICK = 4_096
+"""A few lines are read sooner than the quick way is set up."""
+_NO_NUMBER = re.compile(rb"[:,\[]\s*[+-]?(?:Inf|NaN)")
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_OPEN, _CLOSE = np.frombuffer(b"[{", np.uint8), np.frombuffer(b"]}", np.uint8)
+_ESCAPED = re.compile(rb"\\.")
+_PLAIN_TIME = (
+    r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+    r"(\.[0-9]{3}|\.[0-9]{6})?Z$"
+)
+
+Found = tuple[dict[str, pa.Array], pa.Array]
+"""Attributes in columns, and the number of the line of each row."""
+
+
+def read_lines(
+    data: bytes, columns: Columns, rejects: Rejects, *, first_line: int, continues: bool = False
+) -> Iterator[Found]:
+    """The objects of these lines."""
+    if len(data) >= SHORTEST_QUICK and not continues:
+        quick = read_quickly(data, columns)
+        if quick is not None:
+            lines = np.arange(first_line, first_line + len(quick[next(iter(quick))]))
+            yield quick, pa.array(lines, pa.int64())
+            return
+    yield from read_carefully(data, columns, rejects, first_line=first_line, continues=continues)
+
+
+def read_carefully(
+    data: bytes, columns: Columns, rejects: Rejects, *, first_line: int, continues: bool = False
+) -> Iterator[Found]:
+    builder = RowBuilder(columns, rejects)
+    for number, line in enumerate(data.split(b"\n"), first_line):
+        text = line.strip(b" \t\r")
+        if not text:
+            continue
+        if continues and number == first_line:
+            rejects.add(number, "the line goes on though it was complete when it was taken", line)
+        elif len(line) > LINE_BYTES_MAX:
+            rejects.add(number, f"the line has more than {LINE_BYTES_MAX:,} bytes", line)
+        else:
+            add_json(builder, rejects, number, text)
+        if len(builder) >= LINES_AT_ONCE:
+            yield _taken(builder)
+    if len(builder):
+        yield _taken(builder)
+
+
+def add_json(builder: RowBuilder, rejects: Rejects, number: int, text: bytes) -> None:
+    try:
+        if nesting(text) > NESTING_MAX:
+            raise RecursionError
+        found = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        rejects.add(number, _reason(error), text)
+    else:
+        builder.add(number, found, text)
+
+
+def nesting(text: bytes) -> int:
+    """How deep lists and objects lie in each other, unless that is certainly not too deep.
+
+    Python's own limit depends on how deep the program is, and would not be the same each time.
+    """
+    openings = text.count(b"[") + text.count(b"{")
+    if openings <= NESTING_MAX:
+        return openings
+    bare = np.frombuffer(_TEXT.sub(b"", text), np.uint8)
+    steps = np.isin(bare, _OPEN).view(np.int8) - np.isin(bare, _CLOSE).view(np.int8)
+    return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
+
+
+def read_array(data: bytes, columns: Columns, rejects: Rejects) -> Iterator[Found]:
+    """The objects of an array; what is no JSON as a whole is rejected as a whole."""
+    try:
+        if nesting(data) > NESTING_MAX:
+            raise RecursionError
+        found = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        rejects.add(None, _reason(error), data)
+        return
+    builder = RowBuilder(columns, rejects)
+    for number, each in enumerate(found, 1):
+        builder.add(number, each, "" if isinstance(each, dict) else json.dumps(each)[:1_000])
+        if len(builder) >= LINES_AT_ONCE:
+            yield _taken(builder)
+    if len(builder):
+        yield _taken(builder)
+
+
+def _taken(builder: RowBuilder) -> Found:
+    found, lines = builder.take()
+    return found, pa.array(lines, pa.int64())
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "the JSON is nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return "the text is not UTF-8"
+    return f"no JSON: {error}"
+
+
+def read_quickly(data: bytes, columns: Columns) -> dict[str, pa.Array] | None:
+    """The columns of all lines, each of them a row; nothing where that cannot be said for sure."""
+    count = _line_count(data)
+    if count is None or not columns.schema.attributes:
+        return None
+    try:
+        data.decode("utf-8")
+        table = pyarrow.json.read_json(
+            io.BytesIO(data),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=_read_as(columns.schema), unexpected_field_behavior="ignore"
+            ),
+        )
+        if table.num_rows != count:
+            return None
+        found = _converted(table.combine_chunks(), columns.schema)
+    except (pa.ArrowException, UnicodeDecodeError, InvalidValue, ValueError):
+        return None
+    if any(found[each].null_count for each in columns.keys):
+        return None
+    return found
+
+
+def _line_count(data: bytes) -> int | None:
+    """How many lines there are, if each of them looks like an object and is not too long."""
+    if b"\0" in data or any(
+        _is_outside(data, found.start()) for found in _NO_NUMBER.finditer(data)
+    ):
+        return None
+    text = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    if not len(data) or text[-1] != ord("\n"):
+        ends = np.append(ends, len(data))
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    if (ends - starts).min() < 2 or (ends - starts).max() > LINE_BYTES_MAX:
+        return None
+    if (text[starts] != ord("{")).any():
+        return None
+    openings = (text == ord("{")) | (text == ord("["))
+    if np.add.reduceat(openings.view(np.uint8), starts, dtype=np.int64).max() > NESTING_MAX:
+        return None
+    last = text[ends - 1]
+    last = np.where(last == ord("\r"), text[ends - 2], last)
+    return None if (last != ord("}")).any() else len(starts)
+
+
+def _is_outside(data: bytes, at: int) -> bool:
+    """Whether this place of a line is not within a text."""
+    begun = data[data.rfind(b"\n", 0, at) + 1 : at]
+    return _ESCAPED.sub(b"", begun).count(b'"') % 2 == 0
+
+
+def _read_as(schema: Schema) -> pa.Schema:
+    as_text = (Type.TIMESTAMP, Type.BYTES)
+    return pa.schema(
+        [
+            (str(each.name), pa.string() if each.type in as_text else STORED_AS[each.type])
+            for each in schema.attributes
+        ]
+    )
+
+
+def _converted(table: pa.Table, schema: Schema) -> dict[str, pa.Array]:
+    found: dict[str, pa.Array] = {}
+    for each in schema.attributes:
+        name = str(each.name)
+        column = table.column(name)
+        values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        if each.type in (Type.TIMESTAMP, Type.BYTES):
+            values = _from_texts(values, each.type)
+        elif each.type is Type.FLOAT and not _all(pc.is_finite(values)):
+            # An integer of 400 digits is infinite here, and an error there.
+            raise InvalidValue("a number is too large")
+        found[name] = values
+    return found
+
+
+def _from_texts(texts: pa.Array, type_: Type) -> pa.Array:
+    """Each text that is there twice is converted once, and times as they mostly are all at once."""
+    stored = STORED_AS[type_]
+    if type_ is Type.TIMESTAMP and _all(pc.match_substring_regex(texts, _PLAIN_TIME)):
+        return texts.cast(stored)
+    coded = texts.dictionary_encode()
+    read = [value_of_json(text, type_) for text in coded.dictionary.to_pylist()]
+    return pa.array(read, stored).take(coded.indices)
+
+
+def _all(answers: pa.Array) -> bool:
+    """Whether all that are there are true."""
+    return bool(pc.all(answers, min_count=0).as_py())

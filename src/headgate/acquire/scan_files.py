@@ -1,0 +1,282 @@
+"""Which files there are, which of them are complete, and what of them is new.
+
+**Complete** is a file that has not changed for a moment (`settle_s`). One that was written
+elsewhere and renamed into place is so from its first sight on, if it is older than that. A last
+line without a line end may still be written to: of JSON it is taken if it is an object as it
+stands, else, as of CSV, when the file has not changed for `tail_s`.
+
+**New** is what was not taken before:
+
+    not known                                  all of it
+    as long as before, with the same content   nothing (somebody has touched it)
+    longer, and what was taken is unchanged    of JSON lines and CSV what was appended
+    everything else                            all of it again, as the next *generation*
+
+A file that is written anew is new as a whole: a table of prices that is replaced each night
+changes each night. Its items have other ids than those of the generation before.
+
+Paths are relative to a base folder, and nothing outside of it is read, not through '..' or a
+symbolic link either. Names that begin with '.' or '_' are not looked at, at any depth, and folders
+that are links are not entered.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from headgate.acquire.file_log import FileKey, FileLog, SeenFile
+from headgate.acquire.file_parts import LINES, TABLE, Part, cut, fingerprint, shape_of
+from headgate.acquire.source_list import ListedSource
+from headgate.model.errors import HeadgateError, PipelineError, alternatives
+
+FORMATS = {
+    "stream": ("json", "csv", "parquet"),
+    "table": ("json", "csv", "parquet"),
+    "documents": ("xml",),
+}
+FILES_MAX = 100_000
+FORGET_S = 86_400.0
+TAKEN_AT_ONCE = 100
+GROWING = (LINES, TABLE)
+
+
+class FileScanner:
+    """Looks at the files of all sources. One thread at a time."""
+
+    def __init__(
+        self,
+        file_log: FileLog,
+        base: Path,
+        *,
+        settle_s: float = 1.0,
+        tail_s: float = 10.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._log = file_log
+        self._base = base.resolve()
+        self._settle_s = settle_s
+        self._tail_s = tail_s
+        self._clock = clock
+        self._known = file_log.files()
+        self._missing = file_log.missing()
+        self._observed: dict[FileKey, tuple[tuple[int, int, int], float]] = {}
+        self._problems: dict[str, str] = {}
+
+    def scan(self, sources: Sequence[ListedSource], *, at_once: bool = False) -> None:
+        """Take what is new and complete; `at_once`, everything that is there counts as complete."""
+        problems: dict[str, str] = {}
+        present: set[FileKey] = set()
+        waiting: list[tuple[FileKey, SeenFile, Sequence[Part]]] = []
+        for source in sources:
+            try:
+                for path in files_of(self._base, source, problems):
+                    present.add((source.name, path))
+                    taken = self._look(source, path, at_once=at_once, problems=problems)
+                    waiting += [taken] if taken else []
+                    if len(waiting) >= TAKEN_AT_ONCE:
+                        self._take(waiting)
+                        waiting = []
+            except (PipelineError, OSError) as error:
+                problems[source.name] = str(error)
+        self._take(waiting)
+        self._forget(present)
+        if problems != self._problems:
+            self._log.set_problems(problems)
+            self._problems = problems
+
+    def _take(self, taken: list[tuple[FileKey, SeenFile, Sequence[Part]]]) -> None:
+        if taken:
+            self._log.take(taken)
+            self._known.update((key, seen) for key, seen, _ in taken)
+
+    def _forget(self, present: set[FileKey]) -> None:
+        """Note what is gone and what is back; what is gone for long is forgotten."""
+        self._observed = {key: each for key, each in self._observed.items() if key in present}
+        now = self._clock()
+        gone_now = self._known.keys() - present - self._missing.keys()
+        changed: dict[FileKey, float | None] = dict.fromkeys(gone_now, now)
+        changed |= dict.fromkeys(self._missing.keys() & present)
+        if changed:
+            self._log.note_missing(changed)
+            self._missing |= {key: since for key, since in changed.items() if since is not None}
+        for key in [key for key, since in changed.items() if since is None]:
+            del self._missing[key]
+        gone = [key for key, since in self._missing.items() if since < now - FORGET_S]
+        if gone:
+            self._log.forget({key: self._known[key] for key in gone})
+        for key in gone:
+            del self._missing[key], self._known[key]
+
+    def _look(
+        self, source: ListedSource, path: str, *, at_once: bool, problems: dict[str, str]
+    ) -> tuple[FileKey, SeenFile, Sequence[Part]] | None:
+        key = source.name, path
+        try:
+            found = (self._base / path).stat()
+            looks = found.st_size, found.st_mtime_ns, found.st_ino
+            known = self._known.get(key)
+            same = known is not None and (known.size, known.mtime_ns, known.inode) == looks
+            if same and not (known and known.shape in GROWING and known.end < known.size):
+                return None
+            unchanged_s = self._unchanged_s(key, looks)
+            if not at_once and unchanged_s < (self._tail_s if same else self._settle_s):
+                return None
+            whole = at_once or unchanged_s >= self._tail_s
+            return key, *self._taken(source, path, looks, known, whole=whole)
+        except FileNotFoundError:
+            return None  # it has gone in the meantime
+        except (OSError, HeadgateError) as error:
+            problems[source.name] = f"{path}: {error}"
+            return None
+
+    def _unchanged_s(self, key: FileKey, looks: tuple[int, int, int]) -> float:
+        """For how long a file has not changed, as far as one can tell."""
+        now = self._clock()
+        before = self._observed.get(key)
+        if before is None or before[0] != looks:
+            before = self._observed[key] = looks, now
+        age_s = now - looks[1] / 1e9
+        # A time in the future is of no use: then what was observed counts.
+        return max(now - before[1], age_s)
+
+    def _taken(
+        self,
+        source: ListedSource,
+        path: str,
+        looks: tuple[int, int, int],
+        known: SeenFile | None,
+        *,
+        whole: bool,
+    ) -> tuple[SeenFile, Sequence[Part]]:
+        size, mtime_ns, inode = looks
+        where = self._base / path
+        with where.open("rb") as file:
+            shape = shape_of(file, source.format)
+            goes_on = known is not None and self._goes_on(where, known, shape, size)
+            if known is not None and goes_on and shape not in GROWING:
+                return _seen_again(known, looks), ()
+            before = self._before(source, path, shape, known, goes_on=goes_on)
+            found = cut(file, before, size, whole=whole)
+            continues = bool(found.parts) and not _at_line_start(file, found.end)
+        if not found.parts and goes_on and known is not None:
+            return _seen_again(known, looks), ()
+        seen = SeenFile(
+            size,
+            mtime_ns,
+            inode,
+            found.end,
+            found.next_line,
+            before.generation,
+            found.shape,
+            fingerprint(where, found.end),
+            found.header,
+            continues,
+        )
+        return seen, found.parts
+
+    def _goes_on(self, where: Path, known: SeenFile, shape: str, size: int) -> bool:
+        """Whether what was taken of the file is still there, and may have been appended to."""
+        if shape != known.shape or size < known.end:
+            return False
+        if shape not in GROWING and size != known.size:
+            return False
+        return fingerprint(where, known.end) == known.fingerprint
+
+    def _before(
+        self, source: ListedSource, path: str, shape: str, known: SeenFile | None, *, goes_on: bool
+    ) -> Part:
+        """A part that ends where the new ones begin."""
+        if known is None:
+            generation = self._log.generation((source.name, path)) + 1
+        else:
+            generation = known.generation + (not goes_on)
+        begin, line = (known.end, known.next_line) if known and goes_on else (0, 1)
+        return Part(
+            source.name,
+            source.kind,
+            source.format,
+            path,
+            shape,
+            begin,
+            begin,
+            line,
+            int(self._clock() * 1e6),
+            0,
+            0,
+            generation,
+            known.continues if known and goes_on else False,
+            known.header if known and goes_on else (),
+        )
+
+
+def _seen_again(known: SeenFile, looks: tuple[int, int, int]) -> SeenFile:
+    return replace(known, size=looks[0], mtime_ns=looks[1], inode=looks[2])
+
+
+def _at_line_start(file: BinaryIO, end: int) -> bool:
+    file.seek(end - 1)
+    return file.read(1) == b"\n"
+
+
+def checked_pattern(path: str) -> str:
+    """A pattern of file names below the base folder, or an error that says why it is none.
+
+    >>> checked_pattern("tickets/*.json")
+    'tickets/*.json'
+    """
+    parts = PurePosixPath(path).parts
+    if not parts or "\0" in path:
+        raise PipelineError(f"'{path}' names no file")
+    if path.startswith("/") or ".." in parts:
+        raise PipelineError(f"'{path}' leads out of the base folder; files are read from below it")
+    return path
+
+
+def files_of(base: Path, source: ListedSource, problems: dict[str, str]) -> list[str]:
+    """The files of a source, relative to the base folder, in order."""
+    formats = FORMATS.get(source.kind, ())
+    if source.format not in formats:
+        raise PipelineError(
+            f"a {source.kind} is read from {alternatives(formats)}, not from '{source.format}'"
+        )
+    found: list[str] = []
+    for path in _matching(base, "", PurePosixPath(checked_pattern(source.path)).parts):
+        if not is_below(base / path, base):
+            problems[source.name] = f"'{path}' leads out of the base folder by a symbolic link"
+            continue
+        found.append(path)
+        if len(found) > FILES_MAX:
+            raise PipelineError(f"'{source.path}' are more than {FILES_MAX:,} files")
+    return sorted(set(found))
+
+
+def _matching(base: Path, below: str, parts: Sequence[str]) -> Iterator[str]:
+    """The files that a pattern names. Folders that are links are not entered: they may be loops."""
+    part, rest = parts[0], parts[1:]
+    try:
+        with os.scandir(base / below) as listed:
+            entries = [each for each in listed if not each.name.startswith((".", "_"))]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if part == "**":
+        yield from _matching(base, below, rest or ("*",))
+    for each in entries:
+        path = f"{below}{each.name}"
+        if each.is_dir(follow_symlinks=False):
+            if part == "**":
+                yield from _matching(base, f"{path}/", parts)
+            elif rest and fnmatchcase(each.name, part):
+                yield from _matching(base, f"{path}/", rest)
+        elif part != "**" and not rest and fnmatchcase(each.name, part) and each.is_file():
+            yield path
+
+
+def is_below(path: Path, base: Path) -> bool:
+    """Whether a path leads to a place below the base folder, whatever links are on its way."""
+    return Path(os.path.realpath(path)).is_relative_to(base)

@@ -1,0 +1,156 @@
+"""Cells: the world of items in pieces, within each of which conditions on places are independent.
+
+Imperfect merging asks how probable it is that an item satisfies a merger but none of its parts. Two
+kinds of knowledge answer in one form: a weight for each cell, and for each condition and cell the
+probability of the condition within it.
+
+    statistics                       one cell                 weight 1
+    statistics and advertisements    a cell for each box      its share of what is advertised
+    a sample of items                a cell for each item     one in n; a condition is 0 or 1 there
+    … and advertisements             … that is advertised
+
+With advertisements ([MBD §5.4], Definition 2) only items that satisfy one of them count. Their
+union is taken apart into boxes (boxes.py), and all probabilities are under the condition that an
+item is in it.
+
+Where a probability is not known (words without a sample, attributes without a distribution), the
+bounds are 0 and 1.
+
+Cost: memory for each condition and cell; a sample of a thousand items is enough to tell apart what
+differs in a hundredth of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.cover.boxes import ANYTHING, Box, Extent, boxes_of, disjoint
+from headgate.cover.conditions import Condition
+from headgate.cover.statistics import Statistics, position, values_in_items
+from headgate.model.errors import OperatorError, PlanError
+from headgate.model.evaluate import matches
+from headgate.model.filters import And, Filter, Or
+from headgate.model.implies_values import Place
+from headgate.model.intervals import IntervalSet
+from headgate.model.items import Item
+from headgate.model.schema import Schema
+from headgate.model.values import Comparable, kind_of_type
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Cells(Protocol):
+    """The weights sum up to 1. `of` gives a lower and an upper bound for each cell."""
+
+    @property
+    def weights(self) -> Floats: ...
+
+    def of(self, condition: Condition) -> tuple[Floats, Floats]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxCells:
+    """Boxes that have nothing in common, each of a known probability above 0."""
+
+    statistics: Statistics
+    boxes: tuple[Box, ...]
+    weights: Floats
+    _at_place: dict[Place, tuple[list[Extent], Ints]] = field(default_factory=dict)
+
+    def of(self, condition: Condition) -> tuple[Floats, Floats]:
+        if condition.values is None:
+            return np.zeros(len(self.boxes)), np.ones(len(self.boxes))
+        given, which = self._extents(condition.place)
+        bounds = [self._within(condition.place, each, condition.values) for each in given]
+        low, high = zip(*bounds, strict=True)
+        return np.array(low)[which], np.array(high)[which]
+
+    def _extents(self, place: Place) -> tuple[list[Extent], Ints]:
+        """The different extents that boxes have at a place, and which of them each box has."""
+        if place not in self._at_place:
+            numbers: dict[Extent, int] = {}
+            extents = (box.get(place, ANYTHING) for box in self.boxes)
+            which = np.array([numbers.setdefault(each, len(numbers)) for each in extents], np.int64)
+            self._at_place[place] = list(numbers), which
+        return self._at_place[place]
+
+    def _within(self, place: Place, given: Extent, values: IntervalSet) -> tuple[float, float]:
+        """The probability of the values, given the extent."""
+        if given is ANYTHING:
+            bounds = self.statistics.of_extent(place, Extent(values, False))
+            return bounds.low, bounds.high
+        part = self.statistics.of_extent(place, Extent(values, False).intersection(given))
+        whole = self.statistics.of_extent(place, given).low
+        return min(1.0, part.low / whole), min(1.0, part.high / whole)
+
+
+def cells_of_statistics(
+    statistics: Statistics, advertisements: Sequence[Filter] | None = None
+) -> BoxCells:
+    """The cells of what is advertised; without advertisements, of everything.
+
+    Raises PlanError where the probability of what is advertised is not known, or is 0.
+    """
+    if advertisements is None:
+        return BoxCells(statistics, ({},), np.ones(1))
+    boxes = boxes_of(Or(tuple(advertisements)), statistics.schema)
+    apart = None if boxes is None else disjoint(boxes)
+    bounds = [statistics.of_box(box) for box in apart or ()]
+    if apart is None or any(each.low < each.high for each in bounds):
+        raise PlanError("how much is advertised cannot be told from statistics; give a sample")
+    shares = np.array([each.low for each in bounds])
+    if not shares.any():
+        raise PlanError("nothing is advertised: no item can come")
+    possible = tuple(box for box, share in zip(apart, shares, strict=True) if share > 0)
+    return BoxCells(statistics, possible, shares[shares > 0] / shares.sum())
+
+
+class SampleCells:
+    """A cell for each item of a sample. Conditions are judged as a whole, words included."""
+
+    def __init__(self, items: Sequence[Item], schema: Schema) -> None:
+        if not items:
+            raise PlanError("the sample has no item that is advertised")
+        self.items = items
+        self.weights = np.full(len(items), 1 / len(items))
+        self._ordered: dict[str, tuple[list[Comparable], npt.NDArray[np.int64]]] = {}
+        for attribute in schema.attributes:
+            values = values_in_items(items, attribute.name, kind_of_type(attribute.type))
+            there = [(value, at) for at, value in enumerate(values) if value is not None]
+            there.sort()
+            places = np.array([at for _, at in there], np.int64)
+            self._ordered[attribute.name] = [value for value, _ in there], places
+
+    def of(self, condition: Condition) -> tuple[Floats, Floats]:
+        name, part = condition.place
+        if condition.values is None or part is not None:
+            return self._judged(And(condition.written))
+        ordered, places = self._ordered[name]
+        found = np.zeros(len(self.items))
+        for low, high in condition.values.intervals:
+            found[places[position(ordered, low) : position(ordered, high)]] = 1
+        return found, found
+
+    def _judged(self, filter_: Filter) -> tuple[Floats, Floats]:
+        """By the naive evaluator; operators are not called for statistics."""
+        try:
+            found = np.array([matches(filter_, item) for item in self.items], np.float64)
+        except OperatorError:
+            return np.zeros(len(self.items)), np.ones(len(self.items))
+        return found, found
+
+
+def cells_of_sample(
+    items: Sequence[Item], schema: Schema, advertisements: Sequence[Filter] | None = None
+) -> SampleCells:
+    """The cells of a sample's items; with advertisements, of those that satisfy one of them."""
+    if advertisements is not None:
+        advertised = Or(tuple(advertisements))
+        items = [item for item in items if matches(advertised, item)]
+    return SampleCells(items, schema)

@@ -1,0 +1,264 @@
+"""What a filter says, place by place: the symbolic item that covering gives to the forest.
+
+Each filter F is described by the values that it leaves at *places*, and by forms that it certainly
+has. Both sides of a cover check are described in the same way:
+
+    price > 3 and price < 9           price: (3, 9)
+    title contains 'rock'             title: a text    word rock in title    word rock in the item
+    published.year = 2026             published: an instant     its year: {2026}
+    x = 1 or x = 5                    x: {1, 5}
+    (x = 1 or y = 1) and y = 0        x: {1}   y: {0}            (the branch y = 1 is impossible)
+
+Laws. Every item of F keeps to F's description. If model/implies.py finds that F implies G, then
+F's description lies within G's, place by place. Where G is *exact*, which means that its
+description says all that it says, the converse holds too. So the forest of descriptions finds
+every pair, and only pairs with a G that is not exact are left to the judge.
+
+Exact are conjunctions of comparisons, ranges, lists, `is present`, `starts with`, `contains` and
+operator calls, of negations where they speak about values, and of disjunctions at one place. What
+is negated about texts and links, or speaks about several places at once, is left out of the
+description, and the filter is not exact.
+
+Cost: linear for conjunctions. A disjunction over several places is multiplied out, up to
+`CASES_MAX` cases; beyond that it is left out. A negated prefix is known by its values only where
+the filter says something else of the attribute too: `title > 'a' and not title contains 'rock'` is
+not found to imply `title > 'a' and not title starts with 'rock concert'`. Either may cost a
+forwarded filter, never a match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from headgate.cover.cover_values import (
+    Description,
+    Place,
+    settle_parts,
+    without_holes,
+    without_refuted,
+)
+from headgate.model.atoms import (
+    Between,
+    Call,
+    Comparison,
+    Contains,
+    In,
+    IsPresent,
+    LinkAtom,
+    Matches,
+    StartsWith,
+    WindowAttribute,
+)
+from headgate.model.filters import Filter
+from headgate.model.implies_cube import contradictory
+from headgate.model.implies_normal import AllOf, AnyOf, Joint, Literal, Node, normal
+from headgate.model.implies_values import ANY, PRESENT, ValueSet, allowed_values
+from headgate.model.implies_words import known_words
+from headgate.model.links import NormalLink, normal_link
+from headgate.model.values import Kind
+from headgate.model.words import words
+
+_PLAIN_KINDS = (Kind.NUMBER, Kind.BOOL, Kind.TIMESTAMP, Kind.BYTES)
+CASES_MAX = 64
+LABELS_MAX = 8
+"""Of longer host names only the end is known, which is enough to find those that may lie below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """The description of a filter, or None where no item satisfies it."""
+
+    places: Description | None
+    is_exact: bool
+
+
+def describe(filter_: Filter) -> Knowledge:
+    """The description of a filter. That of a single comparison, the most frequent, is short."""
+    if isinstance(filter_, Comparison | Between | In) and filter_.kind in _PLAIN_KINDS:
+        allowed = _values_of(Literal(filter_, True))
+        if filter_.part is None and allowed.kinds:
+            return Knowledge({("value", filter_.attribute, None): allowed}, True)
+    node = normal(filter_)
+    conjuncts = node.parts if isinstance(node, AllOf) else (node,)
+    facts = tuple(each for each in conjuncts if isinstance(each, Literal))
+    choices = [each for each in conjuncts if not isinstance(each, Literal)]
+    at_one_place = [(choice, _one_place(choice)) for choice in choices]
+    values = [(place, _values_of(choice)) for choice, place in at_one_place if place is not None]
+    others = [choice for choice, place in at_one_place if place is None]
+    cases = [
+        case
+        for alternative in _alternatives(others)
+        if (case := _describe_case((*facts, *alternative), values)) is not None
+    ]
+    if not cases:
+        return Knowledge(None, True)
+    known = _union(cases)
+    filled = {place: without_holes(values) for place, values in known.items()}
+    is_exact = not others and all(map(_is_exact, facts)) and filled == known
+    return Knowledge({at: each for at, each in filled.items() if each != ANY}, is_exact)
+
+
+def _union(cases: Sequence[Description]) -> Description:
+    """What is known in every case."""
+    first, *rest = cases
+    return {
+        place: reduce(_either, [case[place] for case in rest], values)
+        for place, values in first.items()
+        if all(place in case for case in rest)
+    }
+
+
+def _either(left: ValueSet, right: ValueSet) -> ValueSet:
+    kinds = {
+        kind: left.of(kind).union(right.of(kind))
+        for kind in dict.fromkeys((*left.kinds, *right.kinds))
+    }
+    return ValueSet(left.missing or right.missing, kinds)
+
+
+def _alternatives(choices: Sequence[Node]) -> list[tuple[Literal, ...]]:
+    """The choices multiplied out; those that would make too many cases are left out."""
+    found: list[tuple[Literal, ...]] = [()]
+    for choice in choices:
+        own = _cases_of(choice)
+        if own is not None and len(found) * len(own) <= CASES_MAX:
+            found = [(*before, *case) for before in found for case in own]
+    return found
+
+
+def _cases_of(node: Node) -> list[tuple[Literal, ...]] | None:
+    match node:
+        case Literal():
+            return [(node,)]
+        case AllOf(parts):
+            return _alternatives(parts)
+        case AnyOf(parts):
+            cases = [_cases_of(part) for part in parts]
+            united = [case for each in cases if each is not None for case in each]
+            whole = all(each is not None for each in cases) and len(united) <= CASES_MAX
+            return united if whole else None
+
+
+def _leaves(node: Node) -> Iterator[Literal]:
+    if isinstance(node, Literal):
+        yield node
+        return
+    for part in node.parts:
+        yield from _leaves(part)
+
+
+def _one_place(node: Node) -> Place | None:
+    """The place that a disjunction speaks about, if that is one, and its values only."""
+    places = {_value_place(leaf) for leaf in _leaves(node)}
+    return places.pop() if len(places) == 1 else None
+
+
+def _value_place(literal: Literal) -> Place | None:
+    """Where the literal says which values there may be, and nothing else."""
+    atom = literal.atom
+    if not isinstance(atom, Comparison | Between | In | IsPresent | StartsWith):
+        return None
+    part = getattr(atom, "part", None)
+    if isinstance(atom, Comparison) and isinstance(atom.value, WindowAttribute):
+        return None
+    if part is not None and not literal.positive:
+        return None  # also true of what has no parts, which this place does not know of
+    return ("value", atom.attribute, part)
+
+
+def _values_of(node: Node) -> ValueSet:
+    match node:
+        case Literal():
+            allowed = allowed_values(node)
+            assert allowed is not None, "a literal about values allows some"
+            return allowed[1]
+        case AllOf(parts):
+            return reduce(ValueSet.intersection, map(_values_of, parts), ANY)
+        case AnyOf(parts):
+            return reduce(_either, map(_values_of, parts), ValueSet(False, {}))
+
+
+def _is_exact(literal: Literal) -> bool:
+    match literal.atom:
+        case Comparison(value=WindowAttribute()):
+            return literal.positive
+        case Contains(phrase=phrase):
+            return literal.positive and not phrase
+        case Call():
+            return True
+    return _value_place(literal) is not None
+
+
+def _describe_case(
+    literals: tuple[Literal, ...], more: Iterable[tuple[Place, ValueSet]]
+) -> Description | None:
+    """What a conjunction of literals says, with more values from elsewhere; None if nothing can."""
+    if contradictory(literals):
+        return None
+    values: Description = {}
+    for literal in literals:
+        allowed = allowed_values(literal)
+        if allowed is not None:
+            at: Place = ("value", *allowed[0])
+            values[at] = values.get(at, ANY).intersection(allowed[1])
+    for place, found in more:
+        values[place] = values.get(place, ANY).intersection(found)
+    settle_parts(values)
+    for place in values:
+        values[place] = without_refuted(place, values[place], literals)
+    if not all(each.missing or each.kinds for each in values.values()):
+        return None
+    described = {place: each for place, each in values.items() if each != ANY}
+    return described | dict.fromkeys(_forms(literals, values), PRESENT)
+
+
+def _forms(literals: Iterable[Literal], values: Description) -> Iterator[Place]:
+    """What is certainly there beside values: words, hosts of links, patterns, operator calls."""
+    positive = [each.atom for each in literals if each.positive]
+    for attribute, known in known_words(positive, _certain_words(values)).items():
+        for word in known.words:
+            yield ("word", attribute, word)
+    for atom in positive:
+        match atom:
+            case Comparison(value=WindowAttribute()) | Call():
+                yield ("form", atom)
+            case Matches(_, pattern):
+                yield ("pattern", pattern)
+            case LinkAtom(attribute, _, urls):
+                for host in _hosts([normal_link(url) for url in urls]):
+                    yield from (("host", attribute, host), ("host", None, host))
+            case Joint(parts):
+                yield from (("joint", part) for part in parts)
+    for literal in literals:
+        if not literal.positive and isinstance(literal.atom, Call):
+            yield ("not", literal.atom)
+    for (_, name, part), found in values.items():
+        links = found.of(Kind.LINK).points()
+        if part is None and links and not found.missing and set(found.kinds) == {Kind.LINK}:
+            for host in _hosts([each for each in links if isinstance(each, NormalLink)]):
+                yield from (("host", name, host), ("host", None, host))
+
+
+def _hosts(links: Sequence[NormalLink]) -> frozenset[str]:
+    """The hosts, and those above them, that all of the links lead to."""
+    each = [_host_and_above(link.host) for link in links]
+    return frozenset.intersection(*each)
+
+
+def _host_and_above(host: str) -> frozenset[str]:
+    labels = host.split(".")[-LABELS_MAX:]
+    return frozenset(".".join(labels[at:]) for at in range(len(labels)))
+
+
+def _certain_words(values: Description) -> list[tuple[str, frozenset[str]]]:
+    """The words that all texts have that are left for an attribute, if it must be a text."""
+    certain = []
+    for (_, attribute, part), found in values.items():
+        texts = [found.of(kind).points() for kind in found.kinds if kind in (Kind.TEXT, Kind.XML)]
+        is_text = texts and not found.missing and len(texts) == len(found.kinds)
+        if part is None and is_text and isinstance(attribute, str):
+            known = [frozenset(words(str(text))) for each in texts for text in each or ("",)]
+            certain.append((attribute, frozenset.intersection(*known)))
+    return certain

@@ -1,0 +1,297 @@
+"""The routing table: which filters are forwarded as filters come and go ([MBD §4, §5.1]).
+
+    insert(F)   F is covered by a root    nothing is forwarded
+                F is not covered          forward F, withdraw the roots that F covers
+    remove(F)   F is covered              nothing
+                F is a root               forward what no other root covers, withdraw F
+    merge(M)    M is not covered          forward M, withdraw its parts and what else it covers
+                                          until a part is removed, or a new filter covers M
+
+What is covered hangs below what covers it, as it came:
+
+        R                 R, S and M are the roots: what neighbours know
+       / \\      S    M    A, B, C, P1, P2 are not forwarded
+      A   C         / \\   remove(R): A and C are inserted again, in the order in which they
+      |            P1 P2             first came; B stays below A
+      B
+
+Invariant, after any history: every filter is implied by a root; no root is implied by another,
+as far as the judge can tell (model/implies.py); of equal filters the first that came is the root,
+if one is. A listener that applies every `Change` to a set has exactly `roots()`.
+
+A change is to be applied forwards first: between the two steps neighbours then know too much, and
+never too little, so no item is lost.
+
+The ways to find what covers what have names: "forest" (cover.py), "two-pass" (cover_two_pass.py)
+and "naive" (cover_naive.py). All give the same roots.
+
+One writer at a time; nothing may read while it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from headgate.cover.cover import ForestCover
+from headgate.cover.cover_naive import NaiveCover
+from headgate.cover.cover_roots import Cover
+from headgate.cover.cover_two_pass import TwoPassCover
+from headgate.model.errors import RoutingError
+from headgate.model.filters import Filter
+
+Key = TypeVar("Key", bound=Hashable)
+
+COVERS: dict[str, Callable[[], Cover]] = {
+    "forest": ForestCover,
+    "two-pass": TwoPassCover,
+    "naive": NaiveCover,
+}
+
+
+class HasFilter(Protocol):
+    """Such as `optimize.merger.Merger`."""
+
+    @property
+    def filter(self) -> Filter: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[Key]):
+    """What neighbours are to be told: first what to forward, then what to withdraw."""
+
+    forward: tuple[Key, ...] = ()
+    withdraw: tuple[Key, ...] = ()
+
+
+@dataclass(slots=True)
+class _Entry(Generic[Key]):
+    key: Key
+    filter: Filter
+    parent: int = -1
+    children: dict[int, None] = field(default_factory=dict)
+    parts: tuple[int, ...] = ()
+    """Of a merger, what was merged; nothing for a filter that was inserted."""
+
+
+class RoutingTable(Generic[Key]):
+    """Filters by key. `len` counts those that were inserted, not the mergers."""
+
+    def __init__(self, cover: str | Cover = "forest") -> None:
+        self._cover = COVERS[cover]() if isinstance(cover, str) else cover
+        self._entries: dict[int, _Entry[Key]] = {}
+        self._numbers: dict[Key, int] = {}
+        self._roots: dict[int, None] = {}
+        self._merged_into: dict[int, int] = {}
+        self._mergers: set[int] = set()
+        self._next = 0
+        self._touched: dict[int, tuple[Key, bool]] = {}
+        """During a change: the entries that became or ceased to be roots, and what they were."""
+
+    def __len__(self) -> int:
+        return len(self._numbers) - len(self._mergers)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._numbers
+
+    def roots(self) -> tuple[Key, ...]:
+        """What is forwarded: filters that nothing covers, and mergers."""
+        return tuple(self._entries[number].key for number in self._roots)
+
+    def filter_of(self, key: Key) -> Filter:
+        return self._entries[self._number(key)].filter
+
+    def covered_by(self, key: Key) -> Key | None:
+        """The root that covers it, or nothing if it is a root itself."""
+        number = self._number(key)
+        if number in self._roots:
+            return None
+        while number not in self._roots:
+            number = self._entries[number].parent
+        return self._entries[number].key
+
+    def insert(self, key: Key, filter_: Filter) -> Change[Key]:
+        return self.insert_all([(key, filter_)])
+
+    def insert_all(self, filters: Iterable[tuple[Key, Filter]]) -> Change[Key]:
+        """Insert all of them in this order. What comes out is what one by one would come out in the
+        end; a filter that is forwarded and withdrawn on the way is not spoken of."""
+        new = list(filters)
+        self._check_new([key for key, _ in new])
+        numbers = [self._enter(key, filter_) for key, filter_ in new]
+        self._place(numbers)
+        return self._change()
+
+    def remove(self, key: Key) -> Change[Key]:
+        """Remove a filter, and the merger that it is a part of; or dissolve a merger."""
+        number = self._number(key)
+        gone = [number]
+        if number in self._merged_into:
+            gone.append(self._merged_into[number])
+        again = self._uproot(gone)
+        self._place(sorted(again))
+        return self._change()
+
+    def merge(self, mergers: Iterable[tuple[Key, HasFilter, Sequence[Key]]]) -> Change[Key]:
+        """Forward mergers in place of their parts, which are roots; a merger among them is replaced
+        by its own parts. A merger that a root covers already is not kept: its parts go below that.
+        """
+        new = list(mergers)
+        self._check_new([key for key, _, _ in new])
+        parts = [tuple(map(self._root_number, keys)) for _, _, keys in new]
+        self._check_apart(parts)
+        leaves = [[leaf for part in own for leaf in self._leaves(part)] for own in parts]
+        numbers = [self._enter(key, merger.filter) for key, merger, _ in new]
+        self._mergers.update(numbers)
+        covered = self._cover.insert(numbers, [merger.filter for _, merger, _ in new])
+        self._settle(numbers, covered, dict(zip(numbers, parts, strict=True)))
+        for number, own_leaves in zip(numbers, leaves, strict=True):
+            if number in self._roots:
+                self._entries[number].parts = tuple(own_leaves)
+                self._merged_into.update(dict.fromkeys(own_leaves, number))
+        return self._change()
+
+    def _leaves(self, part: int) -> tuple[int, ...]:
+        """The part, or what it was merged from itself."""
+        return self._entries[part].parts or (part,)
+
+    def _place(self, numbers: Sequence[int]) -> None:
+        """Find out which of these are roots and what covers the others."""
+        if numbers:
+            filters = [self._entries[number].filter for number in numbers]
+            self._settle(numbers, self._cover.insert(numbers, filters), {})
+
+    def _settle(
+        self,
+        numbers: Iterable[int],
+        covered: Mapping[int, int],
+        parts: Mapping[int, tuple[int, ...]],
+    ) -> None:
+        for number in numbers:
+            if number not in covered:
+                self._set_root(number)
+        for number, coverer in covered.items():
+            self._attach(number, coverer)
+        for merger, own in parts.items():
+            # Parts hang below their merger or what covers it, even where the judge could not tell.
+            top = self._top(merger)
+            for part in own:
+                if part in self._roots and part != top:
+                    self._cover.remove(part)
+                if part != top and (top == merger or part in self._roots):
+                    self._attach(part, top)
+        demoted = dict.fromkeys((*covered, *(part for own in parts.values() for part in own)))
+        for number in demoted:
+            if number in self._mergers and number not in self._roots:
+                self._take_out(number)
+
+    def _top(self, number: int) -> int:
+        while number not in self._roots:
+            number = self._entries[number].parent
+        return number
+
+    def _take_out(self, merger: int) -> None:
+        """A merger that is covered is no more; what was below it is covered all the same."""
+        entry = self._entries[merger]
+        for child in list(entry.children):
+            self._attach(child, entry.parent)
+        self._delete(merger)
+
+    def _uproot(self, gone: Sequence[int]) -> list[int]:
+        """Remove entries; what hung below them and has nothing above it any more."""
+        again: list[int] = []
+        for number in gone:
+            if number in self._roots:
+                self._cover.remove(number)
+        for number in gone:
+            above = self._entries[number].parent
+            while above in gone:
+                above = self._entries[above].parent
+            for child in [each for each in self._entries[number].children if each not in gone]:
+                if above >= 0:
+                    self._attach(child, above)
+                else:
+                    self._detach(child)
+                    again.append(child)
+        for number in gone:
+            self._delete(number)
+        return again
+
+    def _enter(self, key: Key, filter_: Filter) -> int:
+        number = self._next
+        self._next += 1
+        self._numbers[key] = number
+        self._entries[number] = _Entry(key, filter_)
+        return number
+
+    def _delete(self, number: int) -> None:
+        self._unset_root(number)
+        self._detach(number)
+        entry = self._entries.pop(number)
+        del self._numbers[entry.key]
+        self._mergers.discard(number)
+        self._merged_into.pop(number, None)
+        for part in entry.parts:
+            if self._merged_into.get(part) == number:
+                del self._merged_into[part]
+
+    def _attach(self, number: int, parent: int) -> None:
+        self._unset_root(number)
+        self._detach(number)
+        self._entries[number].parent = parent
+        self._entries[parent].children[number] = None
+
+    def _detach(self, number: int) -> None:
+        entry = self._entries[number]
+        if entry.parent >= 0:
+            del self._entries[entry.parent].children[number]
+            entry.parent = -1
+
+    def _set_root(self, number: int) -> None:
+        self._touched.setdefault(number, (self._entries[number].key, number in self._roots))
+        self._roots[number] = None
+
+    def _unset_root(self, number: int) -> None:
+        if number in self._roots:
+            self._touched.setdefault(number, (self._entries[number].key, True))
+            del self._roots[number]
+
+    def _change(self) -> Change[Key]:
+        """What has changed since the last one."""
+        touched, self._touched = self._touched, {}
+        forward = (key for at, (key, was) in touched.items() if at in self._roots and not was)
+        withdraw = (key for at, (key, was) in touched.items() if at not in self._roots and was)
+        return Change(tuple(forward), tuple(withdraw))
+
+    def _number(self, key: Key) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            raise RoutingError(f"the routing table has no filter with the key {key!r}")
+        return number
+
+    def _root_number(self, key: Key) -> int:
+        number = self._number(key)
+        if number not in self._roots:
+            raise RoutingError(
+                f"the filter with the key {key!r} is covered; only what is forwarded can be merged"
+            )
+        return number
+
+    def _check_new(self, keys: Sequence[Key]) -> None:
+        seen: set[Key] = set()
+        for key in keys:
+            if key in self._numbers or key in seen:
+                raise RoutingError(
+                    f"the routing table has a filter with the key {key!r} already; remove it first"
+                )
+            seen.add(key)
+
+    def _check_apart(self, parts: Sequence[tuple[int, ...]]) -> None:
+        seen: set[int] = set()
+        for number in (each for own in parts for each in own):
+            if number in seen:
+                raise RoutingError(
+                    f"the filter with the key {self._entries[number].key!r} is part of two mergers"
+                )
+            seen.add(number)

@@ -1,1 +1,0 @@
-"""What survives: files that are whole or not there, and databases with one writer."""

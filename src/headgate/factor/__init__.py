@@ -1,0 +1,1 @@
+"""RoSeS: factorising the filters of a source by cost."""

@@ -1,0 +1,1 @@
+"""Relays: processes at sites that carry a configuration."""

@@ -1,0 +1,224 @@
+"""A connection between two relays: frames within limits, and who is at the other end.
+
+    listens ──HELLO(nonce)──►  dials
+            ◄─GREETING(nonce', site, role, proof)──
+            ──WELCOME(proof')──►
+
+A proof is an HMAC-SHA256 of both nonces and all that was said, with the network's token as key: the
+token itself is never sent, nobody can use what he has overheard, and each side knows that the other
+one has it. What follows is neither encrypted nor signed: across networks that are not trusted, put
+relays behind a tunnel.
+
+Law: before a peer has shown that it has the token, it costs at most a few kilobytes and
+GREETING_S; afterwards no frame is read whose length is above the limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headgate.model.errors import RelayError, printable
+from headgate.relay.deployment import Address
+from headgate.relay.frames import (
+    FRAME_BYTES_MAX,
+    GREETING_BYTES_MAX,
+    HEAD,
+    Kind,
+    pack_json,
+    unpack_json,
+)
+
+PROTOCOL = "headgate-relay-1"
+GREETING_S = 5.0
+QUIET_S = 5.0
+"""After so long without anything to say, a peer says that it is alive."""
+SILENCE_S = 30.0
+"""After so long without a frame, a peer is taken for dead."""
+REFUSING_S = 1.0
+TOKEN_CHARACTERS_MIN = 16
+
+
+class Role(StrEnum):
+    READER = "reader"
+    PUBLISHER = "publisher"
+    WATCHER = "watcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What a peer says of itself."""
+
+    network: str
+    plan: str
+    site: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """The token of a network."""
+
+    token: str
+
+    def __post_init__(self) -> None:
+        if len(self.token) < TOKEN_CHARACTERS_MIN:
+            raise RelayError(f"a token needs at least {TOKEN_CHARACTERS_MIN} characters")
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def proof(self, *said: str) -> str:
+        # Each part with its length, so that no two lists of parts are the same text.
+        told = _bytes("".join(f"{len(each)}:{each}" for each in said))
+        return hmac.new(_bytes(self.token), told, hashlib.sha256).hexdigest()
+
+
+class Wire:
+    """One connection. One task may read, another one write."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def read(
+        self, *, limit: int = FRAME_BYTES_MAX, within_s: float = SILENCE_S
+    ) -> tuple[Kind, bytes]:
+        """The next frame; EOFError or OSError if the other side has gone."""
+        try:
+            async with asyncio.timeout(within_s):
+                number, size = HEAD.unpack(await self._reader.readexactly(HEAD.size))
+                if size > limit:
+                    raise RelayError(f"a frame of {size:,} bytes: at most {limit:,} are taken")
+                content = await self._reader.readexactly(size)
+        except TimeoutError:
+            raise ConnectionError(f"nothing was heard for {within_s:.0f} s") from None
+        try:
+            return Kind(number), content
+        except ValueError:
+            raise RelayError(f"a frame of kind {number} is not known") from None
+
+    async def expect(self, kind: Kind, *, limit: int, within_s: float) -> bytes:
+        """A frame of this kind; RelayError with the other side's words if it refuses."""
+        found, content = await self.read(limit=limit, within_s=within_s)
+        if found is Kind.REFUSED:
+            raise RelayError(f"refused: {printable(str(unpack_json(content).get('error')))}")
+        if found is not kind:
+            raise RelayError(f"a frame of kind {found.name}: expected {kind.name}")
+        return content
+
+    async def write(self, kind: Kind, content: bytes = b"") -> None:
+        """Returns when the other side has taken most of what was written."""
+        self._writer.write(HEAD.pack(kind, len(content)) + content)
+        await self._writer.drain()
+
+    async def refuse(self, reason: str) -> None:
+        """Say why, and let the other side read it: closing at once could overtake the reason."""
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(REFUSING_S):
+                await self.write(Kind.REFUSED, pack_json({"error": reason}))
+                self._writer.write_eof()
+                while await self._reader.read(2**16):
+                    pass
+
+    async def close(self) -> None:
+        self._writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._writer.wait_closed()
+
+
+async def dial(address: Address, to: str, own: Introduction, secret: Secret) -> Wire:
+    """A connection to the relay of a site, which has the token, too."""
+    try:
+        async with asyncio.timeout(GREETING_S):
+            reader, writer = await asyncio.open_connection(address.host, address.port)
+    except UnicodeError:
+        raise RelayError(f"'{address.host}' is no name of a host") from None
+    wire = Wire(reader, writer)
+    try:
+        await _greet(wire, to, own, secret)
+    except BaseException:
+        await wire.close()
+        raise
+    return wire
+
+
+async def _greet(wire: Wire, to: str, own: Introduction, secret: Secret) -> None:
+    hello = unpack_json(
+        await wire.expect(Kind.HELLO, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
+    )
+    if hello.get("protocol") != PROTOCOL:
+        raise RelayError(f"{to} does not speak {PROTOCOL}")
+    theirs, ours = str(hello.get("nonce")), secrets.token_hex(16)
+    said = (own.network, own.plan, own.site, own.role, to)
+    greeting = {
+        "network": own.network,
+        "plan": own.plan,
+        "site": own.site,
+        "role": own.role,
+        "to": to,
+        "nonce": ours,
+        "proof": secret.proof("dials", theirs, ours, *said),
+    }
+    await wire.write(Kind.GREETING, pack_json(greeting))
+    welcome = unpack_json(
+        await wire.expect(Kind.WELCOME, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
+    )
+    if not _is_same(welcome.get("proof"), secret.proof("listens", ours, theirs, *said)):
+        raise RelayError(f"who answers as {to} does not have the network's token")
+
+
+async def answer(
+    wire: Wire,
+    site: str,
+    *,
+    network: str,
+    plan: str,
+    secret: Secret,
+    check: Callable[[Introduction], None],
+) -> Introduction:
+    """Who has dialled; RelayError if it is not of this network, has another plan, or is no peer."""
+    ours = secrets.token_hex(16)
+    await wire.write(Kind.HELLO, pack_json({"protocol": PROTOCOL, "nonce": ours}))
+    greeting = unpack_json(
+        await wire.expect(Kind.GREETING, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
+    )
+    names = ("network", "plan", "site", "role", "to", "nonce", "proof")
+    said = {name: str(greeting.get(name, "")) for name in names}
+    told = [said[name] for name in ("network", "plan", "site", "role", "to")]
+    proof = secret.proof("dials", ours, said["nonce"], *told)
+    if not _is_same(said["proof"], proof):
+        raise RelayError("the token is not that of this network")
+    if said["network"] != network:
+        raise RelayError(f"this is network '{network}', not '{said['network']}'")
+    if said["to"] != site:
+        raise RelayError(f"this is site '{site}', not '{said['to']}'")
+    if said["role"] not in list(Role):
+        raise RelayError(f"there is no role '{said['role']}'")
+    introduced = Introduction(said["network"], said["plan"], said["site"], Role(said["role"]))
+    if introduced.role is Role.READER and introduced.plan != plan:
+        raise RelayError(
+            f"{site} runs plan {plan}, {introduced.site} runs plan {introduced.plan}: "
+            "give both the same network file"
+        )
+    check(introduced)
+    await wire.write(
+        Kind.WELCOME,
+        pack_json({"site": site, "proof": secret.proof("listens", said["nonce"], ours, *told)}),
+    )
+    return introduced
+
+
+def _is_same(told: object, expected: str) -> bool:
+    return hmac.compare_digest(_bytes(str(told)), _bytes(expected))
+
+
+def _bytes(text: str) -> bytes:
+    """JSON can hold halves of characters, which strangers may send."""
+    return text.encode("utf-8", "surrogatepass")

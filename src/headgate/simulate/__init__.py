@@ -1,0 +1,1 @@
+"""Simulators: the content-driven network, CN*, a wide area."""

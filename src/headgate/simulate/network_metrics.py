@@ -1,0 +1,105 @@
+"""What a batch of messages costs the network ([Select-Joins §6], "Evaluation Metrics").
+
+    traffic        bytes between overlay nodes, everything included: ids, requests, acknowledgements
+    hops           messages sent along links of the overlay
+    stress         bytes that each node sends
+    hop latency    hops in a row until a dispatcher has all it needs, on average over all
+                   deliveries; asking for a payload takes two more
+    last hop       bytes from dispatchers to clients, each by itself; regions need not be told there
+    physical       bytes times hops of the physical network
+
+Schemes that address each subscription (Enum-J, Enum-SJ) use no overlay: what the server sends goes
+straight to the node of the subscription, one message for each change and subscription.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headgate.simulate import payload_kernels as kernels
+from headgate.simulate.arrivals import MESSAGE, Arrivals
+from headgate.simulate.cn_star import Carried
+from headgate.tables.box_tree_kernels import Longs
+from headgate.tables.messages import Messages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkCost:
+    """Sums over messages; they can be added."""
+
+    traffic_bytes: int = 0
+    physical_bytes: int = 0
+    hops: int = 0
+    asked: int = 0
+    """Payloads that a node asked for, of another or of the server …"""
+    in_vain: int = 0
+    """… of them, those whose Source had it no more."""
+    deliveries: int = 0
+    waited_hops: int = 0
+    """The sum of hop latencies over deliveries."""
+    last_hop_bytes: int = 0
+    stress: Longs = field(default_factory=lambda: np.zeros(1, np.int64))
+
+    def __add__(self, other: NetworkCost) -> NetworkCost:
+        return NetworkCost(
+            self.traffic_bytes + other.traffic_bytes,
+            self.physical_bytes + other.physical_bytes,
+            self.hops + other.hops,
+            self.asked + other.asked,
+            self.in_vain + other.in_vain,
+            self.deliveries + other.deliveries,
+            self.waited_hops + other.waited_hops,
+            self.last_hop_bytes + other.last_hop_bytes,
+            self.stress + other.stress,
+        )
+
+    @property
+    def latency_hops(self) -> float:
+        return self.waited_hops / max(1, self.deliveries)
+
+
+def overlay_cost(
+    messages: Messages, arrivals: Arrivals, matched: Longs, carried: Carried
+) -> NetworkCost:
+    """Of messages that went along a trace; `matched` says how many subscriptions each arrival is
+    for."""
+    last = messages.size_bytes - messages.description_bytes
+    total = carried.total.tolist()
+    return NetworkCost(
+        traffic_bytes=total[kernels.BYTES],
+        physical_bytes=total[kernels.PHYSICAL],
+        hops=total[kernels.HOPS],
+        asked=total[kernels.ASKED],
+        in_vain=total[kernels.IN_VAIN],
+        deliveries=int(matched.sum()),
+        waited_hops=int((matched * carried.hops).sum()),
+        last_hop_bytes=int((matched * last[arrivals.lines[:, MESSAGE]]).sum()),
+        stress=carried.stress,
+    )
+
+
+def unicast_cost(
+    messages: Messages,
+    lines: Longs,
+    nodes: Longs,
+    *,
+    server: int,
+    distances: Longs,
+) -> NetworkCost:
+    """Of messages that go straight to nodes: `lines` (subscription, first, end) as in
+    `dispatch.Recipients`, and the node of each line's subscription."""
+    sizes = messages.size_bytes - messages.description_bytes
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    sent = before[lines[:, 2]] - before[lines[:, 1]]
+    stress = np.zeros(len(distances), np.int64)
+    stress[server] = sent.sum()
+    return NetworkCost(
+        traffic_bytes=int(sent.sum()),
+        physical_bytes=int((sent * distances[server, nodes]).sum()),
+        hops=len(lines),
+        deliveries=int((lines[:, 2] - lines[:, 1]).sum()),
+        waited_hops=int((lines[:, 2] - lines[:, 1]).sum()),
+        stress=stress,
+    )

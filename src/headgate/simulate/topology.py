@@ -1,0 +1,118 @@
+"""A physical network whose degrees follow a power law, and distances in it (§6, "Network Setup").
+
+The paper takes 20,000 nodes from the generator INET, of which 1,000 are the overlay. This one
+follows INET's steps: degrees are drawn first; nodes are joined to a tree from the largest on, each
+to one of the tree with a chance in proportion to the links it still lacks; then the ends that are
+left are joined at random.
+
+    degree d      with a chance in proportion to d^-2.2, as in maps of the Internet's systems
+
+Law: the network is connected, nobody is linked to itself, and no two nodes twice; ends that would
+do so stay free. Distances are hops. The same seed gives the same network.
+
+Cost: 20,000 nodes in 50 ms, distances of 1,000 of them in 0.4 s, by breadth-first search.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+
+from headgate.model.errors import InvalidValue
+from headgate.tables.box_tree_kernels import Longs
+
+EXPONENT = 2.2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Topology:
+    """The neighbours of node n are `to[start[n]:start[n + 1]]`, in order."""
+
+    start: Longs
+    to: Longs
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def distances(self, nodes: Longs) -> Longs:
+        """Hops between each two of these nodes."""
+        found: Longs = hops_between(self.start, self.to, nodes)
+        return found
+
+
+def power_law_topology(nodes: int, *, seed: int = 2026) -> Topology:
+    if nodes < 2:
+        raise InvalidValue(f"a network has two nodes or more, not {nodes}")
+    chance = np.random.default_rng([seed, nodes])
+    sizes = np.arange(1, max(2, nodes // 10) + 1)
+    weights = sizes**-EXPONENT
+    drawn = chance.choice(sizes, nodes, p=weights / weights.sum())
+    degrees = np.sort(drawn)[::-1].astype(np.int64)
+    pairs, ends = grow_tree(degrees, chance.random(nodes))
+    chance.shuffle(ends)
+    rest = ends[: len(ends) // 2 * 2].reshape(-1, 2)
+    pairs = np.concatenate([pairs, rest[rest[:, 0] != rest[:, 1]]])
+    both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
+    start = np.searchsorted(both[:, 0], np.arange(nodes + 1)).astype(np.int64)
+    return Topology(start, np.ascontiguousarray(both[:, 1]))
+
+
+def overlay_tree(distances: Longs, *, fan_out: int = 8) -> Longs:
+    """A tree over nodes for a content-based network: the parent of each node, -1 for the first.
+
+    Nodes join in the order of their distance from the first one, and each goes below the nearest
+    node that has fewer than `fan_out` below it.
+    """
+    nodes = len(distances)
+    parents, below = np.full(nodes, -1, np.int64), np.zeros(nodes, np.int64)
+    order = np.argsort(distances[0], kind="stable")
+    order = np.concatenate([[0], order[order != 0]])
+    for at in range(1, nodes):
+        known = order[:at]
+        known = known[below[known] < fan_out]
+        parents[order[at]] = known[np.argmin(distances[order[at], known])]
+        below[parents[order[at]]] += 1
+    return parents
+
+
+@nb.njit(nogil=True, cache=True)
+def grow_tree(degrees, chance):  # type: ignore[no-untyped-def]
+    """Links of a tree over nodes whose degrees are in descending order, and the ends left free."""
+    nodes = degrees.shape[0]
+    pairs = np.empty((nodes - 1, 2), np.int64)
+    ends, free = np.empty(degrees.sum(), np.int64), 0
+    for node in range(nodes):
+        own = degrees[node]
+        if node > 0:
+            # Should no end be free, the largest node gets one more.
+            other, own = 0, own - 1
+            if free > 0:
+                at, free = int(chance[node] * free), free - 1
+                other, ends[at] = ends[at], ends[free]
+            pairs[node - 1, 0], pairs[node - 1, 1] = node, other
+        ends[free : free + own] = node
+        free += own
+    return pairs, ends[:free]
+
+
+@nb.njit(nogil=True, cache=True)
+def hops_between(start, to, nodes):  # type: ignore[no-untyped-def]
+    found = np.empty((nodes.shape[0], nodes.shape[0]), np.int64)
+    reached, queue = np.empty(start.shape[0] - 1, np.int64), np.empty(start.shape[0] - 1, np.int64)
+    for row in range(nodes.shape[0]):
+        reached[:] = -1
+        reached[nodes[row]], queue[0] = 0, nodes[row]
+        at, end = 0, 1
+        while at < end:
+            node = queue[at]
+            for link in range(start[node], start[node + 1]):
+                if reached[to[link]] < 0:
+                    reached[to[link]] = reached[node] + 1
+                    queue[end] = to[link]
+                    end += 1
+            at += 1
+        for column in range(nodes.shape[0]):
+            found[row, column] = reached[nodes[column]]
+    return found

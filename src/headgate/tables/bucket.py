@@ -1,0 +1,266 @@
+"""One bucket of join values: its rows between two micro-batches, and what changes mean for them.
+
+    state of a group      base ─┬─ log 0 ─ log 1 ─ log 2        head: the token of what they make
+                                │
+    in a worker's memory  a server with the rows of some token, ready to go on
+
+A server is kept in memory where it was used last. The next batch of the bucket may come to another
+worker, or be a replay of one whose outcome was lost; so a server is used only if it has the *token*
+that the head of the state has, a number drawn anew for each batch. One that has an older token goes
+on with the entries of the log behind it; otherwise base and log are read.
+
+A batch adds an entry to the log: the changes themselves, as they came. When the log is longer than
+the base, all rows become the new base. So a small batch writes little, and all batches together
+write each change twice or so.
+
+Law: whatever worker runs a batch, whether it remembers something or not, and however often it is
+run, it makes the same rows with the same numbers, and the same messages.
+
+The state is named values of bytes: Spark's in a run (`select_join_stage.py`), a dictionary in tests
+and in one process.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from headgate.match.snapshot_layout import JSON
+from headgate.match.texts import Texts
+from headgate.model.errors import StateError
+from headgate.tables.array_blob import pack, unpack
+from headgate.tables.box_tree_kernels import Floats
+from headgate.tables.change_pieces import together, unpacked
+from headgate.tables.changes import ChangeColumns, selection_values
+from headgate.tables.join_groups import JoinGroup
+from headgate.tables.rows_state import restore, save
+from headgate.tables.server import SelectJoinServer
+from headgate.tables.whole_join import WholeJoin
+
+Attributes = tuple[tuple[str, ...], ...]
+"""Those of each table by which subscriptions select."""
+Server = SelectJoinServer | WholeJoin
+BASE_MIN = 1 << 20
+"""A log that is shorter is never made a new base."""
+HELD_MAX = 256
+
+
+class Blobs(Protocol):
+    """Named values of bytes: the state of a bucket."""
+
+    def get(self, name: str) -> bytes | None: ...
+    def put(self, name: str, content: bytes) -> None: ...
+    def remove(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a batch does to the rows of a group: expire some, then take changes."""
+
+    now_s: float
+    silent: Sequence[bytes] = ()
+    """Packed pieces of changes that nobody is told of."""
+    told: Sequence[bytes] = ()
+
+    def packed(self, before: str, after: str) -> bytes:
+        contents = [*self.silent, *self.told]
+        sizes = np.array([len(each) for each in contents], np.int64)
+        head: dict[str, JSON] = {
+            "before": before,
+            "after": after,
+            "now_s": self.now_s,
+            "silent": len(self.silent),
+        }
+        return pack(head, {"sizes": sizes, "content": np.frombuffer(b"".join(contents), np.uint8)})
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.silent)) + sum(map(len, self.told))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    before: str
+    after: str
+    step: Step
+
+    @classmethod
+    def unpacked(cls, blob: bytes) -> _Entry:
+        head, arrays = unpack(blob)
+        try:
+            ends = np.cumsum(arrays["sizes"]).tolist()
+            content = arrays["content"].tobytes()
+            parts = [content[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+            cut = int(str(head["silent"]))
+            step = Step(float(str(head["now_s"])), parts[:cut], parts[cut:])
+            return cls(str(head["before"]), str(head["after"]), step)
+        except (KeyError, ValueError) as error:
+            raise StateError(f"the log of a join cannot be read: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What the state of a group consists of."""
+
+    token: str = ""
+    base_bytes: int = 0
+    first: int = 0
+    """The number of the first entry of the log."""
+    next: int = 0
+    log_bytes: int = 0
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes | None) -> _Head:
+        try:
+            return cls() if content is None else cls(**json.loads(content))
+        except (ValueError, TypeError) as error:
+            raise StateError(f"the head of a join's state cannot be read: {error}") from None
+
+
+class BucketServer:
+    """The server of one group and bucket, with whatever attributes its subscriptions select by."""
+
+    def __init__(self, group: JoinGroup, numbers: tuple[int, int]) -> None:
+        self.group = group
+        self._numbers = numbers
+        self.attributes: Attributes = ((),) * len(group.tables)
+        self.server = self._empty()
+
+    def select_by(self, attributes: Attributes) -> None:
+        """From now on rows have the values of these attributes."""
+        if attributes != self.attributes:
+            state = self.save()
+            self.attributes = attributes
+            self.server = self._empty()
+            self.restore(state)
+
+    def restore(self, state: bytes) -> None:
+        restore(self.server.rows, state, shape=str(self.attributes), values=self._values)
+
+    def save(self) -> bytes:
+        return save(self.server.rows, shape=str(self.attributes))
+
+    def run(self, step: Step, tell: Callable[[ChangeColumns], object] | None = None) -> None:
+        """What a step does to the rows; `tell` applies what others are to be told of."""
+        apply = tell or self.server.take_silently
+        if step.silent:
+            self.server.take_silently(self._columns(step.silent))
+        expired = self.server.expired(step.now_s)
+        if len(expired):
+            apply(expired)
+        if step.told:
+            apply(self._columns(step.told))
+
+    def _columns(self, contents: Sequence[bytes]) -> ChangeColumns:
+        return together(list(map(unpacked, contents)), self.group.formats, self.attributes)
+
+    def _empty(self) -> Server:
+        group, numbers = self.group, self._numbers
+        dimensions = [max(1, len(names)) for names in self.attributes]
+        if group.is_whole:
+            return WholeJoin(group.join_attributes, dimensions, numbers=numbers)
+        left, right = dimensions
+        return SelectJoinServer((left, right), join_attributes=len(group.on), numbers=numbers)
+
+    def _values(self, side: int, payloads: Texts) -> Floats:
+        names = self.attributes[side]
+        return selection_values(self.group.formats[side].numbers(payloads, names))
+
+
+@dataclass(slots=True)
+class Held:
+    """Servers that a worker remembers, by place and group, each with the token of its rows."""
+
+    servers: OrderedDict[tuple[str, str], tuple[str, BucketServer]] = field(
+        default_factory=OrderedDict
+    )
+
+    def take(self, place: str, group: str) -> tuple[str, BucketServer] | None:
+        """Whoever takes a server may change it, so it is not held meanwhile."""
+        return self.servers.pop((place, group), None)
+
+    def keep(self, place: str, group: str, token: str, server: BucketServer) -> None:
+        self.servers[place, group] = token, server
+        while len(self.servers) > HELD_MAX:
+            self.servers.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One bucket of all groups."""
+
+    number: int
+    count: int
+    """How many buckets there are."""
+    place: str
+    """A name for this bucket among all that a worker may meet."""
+    blobs: Blobs
+    held: Held
+
+    def opened(self, group: JoinGroup, *, is_fresh: bool) -> BucketServer:
+        """The server with the rows that the state has; none if the group is fresh."""
+        if is_fresh:
+            self.forget(group.name)
+        head = self._head(group.name)
+        token, server = self.held.take(self.place, group.name) or ("", None)
+        if server is not None and token == head.token and token:
+            return server
+        log = self._log(group.name, head)
+        known = [at for at, each in enumerate(log) if each.before == token]
+        if server is None or not token or not known:
+            server, known = BucketServer(group, (self.number, self.count)), [0]
+            if (base := self.blobs.get(f"{group.name}/base")) is not None:
+                server.restore(base)
+        for each in log[known[0] :]:
+            server.run(each.step)
+        return server
+
+    def commit(self, group: str, step: Step, server: BucketServer) -> None:
+        """The rows are those that the server has after this step."""
+        head = self._head(group)
+        token = secrets.token_hex(8)
+        if head.log_bytes + step.size > max(BASE_MIN, head.base_bytes):
+            base = server.save()
+            self._cut_log(group, head)
+            self.blobs.put(f"{group}/base", base)
+            head = _Head(token, len(base), head.next, head.next, 0)
+        else:
+            entry = step.packed(head.token, token)
+            self.blobs.put(f"{group}/log/{head.next}", entry)
+            head = replace(
+                head, token=token, next=head.next + 1, log_bytes=head.log_bytes + len(entry)
+            )
+        self.blobs.put(f"{group}/head", head.to_bytes())
+        self.held.keep(self.place, group, token, server)
+
+    def forget(self, group: str) -> None:
+        """Have no rows of this group."""
+        self.held.take(self.place, group)
+        self._cut_log(group, self._head(group))
+        self.blobs.remove(f"{group}/base")
+        self.blobs.remove(f"{group}/head")
+
+    def _head(self, group: str) -> _Head:
+        return _Head.from_bytes(self.blobs.get(f"{group}/head"))
+
+    def _log(self, group: str, head: _Head) -> list[_Entry]:
+        found: list[_Entry] = []
+        for number in range(head.first, head.next):
+            entry = self.blobs.get(f"{group}/log/{number}")
+            if entry is None:
+                raise StateError(f"entry {number} of a join's log is missing")
+            found.append(_Entry.unpacked(entry))
+        return found
+
+    def _cut_log(self, group: str, head: _Head) -> None:
+        for number in range(head.first, head.next):
+            self.blobs.remove(f"{group}/log/{number}")

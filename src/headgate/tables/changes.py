@@ -1,0 +1,179 @@
+"""What happened to rows of the tables: as objects, one by one, and as columns.
+
+    side  gone  keys     joins    payloads   values        until_s
+    0     no    ACME     ACME     {…}        51.7          ∞            a row as it is now
+    1     yes   r17                                                     it is gone
+
+Columns are what the server takes; nothing in its way looks at a single change in Python. Keys and
+join values are bytes (`key_bytes.py`). A row whose join attributes are not all there joins with
+nothing: it is as if it were gone.
+
+A row that comes with the values and the payload that it has already is no change. Of a payload the
+first `body_bytes` are compared: what follows says where this version came from, and when.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.match.texts import Bytes, Texts, texts_of
+from headgate.model.errors import InvalidValue
+from headgate.tables.box_tree import frozen_view
+from headgate.tables.box_tree_kernels import Floats, Longs
+from headgate.tables.boxes import LEAST, MISSING
+from headgate.tables.byte_kernels import copy_pieces
+from headgate.tables.key_bytes import key_bytes
+from headgate.tables.messages import Key
+from headgate.tables.take_kernels import Given
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a row: its values now, or None if it is gone.
+
+    A row whose join attributes are not all there joins with nothing: `join` is None. A table with a
+    retention window says until when the row is kept.
+    """
+
+    table: int
+    key: Key
+    join: Key | None = None
+    values: tuple[float, ...] | None = None
+    payload: bytes = b""
+    until_s: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangeColumns:
+    """Changes in their order. Values are [change, attribute], as wide as the wider table has
+    them."""
+
+    side: npt.NDArray[np.int8]
+    gone: Mask
+    keys: Texts
+    joins: Texts
+    payloads: Texts
+    body_bytes: Longs
+    values: Floats
+    until_s: Floats
+
+    def __len__(self) -> int:
+        return self.side.size
+
+    @property
+    def arrays(self) -> Given:
+        """What the kernels see."""
+        return Given(
+            frozen_view(self.side),
+            frozen_view(self.gone),
+            frozen_view(self.keys.start),
+            frozen_view(self.keys.data),
+            frozen_view(self.joins.start),
+            frozen_view(self.joins.data),
+            frozen_view(self.payloads.start),
+            frozen_view(self.payloads.data),
+            frozen_view(self.body_bytes),
+            frozen_view(self.values),
+            frozen_view(self.until_s),
+        )
+
+    def checked(self, dimensions: Sequence[int]) -> ChangeColumns:
+        """With values as kernels want them, and certain that they fit."""
+        count = len(self)
+        lengths = {len(self.keys), len(self.joins), len(self.payloads), len(self.values)}
+        lengths |= {self.gone.size, self.until_s.size, self.body_bytes.size}
+        if lengths != {count}:
+            raise InvalidValue(f"the columns of {count} changes are not equally long")
+        if ((self.body_bytes < 0) | (self.body_bytes > np.diff(self.payloads.start))).any():
+            raise InvalidValue("what is compared of a payload lies outside of it")
+        if ((self.side < 0) | (self.side >= len(dimensions))).any():
+            raise InvalidValue(f"a change is of table 0 to {len(dimensions) - 1}")
+        if self.values.shape[1] < max(dimensions):
+            raise InvalidValue(
+                f"changes have {self.values.shape[1]} selection values: expected {max(dimensions)}"
+            )
+        return replace(self, values=selection_values(self.values))
+
+
+def selection_values(values: Floats) -> Floats:
+    """Values as kernels want them: NaN is missing, and −∞ the least finite number."""
+    return np.ascontiguousarray(np.where(np.isnan(values), MISSING, np.maximum(values, LEAST)))
+
+
+def columns_of(changes: Sequence[Change], dimensions: Sequence[int]) -> ChangeColumns:
+    """Changes that are objects as columns; this is the slow form, one by one."""
+    values = np.full((len(changes), max(dimensions)), math.nan)
+    for at, each in enumerate(changes):
+        if each.values is not None:
+            width = dimensions[each.table]
+            if len(each.values) != width:
+                raise InvalidValue(
+                    f"a row has {len(each.values)} selection values: expected {width}"
+                )
+            values[at, :width] = each.values
+    payloads = texts_of(each.payload for each in changes)
+    return ChangeColumns(
+        np.array([each.table for each in changes], np.int8),
+        np.array([each.values is None or each.join is None for each in changes], np.bool_),
+        texts_of(key_bytes(each.key) for each in changes),
+        texts_of(key_bytes(each.join or ()) for each in changes),
+        payloads,
+        np.diff(payloads.start),
+        values,
+        np.array([each.until_s for each in changes], np.float64),
+    )
+
+
+def deletions(keys: Sequence[Texts], dimensions: Sequence[int]) -> ChangeColumns:
+    """That the rows of each table with these keys are gone."""
+    counts = [len(own) for own in keys]
+    count = sum(counts)
+    none = Texts(np.zeros(count + 1, np.int64), np.zeros(0, np.uint8))
+    return ChangeColumns(
+        np.repeat(np.arange(len(keys), dtype=np.int8), counts),
+        np.ones(count, np.bool_),
+        texts_together(keys),
+        none,
+        none,
+        np.zeros(count, np.int64),
+        np.full((count, max(dimensions)), math.nan),
+        np.full(count, math.inf),
+    )
+
+
+def gathered(start: Longs, data: Bytes, chosen: Longs) -> Texts:
+    """Some strings of many, without a loop over them.
+
+    >>> some = texts_of(["rock", "pop", "jazz"])
+    >>> [gathered(some.start, some.data, np.array([2, 0])).text(at) for at in range(2)]
+    ['jazz', 'rock']
+    """
+    lengths = start[chosen + 1] - start[chosen]
+    return pieces(start[chosen], lengths, data)
+
+
+def pieces(begin: Longs, lengths: Longs, data: Bytes) -> Texts:
+    """The strings that begin here and are so long."""
+    fresh = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=fresh[1:])
+    found = np.empty(int(fresh[-1]), np.uint8)
+    copy_pieces(frozen_view(begin), frozen_view(data), fresh, found)
+    return Texts(fresh, found)
+
+
+def texts_together(some: Sequence[Texts]) -> Texts:
+    """All of these texts as one list."""
+    if len(some) == 1:
+        return some[0]
+    lengths = np.concatenate([np.diff(each.start) for each in some])
+    start = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=start[1:])
+    data = [each.data[each.start[0] : each.start[-1]] for each in some]
+    return Texts(start, np.concatenate(data))

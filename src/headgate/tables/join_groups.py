@@ -1,0 +1,234 @@
+"""Groups of table joins: those that are served together, as they join the same tables alike.
+
+    create feed A from Stocks as $s join Reviews as $r on Symbol where $s[PER > 45]       one group
+    create feed B from Stocks as $s join Reviews as $r on Symbol where $r[Rating > 6]
+
+A group has a name made of all that its rows depend on: the tables, their attributes and options,
+and what they are joined on. A table that is registered otherwise makes another group.
+
+A join of more than two tables is in several groups (`join_parts.py`):
+
+    R ⋈[a] S ⋈[b] T      semijoins   R^S  S^T  T^S     two tables, of which one is told to clients
+                         whole       R, S, T           results for those who want items
+
+So is a join of two tables of which one has a payload: for clients the payload is a table of its own
+(`payload_apart.py`). Rows of a whole group are spread over buckets by the attributes that all of
+its tables have. Where there is none, one bucket has all its rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from headgate.language.statements import RegisterTable
+from headgate.model.filters import TRUE
+from headgate.model.schema import Attribute, Schema
+from headgate.model.table_names import merged_names
+from headgate.model.values import Type
+from headgate.plan import algebra
+from headgate.plan.leaves import calls_operators
+from headgate.tables.change_pieces import HASH_START
+from headgate.tables.compile_boxes import SelectJoin, select_join_of
+from headgate.tables.join_graph import Edge, Form
+from headgate.tables.row_format import RowFormat
+
+NAME_DIGITS = 16
+TABLES_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTable:
+    name: str
+    rows: Schema
+    """The attributes of its rows: without the one that says what happened to them."""
+    changes: str | None = None
+    keep_s: int | None = None
+    part_of: str | None = None
+    """The table that it is some attributes of, if it is not all of a table."""
+
+    @property
+    def source(self) -> str:
+        """The table that changes come from."""
+        return self.name if self.part_of is None else self.part_of
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(str(each.name) for each in self.rows.attributes if each.key)
+
+    @property
+    def is_payload(self) -> bool:
+        """Whether it has nothing beside a key but payloads."""
+        return all(each.key or each.payload for each in self.rows.attributes) and any(
+            each.payload for each in self.rows.attributes
+        )
+
+    def part(self, name: str, attributes: Collection[str]) -> JoinedTable:
+        """Some attributes as a table of its own."""
+        rows = tuple(each for each in self.rows.attributes if each.name in attributes)
+        return replace(self, name=name, rows=Schema(rows), part_of=self.source)
+
+    @classmethod
+    def of(cls, table: RegisterTable) -> JoinedTable:
+        rows = tuple(each for each in table.attributes if each.name != table.changes)
+        changes = None if table.changes is None else str(table.changes)
+        keep_s = None if table.keep is None else table.keep.seconds
+        return cls(str(table.name), Schema(rows), changes, keep_s)
+
+    def to_json(self) -> dict[str, object]:
+        rows = [[str(a.name), a.type.value, a.key, a.payload] for a in self.rows.attributes]
+        part = {} if self.part_of is None else {"part_of": self.part_of}
+        own = {"name": self.name, "rows": rows, "changes": self.changes, "keep_s": self.keep_s}
+        return {**own, **part}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> JoinedTable:
+        rows = [Attribute(name, Type(type_), *marks) for name, type_, *marks in found["rows"]]
+        own = found["name"], Schema(tuple(rows)), found["changes"], found["keep_s"]
+        return cls(*own, found.get("part_of"))
+
+
+@dataclass(frozen=True)  # no slots: cached properties need a dictionary
+class JoinGroup:
+    tables: tuple[JoinedTable, ...]
+    on: tuple[str, ...]
+    base: int | None = None
+    """Of a semijoin, the place of the table whose rows clients hold."""
+    is_whole: bool = False
+    """Whether it is for results alone."""
+
+    @property
+    def form(self) -> Form | None:
+        """The semijoin that it is, if it is one."""
+        if self.base is None:
+            return None
+        left, right = (table.name for table in self.tables)
+        return Form((left, right)[self.base], Edge(left, right, self.on))
+
+    @cached_property
+    def name(self) -> str:
+        text = json.dumps(self.to_json(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:NAME_DIGITS]
+
+    @cached_property
+    def join_attributes(self) -> tuple[tuple[str, ...], ...]:
+        """Those that each table has."""
+        return tuple(
+            tuple(name for name in self.on if table.rows.get(name) is not None)
+            for table in self.tables
+        )
+
+    @cached_property
+    def formats(self) -> tuple[RowFormat, ...]:
+        return tuple(
+            RowFormat(table.rows, own, self.shared if self.is_whole else None)
+            for table, own in zip(self.tables, self.join_attributes, strict=True)
+        )
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The join attributes that all tables have."""
+        return tuple(name for name in self.on if all(name in own for own in self.join_attributes))
+
+    @property
+    def seed(self) -> np.uint64:
+        """What the hash of rows begins with: where nothing is shared, it says which bucket."""
+        return HASH_START if self.shared else np.uint64(int(self.name, 16))
+
+    @property
+    def keeps_forever(self) -> bool:
+        return all(table.keep_s is None for table in self.tables)
+
+    @cached_property
+    def names(self) -> list[dict[str, str]]:
+        """For each table the name that each of its attributes has in a result."""
+        return merged_names(
+            ((each.name, list(map(str, each.rows.names))) for each in self.tables), self.on
+        )
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The attributes of a result."""
+        found: dict[str, Attribute] = {}
+        for table, names in zip(self.tables, self.names, strict=True):
+            for each in table.rows.attributes:
+                named = names[str(each.name)]
+                found.setdefault(named, Attribute(named, each.type, payload=each.payload))
+        return Schema(tuple(found.values()))
+
+    def keep_s(self, side: int) -> float:
+        kept = self.tables[side].keep_s
+        return math.inf if kept is None else float(kept)
+
+    def to_json(self) -> dict[str, object]:
+        base = {} if self.base is None else {"base": self.base}
+        whole = {"whole": True} if self.is_whole else {}
+        tables = [each.to_json() for each in self.tables]
+        return {"tables": tables, "on": [*self.on], **base, **whole}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> JoinGroup:
+        tables = tuple(map(JoinedTable.from_json, found["tables"]))
+        return cls(tables, tuple(found["on"]), found.get("base"), found.get("whole", False))
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """A plan in two: its joins of tables, and everything else, if there is anything else."""
+
+    joins: Sequence[SelectJoin]
+    rest: algebra.Plan | None
+    refused: str = ""
+    """Why its joins of tables cannot be served."""
+
+
+def split_plan(plan: algebra.Plan) -> SplitPlan:
+    """What of a normalised plan joins tables: branches of a union, each by itself."""
+    top = plan.input if isinstance(plan, algebra.Transform) else plan
+    branches = top.inputs if isinstance(top, algebra.Union) else (top,)
+    joined = [each for each in branches if _joins_tables(each)]
+    if not joined:
+        return SplitPlan((), plan)
+    joins: list[SelectJoin] = []
+    for branch in joined:
+        found = select_join_of(branch)
+        reason = _why_not(found)
+        if found is None or reason:
+            return SplitPlan((), None, reason)
+        joins.append(found)
+    others = tuple(each for each in branches if each not in joined)
+    if not others:
+        return SplitPlan(joins, None)
+    rest: algebra.Plan = others[0] if len(others) == 1 else algebra.Union(others)
+    if isinstance(plan, algebra.Transform):
+        rest = algebra.Transform(plan.stylesheet, rest)
+    return SplitPlan(joins, rest)
+
+
+def has_rest(join: SelectJoin) -> bool:
+    """Whether ranges do not say all: results are tested by the rest."""
+    return join.rest != TRUE or any(side.rest != TRUE for side in join.sides)
+
+
+def _joins_tables(plan: algebra.Plan) -> bool:
+    match plan:  # most plans are such a leaf, and there may be a million of them
+        case algebra.Source() | algebra.Filter(_, algebra.Source()):
+            return False
+    return any(isinstance(each, algebra.TableJoin) for each in algebra.bottom_up([plan]))
+
+
+def _why_not(join: SelectJoin | None) -> str:
+    if join is None:
+        return "it joins tables below something else, or something that is no table with a filter"
+    if len(join.sides) > TABLES_MAX:
+        return f"it joins {len(join.sides)} tables: expected at most {TABLES_MAX}"
+    if any(map(calls_operators, (join.rest, *(side.rest for side in join.sides)))):
+        return "it calls an operator in a join of tables"
+    return ""

@@ -1,0 +1,165 @@
+"""Messages of table joins as Parquet: what clients and relays read.
+
+    messages/<group>/day=…/17-0.parquet      lot 17, bucket 0
+    change  kind  table  number  replaces  join  payload │ own  excluded  pairs  numbers
+
+A message is as in tables/messages.py: a row, and the region of those whom it is for, as
+numbers: the tuple that must be selected, those that must not be, and pairs. A deletion has no
+payload. The file says in its metadata which group it is of, and by which attributes ranges select.
+
+Of a semijoin of a join of more tables, a deletion of a row of the other table says that no row is
+left there with this join value (tables/multiway_messages.py): `semijoins` reads them.
+
+Law: the messages of a `MessageFile` are those that were written, in their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.match.texts import Texts, texts_of
+from headgate.model.errors import StateError
+from headgate.tables import change_kernels as columns
+from headgate.tables.box_tree_kernels import Longs
+from headgate.tables.bucket import Attributes
+from headgate.tables.changes import Mask, selection_values
+from headgate.tables.join_groups import JoinGroup
+from headgate.tables.key_bytes import key_of
+from headgate.tables.messages import Kind, Message, Messages, Point, Region, Row, Table
+from headgate.tables.multiway_messages import Act, SemijoinMessage
+from headgate.tables.multiway_rows import Joins, TableRow
+from headgate.tables.row_format import RowFormat
+from headgate.tables.server import SelectJoinServer
+from headgate.tables.stored_boxes import Names, dimensions_of
+
+METADATA = b"headgate"
+
+
+def messages_table(
+    messages: Messages, server: SelectJoinServer, group: JoinGroup, attributes: Attributes
+) -> pa.Table:
+    """The messages of a batch; `change` says which of them are of one change."""
+    header, numbers = messages.header, messages.numbers
+    side, slot = header[:, columns.ROW_SIDE], header[:, columns.SLOT]
+    dies = header[:, columns.MESSAGE_KIND] == Kind.DELETE
+    joins, payloads = _rows(server, side, slot, without=dies)
+    starts = np.append(header[:, columns.START], len(numbers)).astype(np.int32)
+    replaces = header[:, columns.REPLACES]
+    table = pa.table(
+        {
+            "change": header[:, columns.OF_CHANGE],
+            "kind": header[:, columns.MESSAGE_KIND].astype(np.int8),
+            "table": side.astype(np.int8),
+            "number": header[:, columns.NUMBER],
+            "replaces": pa.array(replaces, mask=replaces < 0),
+            "join": joins,
+            "payload": payloads,
+            "own": header[:, columns.OWN_SIDE].astype(np.int8),
+            "excluded": header[:, columns.EXCLUDED].astype(np.int32),
+            "pairs": header[:, columns.PAIRS].astype(np.int32),
+            "numbers": pa.ListArray.from_arrays(pa.array(starts), numbers),
+        }
+    )
+    told = {"group": group.to_json(), "attributes": attributes}
+    return table.replace_schema_metadata({METADATA: json.dumps(told).encode()})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageFile:
+    """What a file has, one message after the other: for clients, which get few of them."""
+
+    group: JoinGroup
+    attributes: tuple[Names, Names]
+    _rows: Sequence[dict[str, Any]]
+
+    @classmethod
+    def open(cls, path: Path) -> MessageFile:
+        table = pq.read_table(path, partitioning=None)
+        try:
+            told = json.loads(table.schema.metadata[METADATA])
+            left, right = map(tuple, told["attributes"])
+            group = JoinGroup.from_json(told["group"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise StateError(f"'{path}' has no messages of a join: {error}") from None
+        return cls(group, (left, right), table.to_pylist())
+
+    def messages(self) -> Iterator[Message]:
+        """Those of a join of two tables."""
+        for row in self._rows:
+            region, side = self._region(row), Table(row["table"])
+            values, payload = self._values(row, region), row["payload"] or b""
+            own = Row(row["number"], side, key_of(row["join"]), values, payload)
+            yield Message(Kind(row["kind"]), (own,), region, row["replaces"])
+
+    def semijoins(self, on: Sequence[str]) -> Iterator[SemijoinMessage]:
+        """Those of a semijoin; `on` are the join attributes that its base table has in the whole
+        join."""
+        form = self.group.form
+        assert form is not None, "the group is a semijoin"
+        row_format = self.group.formats[self.group.base or 0]
+        for row in self._rows:
+            region = self._region(row)
+            if row["table"] != self.group.base:
+                yield SemijoinMessage(form, Act.EMPTY, region, join=key_of(row["join"]))
+                continue
+            payload = row["payload"] or b""
+            joins = _joins(payload, row_format, on) if payload else ()
+            own = TableRow(row["number"], form.base, joins, self._values(row, region), payload)
+            yield SemijoinMessage(form, Act(row["kind"]), region, row=own, replaces=row["replaces"])
+
+    def _region(self, row: dict[str, Any]) -> Region:
+        dimensions, own = dimensions_of(self.attributes), Table(row["own"])
+        width, other = dimensions[own], dimensions[own.other]
+        points = np.array(row["numbers"])
+        behind = width * (1 + row["excluded"])
+        selected, *excluded = map(tuple, points[:behind].reshape(-1, width).tolist())
+        corners = points[behind:].reshape(-1, 2, other).tolist()
+        pairs = tuple((tuple(x), tuple(y)) for x, y in corners)
+        return Region(own, selected, tuple(excluded), pairs)
+
+    def _values(self, row: dict[str, Any], region: Region) -> Point:
+        side = row["table"]
+        if row["payload"] is None:
+            return region.selected if side == region.own else region.pairs[0][0]
+        payload, names = texts_of([row["payload"]]), self.attributes[side]
+        found = selection_values(self.group.formats[side].numbers(payload, names))
+        return tuple(found[0].tolist())
+
+
+def _joins(payload: bytes, row_format: RowFormat, on: Sequence[str]) -> Joins:
+    """The join attributes of a row, None where it lacks one."""
+    columns_ = pa.RecordBatch.from_pydict(row_format.columns(texts_of([payload])))
+    found = [RowFormat(row_format.schema, (name,)).joins(columns_) for name in on]
+    return tuple(None if gone[0] else key_of(texts.encoded(0))[0] for texts, gone in found)
+
+
+def _rows(
+    server: SelectJoinServer, side: Longs, slot: Longs, *, without: Mask
+) -> tuple[pa.Array, pa.Array]:
+    """Join values and payloads of rows of both tables; no payloads of some."""
+    places = np.empty(len(side), np.int64)
+    joins: list[pa.Array] = []
+    payloads: list[pa.Array] = []
+    before = 0
+    for table in Table:
+        own = np.flatnonzero(side == table)
+        rows = server.tables[table]
+        joins.append(_binary(rows.joins_of(slot[own])))
+        payloads.append(_binary(rows.payloads_of(slot[own])))
+        places[own] = np.arange(before, before + own.size)
+        before += own.size
+    ordered, some = pa.array(places), pa.array(places, mask=without)
+    return pa.concat_arrays(joins).take(ordered), pa.concat_arrays(payloads).take(some)
+
+
+def _binary(texts: Texts) -> pa.Array:
+    offsets, data = pa.py_buffer(texts.start), pa.py_buffer(np.ascontiguousarray(texts.data))
+    return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, offsets, data])

@@ -1,0 +1,187 @@
+"""What the server says: rows, and the region of the subscription space that they are for.
+
+A message is addressed to no one. Its region says which subscriptions it is for, by the bounds of
+their ranges alone, so that a network which knows nothing of joins can route it (§3.2):
+
+    a subscription gets it if        its ranges on `own` contain `selected`
+                                     and contain none of `excluded`
+                                     and for one pair (x, y), its ranges [low, high] on the other
+                                     table have low ≤ x and high ≥ y
+
+    insertion of t         selected t, pairs: its descriptive skyline
+    a row that t exposes   selected t, excluded: t's neighbours (a⁻, a⁺), pair: the row itself
+    deletion of t          as the insertion; excluded: the tuple that replaces it
+
+Sizes are counted as in the paper, where a number takes four bytes: the tuple ⟨join, values,
+payload⟩ and the description. A row's own values are counted once: `selected` repeats them only
+in messages about rows that another tuple exposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+
+from headgate.tables import change_kernels as columns
+from headgate.tables.box_tree_kernels import Floats, Longs
+
+NUMBER_BYTES = 4
+"""What the paper's figures count for a number; values are integers below 100,000 there."""
+
+Point = tuple[float, ...]
+Key = tuple[str | int | float | bool, ...]
+"""Values that identify a row, or that it joins by, in the form in which they compare."""
+
+
+class Kind(IntEnum):
+    INSERT = columns.INSERT
+    DELETE = columns.DELETE
+
+
+class Table(IntEnum):
+    """The two tables of a join, as it names them: R and S of the paper."""
+
+    LEFT = 0
+    RIGHT = 1
+
+    @property
+    def other(self) -> Table:
+        return Table(1 - self)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A version of a row of a table. Its number is never used for another one."""
+
+    number: int
+    table: Table
+    join: Key
+    values: Point
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of the subscription space; bounds are (low, high) for each attribute of a table."""
+
+    own: Table
+    selected: Point
+    excluded: tuple[Point, ...]
+    pairs: tuple[tuple[Point, Point], ...]
+
+    def holds(self, low: tuple[Point, Point], high: tuple[Point, Point]) -> bool:
+        """Whether the subscription with these bounds, by table, is in the region."""
+        own_low, own_high = low[self.own], high[self.own]
+        other_low, other_high = low[self.own.other], high[self.own.other]
+        return (
+            _within(own_low, self.selected, own_high)
+            and not any(_within(own_low, each, own_high) for each in self.excluded)
+            and any(_at_most(other_low, x) and _at_most(y, other_high) for x, y in self.pairs)
+        )
+
+
+def _within(low: Point, point: Point, high: Point) -> bool:
+    return _at_most(low, point) and _at_most(point, high)
+
+
+def _at_most(one: Point, other: Point) -> bool:
+    return all(left <= right for left, right in zip(one, other, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`rows` are one row, or two that join. A deletion has one row, without its payload.
+
+    Whoever gets an insertion drops the row with the number `replaces`, if it is there.
+    """
+
+    kind: Kind
+    rows: tuple[Row, ...]
+    region: Region
+    replaces: int | None = None
+    description_bytes: int = 0
+    size_bytes: int = 0
+
+
+class RowSource(Protocol):
+    """Where the rows of messages come from: a table of the server."""
+
+    dimensions: int
+    join_attributes: int
+    payload_bytes: Longs
+
+    def row(self, slot: int) -> Row: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Messages:
+    """The messages of a batch of changes, in order, as arrays; see `change_kernels.py`.
+
+    Iterating makes objects of them, until the server takes the next batch; `size_bytes` and
+    `description_bytes` make none.
+    """
+
+    header: Longs
+    numbers: Floats
+    rows: tuple[RowSource, RowSource]
+
+    def __len__(self) -> int:
+        return len(self.header)
+
+    def __iter__(self) -> Iterator[Message]:
+        described, sizes = self.description_bytes.tolist(), self.size_bytes.tolist()
+        for at, line in enumerate(self.header.tolist()):
+            rows = [self.rows[line[columns.ROW_SIDE]].row(line[columns.SLOT])]
+            if line[columns.PARTNER] >= 0:
+                rows.append(self.rows[1 - line[columns.ROW_SIDE]].row(line[columns.PARTNER]))
+            kind = Kind(line[columns.MESSAGE_KIND])
+            if kind is Kind.DELETE:
+                rows = [Row(rows[0].number, rows[0].table, rows[0].join, rows[0].values)]
+            replaces = line[columns.REPLACES] if line[columns.REPLACES] >= 0 else None
+            yield Message(kind, tuple(rows), self.region(at), replaces, described[at], sizes[at])
+
+    def region(self, at: int) -> Region:
+        """The region of one message."""
+        line = self.header[at]
+        own = Table(int(line[columns.OWN_SIDE]))
+        width, other = self.rows[own].dimensions, self.rows[own.other].dimensions
+        start, excluded, pairs = (
+            int(line[each]) for each in (columns.START, columns.EXCLUDED, columns.PAIRS)
+        )
+        behind = start + width * (1 + excluded)
+        points = self.numbers[start:behind].reshape(-1, width).tolist()
+        corners = self.numbers[behind : behind + 2 * other * pairs].reshape(-1, 2, other).tolist()
+        selected, *rest = map(tuple, points)
+        return Region(own, selected, tuple(rest), tuple((tuple(x), tuple(y)) for x, y in corners))
+
+    @property
+    def description_bytes(self) -> Longs:
+        """For each message, how long its description is: what it holds beside its rows."""
+        header, widths = self.header, np.array([each.dimensions for each in self.rows])
+        own_side, excluded = header[:, columns.OWN_SIDE], header[:, columns.EXCLUDED]
+        own, other = widths[own_side], widths[1 - own_side]
+        exposed = header[:, columns.ROW_SIDE] != own_side
+        # A pair that is a row of the message is not said again, nor that everyone is meant.
+        first_pair = header[:, columns.START] + own * (1 + excluded)
+        said = exposed | (header[:, columns.PARTNER] >= 0) | np.isinf(self.numbers[first_pair])
+        pairs = np.where(said, 0, header[:, columns.PAIRS])
+        found: Longs = NUMBER_BYTES * (own * (exposed + excluded) + 2 * other * pairs)
+        return found
+
+    @property
+    def size_bytes(self) -> Longs:
+        """For each message, rows and description; a pair's join attribute is said once."""
+        header, found = self.header, self.description_bytes
+        paid = header[:, columns.MESSAGE_KIND] == Kind.INSERT
+        for side, source in enumerate(self.rows):
+            own = header[:, columns.ROW_SIDE] == side
+            partner = ~own & (header[:, columns.PARTNER] >= 0)
+            found[own] += NUMBER_BYTES * (source.join_attributes + source.dimensions)
+            found[partner] += NUMBER_BYTES * source.dimensions
+            for which, slot in ((own & paid, columns.SLOT), (partner, columns.PARTNER)):
+                found[which] += source.payload_bytes[header[which, slot]]
+        return found

@@ -1,0 +1,261 @@
+"""Rows of a table between Arrow's columns and the bytes that a server keeps of each.
+
+    Symbol  PER   @id      @time          key      join     payload
+    GOOG    51.7  GOOG@…   …        ──►   t GOOG   t goog   n 51.7 | t GOOG ‖ t GOOG@… | i …
+                                                            body              origin
+
+A part is a tag and a value (`key_bytes.py`); parts stand in the order of the schema, numbers before
+texts, so that selection values are found at once. A key has texts as they are written, a join value
+as they compare. The *body* of a payload is the row; behind it stands where this version came from:
+the item's id and time. So a row that comes again as it was is no change.
+
+Law: `columns(payloads(rows))` are the rows, and `numbers` are their values as `compile_boxes` reads
+constants. Whole columns at a time: nothing here is done row by row in Python, but for links, whose
+form for comparing is found once for each that is different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.match.arrow import column_texts
+from headgate.match.arrow_types import STORED_AS
+from headgate.match.text_columns import TextColumn
+from headgate.match.texts import Bytes, Texts, frozen
+from headgate.model.errors import StateError
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Type
+from headgate.tables import row_kernels as kernels
+from headgate.tables.box_tree_kernels import Floats, Longs
+from headgate.tables.changes import Mask, pieces
+
+ORIGIN = (Attribute("@id", Type.TEXT), Attribute("@time", Type.TIMESTAMP))
+WORDS = (Type.INT, Type.FLOAT, Type.TIMESTAMP)
+Words = npt.NDArray[np.uint64]
+EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One attribute of all rows, and how it is written behind the parts before it."""
+
+    tags: Bytes
+    lengths: Longs
+    put: Callable[[Longs, Bytes], None]
+
+
+@dataclass(frozen=True, eq=False)  # no slots: cached properties need a dictionary
+class RowFormat:
+    schema: Schema
+    on: tuple[str, ...]
+    placed_by: tuple[str, ...] | None = None
+    """Those join attributes that say in which bucket a row is, unless it is all of them."""
+
+    @cached_property
+    def body(self) -> tuple[Attribute, ...]:
+        """The attributes in the order in which they are written."""
+        return tuple(sorted(self.schema.attributes, key=lambda each: each.type not in WORDS))
+
+    @property
+    def is_placed_by_key(self) -> bool:
+        """Whether a row's key says where it is, so that it never moves to another bucket."""
+        keys = {str(each.name) for each in self.schema.attributes if each.key}
+        return keys >= set(self.on if self.placed_by is None else self.placed_by)
+
+    def keys(self, rows: pa.RecordBatch) -> Texts:
+        named = [each for each in self.schema.attributes if each.key]
+        parts = [_key_part(rows.column(str(each.name)), each.type) for each in named]
+        return _written(parts, rows.num_rows)
+
+    def joins(self, rows: pa.RecordBatch) -> tuple[Texts, Mask]:
+        """The join values, and which rows lack one: those join with nothing."""
+        return self._joins(rows, self.on)
+
+    def places(self, rows: pa.RecordBatch) -> tuple[Texts, Mask] | None:
+        """What says in which bucket rows are, and which rows lack it; None if it is `joins`."""
+        return None if self.placed_by is None else self._joins(rows, self.placed_by)
+
+    def _joins(self, rows: pa.RecordBatch, names: Sequence[str]) -> tuple[Texts, Mask]:
+        parts = []
+        for name in names:
+            attribute = self.schema.get(name)
+            assert attribute is not None, "checked when the feed was created"
+            parts.append(_join_part(rows.column(name), attribute.type))
+        missing = np.zeros(rows.num_rows, np.bool_)
+        for part in parts:
+            missing |= part.tags == kernels.MISSING
+        return _written(parts, rows.num_rows), missing
+
+    def payloads(self, rows: pa.RecordBatch) -> tuple[Texts, Longs]:
+        """The rows with their origin, and how long each row is without it."""
+        body = [_plain_part(rows.column(str(each.name)), each.type) for each in self.body]
+        origin = [_plain_part(rows.column(str(each.name)), each.type) for each in ORIGIN]
+        lengths = sum((part.lengths for part in body), np.zeros(rows.num_rows, np.int64))
+        return _written([*body, *origin], rows.num_rows), lengths
+
+    def numbers(self, payloads: Texts, names: Sequence[str]) -> Floats:
+        """The values of these attributes, [row, attribute]; NaN where they are missing."""
+        found = np.full((len(payloads), max(1, len(names))), np.nan)
+        cursor, ends = payloads.start[:-1].copy(), payloads.start[1:]
+        for attribute in self.body:
+            if attribute.type not in WORDS:
+                break
+            tags, words = _words(payloads.data, ends, cursor)
+            if attribute.name in names:
+                at = list(names).index(attribute.name)
+                values = words.view(np.float64 if attribute.type is Type.FLOAT else np.int64)
+                found[:, at] = np.where(tags == kernels.MISSING, np.nan, values)
+        return found
+
+    def columns(self, payloads: Texts) -> dict[str, pa.Array]:
+        """All attributes and the origin, by name."""
+        cursor, ends = payloads.start[:-1].copy(), payloads.start[1:]
+        return {
+            str(each.name): _column(payloads.data, ends, cursor, each.type)
+            for each in (*self.body, *ORIGIN)
+        }
+
+
+def _written(parts: Sequence[Part], count: int) -> Texts:
+    """The parts of each row one behind the other."""
+    start = np.zeros(count + 1, np.int64)
+    np.cumsum(sum((each.lengths for each in parts), np.zeros(count, np.int64)), out=start[1:])
+    out = np.empty(int(start[-1]), np.uint8)
+    cursor = start[:-1].copy()
+    for each in parts:
+        each.put(cursor, out)
+    return Texts(start, frozen(out))
+
+
+def _plain_part(column: pa.Array, type_: Type) -> Part:
+    """A value as it is."""
+    valid = np.asarray(column.is_valid())
+    match type_:
+        case Type.INT:
+            return _long_part(_whole(column), valid)
+        case Type.TIMESTAMP:
+            stored = column.cast(STORED_AS[Type.TIMESTAMP], safe=False)
+            return _long_part(_whole(stored.cast(pa.int64())), valid)
+        case Type.FLOAT:
+            return _float_part(_floats(column), valid)
+        case Type.BOOL:
+            flags = np.asarray(pc.fill_null(column, False)).astype(np.uint8)
+            tags = _tags(valid, kernels.BOOL)
+            lengths = np.where(valid, 2, 1)
+            return Part(
+                tags, lengths, lambda cursor, out: kernels.put_flags(tags, flags, cursor, out)
+            )
+    tag = kernels.BYTES if type_ is Type.BYTES else kernels.TEXT
+    return _text_part(column_texts(column), valid, tag)
+
+
+def _key_part(column: pa.Array, type_: Type) -> Part:
+    """A value of a key, in which 5 and 5.0 are the same."""
+    return (
+        _canonical(column, type_) if type_ in (Type.INT, Type.FLOAT) else _plain_part(column, type_)
+    )
+
+
+def _join_part(column: pa.Array, type_: Type) -> Part:
+    """A value in the form in which it compares; one that is no number is missing."""
+    if type_ in (Type.INT, Type.FLOAT):
+        return _canonical(column, type_)
+    if type_ not in (Type.TEXT, Type.LINK, Type.XML):
+        return _plain_part(column, type_)
+    valid = np.asarray(column.is_valid())
+    compared = TextColumn(column_texts(column), valid, type_).compared
+    return _text_part(compared, valid, kernels.BYTES if type_ is Type.LINK else kernels.TEXT)
+
+
+def _canonical(column: pa.Array, type_: Type) -> Part:
+    valid = np.asarray(column.is_valid())
+    if type_ is Type.FLOAT:
+        numbers = _floats(column) + 0.0
+        return _float_part(numbers, valid & ~np.isnan(numbers))
+    whole = _whole(column)
+    numbers = whole.astype(np.float64)
+    # Beyond 2⁵³ a float may stand for several whole numbers: only those that it is exactly.
+    exact = (np.abs(numbers) < EXACT) | ((numbers < 2.0**63) & _is_exact(whole, numbers))
+    words = np.where(exact, numbers.view(np.uint64), whole.view(np.uint64))
+    tags = np.where(exact, kernels.NUMBER, kernels.LONG).astype(np.uint8)
+    return _word_part(np.where(valid, tags, kernels.MISSING).astype(np.uint8), words)
+
+
+def _is_exact(whole: Longs, numbers: Floats) -> Mask:
+    near = np.where(numbers < 2.0**63, numbers, 0.0).astype(np.int64)
+    found: Mask = near == whole
+    return found
+
+
+def _long_part(whole: Longs, valid: Mask) -> Part:
+    return _word_part(_tags(valid, kernels.LONG), whole.view(np.uint64))
+
+
+def _float_part(numbers: Floats, valid: Mask) -> Part:
+    return _word_part(_tags(valid, kernels.NUMBER), np.ascontiguousarray(numbers).view(np.uint64))
+
+
+def _word_part(tags: Bytes, words: Words) -> Part:
+    lengths = np.where(tags == kernels.MISSING, 1, 9)
+    return Part(tags, lengths, lambda cursor, out: kernels.put_words(tags, words, cursor, out))
+
+
+def _text_part(texts: Texts, valid: Mask, tag: int) -> Part:
+    tags, start, data = _tags(valid, tag), texts.start, frozen(texts.data)
+    lengths = np.where(valid, 5 + np.diff(start), 1)
+    return Part(
+        tags, lengths, lambda cursor, out: kernels.put_texts(tags, start, data, cursor, out)
+    )
+
+
+def _tags(valid: Mask, tag: int) -> Bytes:
+    return np.where(valid, tag, kernels.MISSING).astype(np.uint8)
+
+
+def _whole(column: pa.Array) -> Longs:
+    filled = pc.fill_null(column, 0)
+    return np.ascontiguousarray(np.asarray(filled).astype(np.int64, copy=False))
+
+
+def _floats(column: pa.Array) -> Floats:
+    return np.asarray(pc.fill_null(column, 0.0)).astype(np.float64, copy=False)
+
+
+def _words(data: Bytes, ends: Longs, cursor: Longs) -> tuple[Bytes, Words]:
+    tags, words = np.empty(cursor.size, np.uint8), np.empty(cursor.size, np.uint64)
+    _refuse_unless(kernels.get_words(data, ends, cursor, tags, words))
+    return tags, words
+
+
+def _column(data: Bytes, ends: Longs, cursor: Longs, type_: Type) -> pa.Array:
+    stored = STORED_AS[type_]
+    if type_ in WORDS:
+        tags, words = _words(data, ends, cursor)
+        values = words.view(np.float64 if type_ is Type.FLOAT else np.int64)
+        return pa.array(values, mask=tags == kernels.MISSING).cast(stored)
+    tags = np.empty(cursor.size, np.uint8)
+    if type_ is Type.BOOL:
+        flags = np.empty(cursor.size, np.bool_)
+        _refuse_unless(kernels.get_flags(data, ends, cursor, tags, flags))
+        return pa.array(flags, mask=tags == kernels.MISSING)
+    begin, lengths = np.empty(cursor.size, np.int64), np.empty(cursor.size, np.int64)
+    _refuse_unless(kernels.get_texts(data, ends, cursor, tags, begin, lengths))
+    texts = pieces(begin, lengths, data)
+    offsets = pa.py_buffer(texts.start.astype(np.int32))
+    present = tags != kernels.MISSING
+    valid = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    found = pa.Array.from_buffers(stored, cursor.size, [valid, offsets, pa.py_buffer(texts.data)])
+    found.validate(full=True)
+    return found
+
+
+def _refuse_unless(sound: bool) -> None:
+    if not sound:
+        raise StateError("a row of a table is damaged: it ends before its last attribute")

@@ -1,0 +1,120 @@
+"""The rows of joined tables as bytes, for a state store, and back (DESIGN.md §6).
+
+What is kept: rows with keys, join values, numbers, values and payloads, and the next number. What
+is not: the subscriptions, which every bucket has alike and gets from a file, and whatever can be
+made from the rows. So join values that no row has any more are forgotten on the way.
+
+Nothing is made row by row, so a million rows take a second, and most of that is their order by join
+value. A state is checked before a kernel runs on it, as it may come from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from headgate.match.bounds import check_starts
+from headgate.match.snapshot_layout import JSON
+from headgate.match.texts import Texts
+from headgate.model.errors import SnapshotError, StateError
+from headgate.tables.array_blob import Array, pack, unpack
+from headgate.tables.box_tree_kernels import Floats
+from headgate.tables.joined_rows import JoinedRows
+from headgate.tables.table import TableContent
+
+VERSION = 2
+Values = Callable[[int, Texts], Floats]
+"""The selection values of rows of a table, from their payloads."""
+
+
+def save(rows: JoinedRows, *, shape: str = "") -> bytes:
+    """`shape` says what the selection values are; whoever has another one cannot use them."""
+    head: dict[str, JSON] = {
+        "version": VERSION,
+        "next_number": rows.next_number,
+        "dimensions": [*rows.dimensions],
+        "shape": shape,
+    }
+    arrays: dict[str, Array] = {}
+    for side, own in enumerate(rows.content()):
+        name = _name(side)
+        arrays |= {
+            f"{name}_number": own.number,
+            f"{name}_value": own.value,
+            f"{name}_until": own.until_s,
+            f"{name}_body": own.body_bytes,
+        }
+        for what, texts in (("key", own.keys), ("join", own.joins), ("payload", own.payloads)):
+            arrays[f"{name}_{what}_start"], arrays[f"{name}_{what}"] = texts.start, texts.data
+    return pack(head, arrays)
+
+
+def restore(
+    rows: JoinedRows, state: bytes, *, shape: str = "", values: Values | None = None
+) -> None:
+    """Give tables that have no rows yet those of others.
+
+    If these had selection values of another shape, they are made anew from payloads.
+    """
+    assert not len(rows), "there are rows"
+    head, arrays = unpack(state)
+    if head.get("version") != VERSION:
+        raise StateError(
+            f"the state of a join is of version {head.get('version')}: expected {VERSION}"
+        )
+    anew = values if head.get("shape") != shape else None
+    dimensions = head.get("dimensions")
+    if anew is None and dimensions != [*rows.dimensions]:
+        raise StateError(
+            f"the state of a join has {dimensions} selection attributes: "
+            f"expected {[*rows.dimensions]}"
+        )
+    next_number = head.get("next_number")
+    try:
+        content = [
+            _content(arrays, side, width, anew) for side, width in enumerate(rows.dimensions)
+        ]
+        if not isinstance(next_number, int):
+            raise ValueError("it has no next number")
+        rows.load(content, next_number=next_number)
+    except (KeyError, ValueError, IndexError, SnapshotError, AssertionError) as error:
+        raise StateError(f"the state of a join cannot be used: {error}") from None
+
+
+def _name(side: int) -> str:
+    return ("left", "right")[side] if side < 2 else f"table{side}"
+
+
+def _content(
+    arrays: Mapping[str, Array], side: int, width: int, anew: Values | None
+) -> TableContent:
+    name = _name(side)
+    number = _array(arrays, f"{name}_number", np.int64)
+    keys, joins, payloads = (
+        _texts(arrays, f"{name}_{each}", number.size) for each in ("key", "join", "payload")
+    )
+    value = _array(arrays, f"{name}_value", np.float64) if anew is None else anew(side, payloads)
+    until_s = _array(arrays, f"{name}_until", np.float64)
+    body = _array(arrays, f"{name}_body", np.int64)
+    if value.shape != (number.size, width) or not number.shape == until_s.shape == body.shape:
+        raise ValueError(f"rows of the {name} table do not fit")
+    if np.isnan(value).any():
+        raise ValueError(f"a value of the {name} table is not a number")
+    if ((body < 0) | (body > np.diff(payloads.start))).any():
+        raise ValueError(f"a payload of the {name} table is cut off")
+    return TableContent(number, value, until_s, keys, joins, payloads, body)
+
+
+def _texts(arrays: Mapping[str, Array], name: str, count: int) -> Texts:
+    start = _array(arrays, f"{name}_start", np.int64)
+    data = _array(arrays, name, np.uint8)
+    check_starts(name, start, data.size, parts=count)
+    return Texts(start, data)
+
+
+def _array(arrays: Mapping[str, Array], name: str, dtype: type[np.generic]) -> Array:
+    found = arrays[name]
+    if found.dtype != dtype:
+        raise ValueError(f"'{name}' has the type {found.dtype}")
+    return found

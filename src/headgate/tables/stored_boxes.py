@@ -1,0 +1,265 @@
+"""Subscriptions of one group in a file: the trees as they are asked, mapped by every worker.
+
+    boxes ──► BoxTree (2), StabbingSets (2) ──► file ──► BoxTree (2) over the file's own bytes
+
+Making the trees of a million subscriptions takes seconds and opening them milliseconds, so they are
+made once, where statements are planned. A subscription is a small number within its file; `feeds`
+says which feed it belongs to, as a feed that is a union of joins has several.
+
+A new feed makes a new small file beside the large one (pipeline/snapshot.py: layers), and
+`gathered_boxes` puts files together: one alone stays as it is; several with the same attributes
+become tiers of one tree, which is a copy in memory; otherwise the trees are made anew, as each
+subscription gets a range for attributes that only others have a condition on.
+
+A file is not trusted: its hashes are checked (match/snapshot.py), and here every number by which a
+kernel goes from one array to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headgate.match.bounds import check_indices, check_length, refuse_unless
+from headgate.match.kernels import Ints
+from headgate.match.stored_file import open_stored, write_stored
+from headgate.tables.box_tree import GONE, BoxTree, frozen_view
+from headgate.tables.box_tree_kernels import Floats, Longs, Tree, node_count
+from headgate.tables.boxes import MISSING, Boxes
+from headgate.tables.compile_boxes import BoxGroup
+from headgate.tables.messages import Table
+from headgate.tables.stabbing_sets import stab
+
+KIND, VERSION = "select-join index", 1
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredTree:
+    """The arrays of a tree, each as one line of numbers."""
+
+    points: Floats
+    subscription: Longs
+    box_least: Floats
+    box_most: Floats
+    tiers: Longs
+
+    @classmethod
+    def of(cls, tree: Tree) -> StoredTree:
+        count = int(tree.tiers[:, 1].sum())
+        nodes = sum(node_count(size) for size in tree.tiers[:, 1].tolist())
+        return cls(
+            tree.points[:count].ravel(),
+            tree.subscription[:count],
+            tree.box_least[:nodes].ravel(),
+            tree.box_most[:nodes].ravel(),
+            tree.tiers.ravel(),
+        )
+
+    def opened(self, dimensions: int) -> Tree:
+        width = 2 * dimensions
+        return Tree(
+            self.points.reshape(-1, width),
+            self.subscription,
+            self.box_least.reshape(-1, width),
+            self.box_most.reshape(-1, width),
+            self.tiers.reshape(-1, 3),
+        )
+
+    def check(self, dimensions: int, count: int) -> None:
+        width = 2 * dimensions
+        check_length("points", self.points, width * count)
+        check_indices("subscription", self.subscription, count, length=count)
+        refuse_unless(self.tiers.size % 3 == 0, "tiers", "a tier is three numbers")
+        point = node = 0
+        for start, size, first in self.tiers.reshape(-1, 3).tolist():
+            refuse_unless((start, first) == (point, node) and size > 0, "tiers", "there is a gap")
+            refuse_unless(size <= count - point, "tiers", "they have more points than there are")
+            point, node = point + size, node + node_count(size)
+        refuse_unless(point == count, "tiers", f"they have {point} points and not {count}")
+        check_length("box_least", self.box_least, width * node)
+        check_length("box_most", self.box_most, width * node)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredBoxes:
+    left_attributes: Names
+    right_attributes: Names
+    feeds: Ints
+    tested: Ints
+    left: StoredTree
+    right: StoredTree
+    left_anchors: Floats
+    right_anchors: Floats
+
+    @property
+    def attributes(self) -> tuple[Names, Names]:
+        return self.left_attributes, self.right_attributes
+
+    @property
+    def dimensions(self) -> tuple[int, int]:
+        return dimensions_of(self.attributes)
+
+    def check(self) -> None:
+        left, right = self.dimensions
+        check_indices("feeds", self.feeds, 2**31 - 1)
+        check_indices("tested", self.tested, 2, length=self.feeds.size)
+        for tree in (self.left, self.right):
+            tree.check(left + right, self.feeds.size)
+        refuse_unless(self.left_anchors.size % left == 0, "left_anchors", "they do not fit")
+        refuse_unless(self.right_anchors.size % right == 0, "right_anchors", "they do not fit")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenBoxes:
+    """The subscriptions of a group as a server uses them."""
+
+    attributes: tuple[Names, Names]
+    feeds: Ints
+    """By subscription."""
+    tested: Ints
+    """By subscription: 1 where ranges do not say all, so that results are still to be tested."""
+    trees: tuple[Tree, ...]
+    anchors: tuple[Floats, ...]
+
+    @property
+    def dimensions(self) -> tuple[int, int]:
+        return dimensions_of(self.attributes)
+
+    @property
+    def count(self) -> int:
+        """How many subscriptions there are, without those that were dropped."""
+        return int(np.count_nonzero(self.trees[0].subscription != GONE))
+
+    def only(self, feeds: Ints) -> OpenBoxes:
+        """The subscriptions of these feeds, ascending, in trees of their own."""
+        tree = self.trees[0]
+        kept = tree.subscription != GONE
+        kept[kept] = np.isin(self.feeds[tree.subscription[kept]], feeds)
+        half = tree.points.shape[1] // 2
+        points, numbers = tree.points[kept], tree.subscription[kept]
+        named = self.attributes, self.feeds, self.tested
+        return _made(named, numbers, points[:, :half], points[:, half:])
+
+
+def dimensions_of(attributes: tuple[Names, Names]) -> tuple[int, int]:
+    """A table on which nobody has a range has one attribute without a name."""
+    left, right = attributes
+    return max(1, len(left)), max(1, len(right))
+
+
+def write_boxes(folder: Path, group: BoxGroup, feeds: Ints, tested: Ints) -> Path:
+    """The file of these subscriptions, numbered from 0 on; `feeds` are theirs."""
+    boxes = group.boxes
+    made = _made((group.attributes, feeds, tested), boxes.numbers, boxes.low, boxes.high)
+    left, right = made.trees
+    stored = StoredBoxes(
+        *group.attributes,
+        feeds,
+        tested,
+        StoredTree.of(left),
+        StoredTree.of(right),
+        *(each.ravel() for each in made.anchors),
+    )
+    return write_stored(folder, stored, kind=KIND, version=VERSION)
+
+
+def open_boxes(path: Path) -> OpenBoxes:
+    stored = open_stored(path, StoredBoxes, kind=KIND, version=VERSION)
+    left, right = stored.dimensions
+    trees = tuple(each.opened(left + right) for each in (stored.left, stored.right))
+    anchors = stored.left_anchors.reshape(-1, left), stored.right_anchors.reshape(-1, right)
+    return OpenBoxes(stored.attributes, stored.feeds, stored.tested, trees, anchors)
+
+
+def gathered_boxes(files: Sequence[OpenBoxes], dropped: Ints) -> OpenBoxes:
+    """All subscriptions of these files but those of dropped feeds."""
+    if len(files) == 1 and not np.isin(files[0].feeds, dropped).any():
+        return files[0]
+    feeds, tested = (
+        np.concatenate([getattr(each, name) for each in files]) for name in ("feeds", "tested")
+    )
+    if all(each.attributes == files[0].attributes for each in files):
+        trees = tuple(
+            _stacked([each.trees[table] for each in files], feeds, dropped) for table in Table
+        )
+        anchors = [np.concatenate([each.anchors[table] for each in files]) for table in Table]
+        ordered = tuple(map(_in_order, anchors))
+        return OpenBoxes(files[0].attributes, feeds, tested, trees, ordered)
+    attributes = (
+        tuple(sorted({name for each in files for name in each.attributes[0]})),
+        tuple(sorted({name for each in files for name in each.attributes[1]})),
+    )
+    boxes = [_widened(each, attributes) for each in files]
+    low, high = (np.concatenate([each[at] for each in boxes]) for at in range(2))
+    kept = np.flatnonzero(~np.isin(feeds, dropped))
+    return _made((attributes, feeds, tested), kept, low[kept], high[kept])
+
+
+def _stacked(trees: Sequence[Tree], feeds: Ints, dropped: Ints) -> Tree:
+    """One tree with the tiers of all, and holes where feeds were dropped."""
+    counts = np.cumsum([0, *(len(each.subscription) for each in trees)])
+    nodes = np.cumsum([0, *(len(each.box_least) for each in trees)])
+    points = np.concatenate([each.points for each in trees])
+    subscription = np.concatenate(
+        [each.subscription + at for each, at in zip(trees, counts, strict=False)]
+    )
+    holes = np.isin(feeds[subscription], dropped)
+    points[holes], subscription[holes] = np.nan, GONE
+    tiers = [
+        each.tiers + np.array([point, 0, node])
+        for each, point, node in zip(trees, counts, nodes, strict=False)
+    ]
+    return Tree(
+        frozen_view(points),
+        frozen_view(subscription),
+        frozen_view(np.concatenate([each.box_least for each in trees])),
+        frozen_view(np.concatenate([each.box_most for each in trees])),
+        frozen_view(np.concatenate(tiers)),
+    )
+
+
+def _in_order(anchors: Floats) -> Floats:
+    return frozen_view(np.ascontiguousarray(anchors[np.argsort(anchors[:, 0], kind="stable")]))
+
+
+def _widened(boxes: OpenBoxes, attributes: tuple[Names, Names]) -> tuple[Floats, Floats]:
+    """The bounds of all subscriptions, by number, for attributes that others have as well."""
+    tree, count = boxes.trees[0], boxes.feeds.size
+    half = tree.points.shape[1] // 2
+    points = np.empty((count, 2 * half))
+    points[tree.subscription] = tree.points
+    named = [(side, name) for side in Table for name in boxes.attributes[side] or ("",)]
+    wanted = [(side, name) for side in Table for name in attributes[side] or ("",)]
+    low = np.full((count, len(wanted)), MISSING)
+    high = np.full((count, len(wanted)), np.inf)
+    for at, each in enumerate(wanted):
+        if each in named:
+            own = named.index(each)
+            low[:, at], high[:, at] = points[:, own], points[:, half + own]
+    return low, high
+
+
+def _made(
+    named: tuple[tuple[Names, Names], Ints, Ints], numbers: Longs, low: Floats, high: Floats
+) -> OpenBoxes:
+    attributes, feeds, tested = named
+    left, right = dimensions_of(attributes)
+    parts = slice(0, left), slice(left, left + right)
+    checked = Boxes(numbers, low, high)
+    trees = []
+    for table in Table:
+        tree = BoxTree(left + right, near=parts[table.other])
+        tree.add(checked.numbers, checked.low, checked.high)
+        trees.append(tree.arrays)
+    anchors = tuple(stab(checked.low[:, own], checked.high[:, own])[1] for own in parts)
+    return OpenBoxes(
+        attributes,
+        feeds,
+        tested,
+        tuple(trees),
+        tuple(map(_in_order, anchors)),
+    )

@@ -1,0 +1,104 @@
+"""Which of many tree patterns does a document embed ([Delta §4.1])? In |patterns| × |document|.
+
+model/match_pattern.py, the judge, tries all ways: a pattern of k steps `//*//*…` takes it n^k steps
+on a document of n elements, and documents come from strangers. Here each pattern node is answered
+once for each element, children of the pattern first and elements from the last to the first, so
+that what lies below an element is known before it:
+
+    fits[e]      element e is an image of the pattern node
+    child[e]     a child of e is one
+    below[e]     an element below e is one
+
+Law: as the judge says. A document is parsed once for all patterns. Value predicates come last, as
+the text of an element is that of all that is within it; libxml2 refuses documents that are nested
+deeper than 256, so all these texts together are at most 256 times the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lxml import etree
+
+from headgate.model.items import Item
+from headgate.model.match_pattern import holds, label_of
+from headgate.model.tree_pattern import Axis, PatternNode
+from headgate.model.xml_text import parse_xml
+
+
+def embeds_patterns(patterns: Sequence[PatternNode], item: Item) -> list[bool]:
+    """For each pattern whether the item's document has at least one embedding of it."""
+    value = item.attributes.get("document")
+    root = parse_xml(value) if isinstance(value, str) else None
+    if root is None:
+        return [False] * len(patterns)
+    document = _Document(root)
+    return [document.embeds(pattern) for pattern in patterns]
+
+
+class _Images(NamedTuple):
+    """Of one pattern node, for each element; see above."""
+
+    fits: bytearray
+    child: bytearray
+    below: bytearray
+
+
+class _Document:
+    def __init__(self, root: etree._Element) -> None:
+        self.elements = list(root.iter("*"))
+        number_of = {element: number for number, element in enumerate(self.elements)}
+        parents = [element.getparent() for element in self.elements[1:]]
+        self.parent = [-1, *(number_of[each] for each in parents if each is not None)]
+        self.labels = [label_of(element, str(element.tag)) for element in self.elements]
+
+    def embeds(self, pattern: PatternNode) -> bool:
+        images = self._images(pattern)
+        if pattern.axis is Axis.DESCENDANT:
+            return any(images.fits)
+        # An attribute has an element above it, so '/@name' at the top is nowhere.
+        return not pattern.label.startswith("@") and bool(images.fits[0])
+
+    def _images(self, pattern: PatternNode) -> _Images:
+        children = [(child, self._images(child)) for child in pattern.children]
+        count = len(self.elements)
+        images = _Images(bytearray(count), bytearray(count), bytearray(count))
+        fits, child, below = images
+        for number in reversed(range(count)):
+            fits[number] = self._fits(pattern, number) and all(
+                _is_under(each, found, number) for each, found in children
+            )
+            if fits[number] and not pattern.label.startswith("@"):
+                fits[number] = self._holds(pattern, number)
+            parent = self.parent[number]
+            if parent >= 0:
+                child[parent] |= fits[number]
+                below[parent] |= fits[number] | below[number]
+        return images
+
+    def _fits(self, pattern: PatternNode, number: int) -> bool:
+        """Whether the element has the label, or an attribute as it is asked for."""
+        if not pattern.label.startswith("@"):
+            return pattern.label in ("*", self.labels[number])
+        element = self.elements[number]
+        return any(
+            pattern.label == "@" + label_of(element, str(name))
+            and all(holds(predicate, str(value)) for predicate in pattern.predicates)
+            for name, value in element.attrib.items()
+        )
+
+    def _holds(self, pattern: PatternNode, number: int) -> bool:
+        if not pattern.predicates:
+            return True
+        element = self.elements[number]
+        text = etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+        return all(holds(predicate, text) for predicate in pattern.predicates)
+
+
+def _is_under(pattern: PatternNode, images: _Images, number: int) -> bool:
+    """Whether an image of the pattern node stands below the element as its axis wants it."""
+    if pattern.label.startswith("@"):
+        own = bool(images.fits[number])
+        return own or (pattern.axis is Axis.DESCENDANT and bool(images.below[number]))
+    return bool((images.child if pattern.axis is Axis.CHILD else images.below)[number])

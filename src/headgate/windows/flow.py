@@ -1,0 +1,225 @@
+"""The state of the join stage, and how items go through the graph in one step (stage.py: the law).
+
+    leaf ──► μ ──► ∪ ──► ω        nodes run by number, so that each has all its input of the step
+      └────────► ⋈ ◄─────┘        before those above it; only nodes that got something run
+
+A join's primary items come when they are due, and are decided then. What a window holds beyond the
+moment of a decision is told apart by its moment of arrival.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from headgate.model.filters import Filter
+from headgate.model.items import Annotation, Item
+from headgate.model.tree_pattern import PatternNode
+from headgate.plan.algebra import Join, Match, Union, Window
+from headgate.windows.arrivals import NEVER_US, Element, Output, moment_of
+from headgate.windows.embed_patterns import embeds_patterns
+from headgate.windows.graph import Graph, leaf_of
+from headgate.windows.primary_words import PrimaryWords
+from headgate.windows.probe import Joined, Probe
+from headgate.windows.window_state import WindowState
+
+SWEPT_WINDOWS = 8
+"""How many windows, besides those that got something, are looked at for dead items in a step."""
+
+
+class Waiting(NamedTuple):
+    """An item that came out of a node and is not yet due at the joins above it."""
+
+    node: int
+    element: Element
+
+
+class Flow:
+    def __init__(self, graph: Graph, *, lateness_us: int, kept_us: int) -> None:
+        self.graph = graph
+        self.windows: dict[int, WindowState] = {}
+        self.probes: dict[tuple[int, Filter], Probe] = {}
+        self.probe_of: dict[int, Probe] = {}
+        self._lateness_us = lateness_us
+        self._inbox: dict[int, list[Element]] = {}
+        self._to_run: list[int] = []
+        self._touched: list[WindowState] = []
+        self._asked: set[Probe] = set()
+        self._words = PrimaryWords()
+        self._swept = 0
+        self._known_from: Mapping[str, int] = {}
+        for number, node in enumerate(graph.nodes):
+            if isinstance(node, Window):
+                self.windows[number] = WindowState(node.size, kept_us=kept_us)
+            elif isinstance(node, Join):
+                key = graph.number_of[node.window], node.predicate
+                if key not in self.probes:
+                    self.probes[key] = Probe(node.predicate, key[0], self.windows[key[0]])
+                self.probe_of[number] = self.probes[key]
+        self._all_windows = list(self.windows.values())
+        self.doubt: list[int] = []
+        self.leave_out({})
+
+    def step(
+        self, moment_us: int, leaves: Mapping[int, list[Element]], due: Sequence[Waiting]
+    ) -> tuple[list[Output], list[Waiting]]:
+        """Items that came to leaves and items that are due go up the graph: what feeds then have,
+        and what waits."""
+        outputs = _Outputs(self.graph)
+        waiting: list[Waiting] = []
+        for each in due:
+            for join in self.graph.joins[each.node]:
+                self._send(join, [each.element])
+        for number, elements in leaves.items():
+            self._send(number, elements)
+        while self._to_run:
+            number = heapq.heappop(self._to_run)
+            found = self._run(number, self._inbox.pop(number))
+            if not found:
+                continue
+            outputs.take(number, found)
+            self._send_on(number, found)
+            if self.graph.joins[number]:
+                waiting += self._wait_or_send(number, found, moment_us)
+        self._end(moment_us)
+        return outputs.in_order(), waiting
+
+    def _send(self, number: int, elements: list[Element]) -> None:
+        if number not in self._inbox:
+            self._inbox[number] = []
+            heapq.heappush(self._to_run, number)
+        self._inbox[number] += elements
+
+    def _send_on(self, number: int, found: list[Element]) -> None:
+        """Give what came out of a node to those above it that take it at once."""
+        patterns: list[tuple[int, PatternNode]] = []
+        for above in self.graph.flows[number]:
+            node = self.graph.nodes[above]
+            if isinstance(node, Match):
+                patterns.append((above, node.pattern))
+            else:
+                self._send(above, found)
+        # Document by document, so that each is parsed once for all patterns.
+        for each in found if patterns else ():
+            embedded = embeds_patterns([pattern for _, pattern in patterns], each.item)
+            for (above, _), is_in in zip(patterns, embedded, strict=True):
+                if is_in:
+                    self._send(above, [each])
+
+    def _wait_or_send(self, number: int, found: list[Element], moment_us: int) -> list[Waiting]:
+        """Items that are due go to the joins above a node now; the others wait."""
+        now = [each for each in found if each.due_us <= moment_us]
+        if now:
+            for join in self.graph.joins[number]:
+                self._send(join, now)
+        return [Waiting(number, each) for each in found if each.due_us > moment_us]
+
+    def _run(self, number: int, elements: list[Element]) -> list[Element]:
+        match self.graph.nodes[number]:
+            case Join(id_):
+                return self._join(number, id_, elements)
+            case Window():
+                self.windows[number].insert(elements)
+                self._touched.append(self.windows[number])
+                return []
+            case Union():
+                # The same item, which may come through several inputs, is known at one moment.
+                return list({each.item: each for each in elements}.values())
+        return elements  # of a leaf, or of a pattern: see `_send_on`
+
+    def _join(self, number: int, id_: str, elements: list[Element]) -> list[Element]:
+        probe = self.probe_of[number]
+        self._asked.add(probe)
+        doubt_before = probe.doubt_us
+        joined = probe.join(elements, self._words, window_doubt_us=self.doubt[probe.number])
+        if probe.doubt_us != doubt_before:
+            self.doubt = self._doubts()
+        return [
+            Element(_annotated(each.item, id_, some), each.time_us, each.due_us, each.due_us)
+            for each, some in zip(elements, joined, strict=True)
+            if some
+        ]
+
+    def _end(self, moment_us: int) -> None:
+        """Forget what no later step will ask for."""
+        for probe in self._asked:
+            probe.end_step()
+        self._asked.clear()
+        self._words.forget()
+        windows = self._all_windows
+        for at in range(self._swept, self._swept + min(SWEPT_WINDOWS, len(windows))):
+            self._touched.append(windows[at % len(windows)])
+        self._swept = (self._swept + SWEPT_WINDOWS) % max(1, len(windows))
+        for window in self._touched:
+            window.expire(moment_us)
+        self._touched = []
+
+    def leave_out(self, known_from: Mapping[str, int]) -> None:
+        """Of these sources, items until a time will not come, though they exist (rebuild.py)."""
+        self._known_from = known_from
+        self.doubt = self._doubts()
+
+    def is_whole(self, moment_us: int) -> bool:
+        """Whether the state is what it would be if nothing had been left out."""
+        primaries = (number for number, joins in enumerate(self.graph.joins) if joins)
+        return all(
+            window.surely_holds_all(moment_us, self.doubt[number])
+            for number, window in self.windows.items()
+        ) and all(self.doubt[each] <= moment_us - self._lateness_us for each in primaries)
+
+    def _doubts(self) -> list[int]:
+        """For each node until which time its items may be wrong or missing."""
+        doubt: list[int] = []
+        for number, node in enumerate(self.graph.nodes):
+            leaf = leaf_of(node)
+            if leaf is not None:
+                doubt.append(self._known_from.get(leaf[0], NEVER_US))
+                continue
+            below = [doubt[each] for each in self.graph.inputs(number)]
+            if isinstance(node, Join):
+                probe = self.probe_of[number]
+                size_us = probe.window.size_us
+                if size_us is None:
+                    below[1] = probe.doubt_us
+                elif below[1] > NEVER_US:
+                    below[1] += size_us
+            doubt.append(max(below, default=NEVER_US))
+        return doubt
+
+
+def _annotated(item: Item, id_: str, joined: Joined) -> Item:
+    """As `Item.annotated`, which takes four times as long: an item may be in thousands of feeds."""
+    notes = item.annotations | {Annotation(id_, joined)}
+    return Item(item.id, item.source, item.time, item.attributes, notes)
+
+
+class _Outputs:
+    """What feeds have by one step: an item once, with all feeds that have it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._feeds = graph.feeds
+        self._found: dict[Item, tuple[Element, int, set[str]]] = {}
+
+    def take(self, number: int, elements: Sequence[Element]) -> None:
+        feeds = self._feeds.get(number)
+        if feeds:
+            for each in elements:
+                self._found.setdefault(each.item, (each, number, set()))[2].update(feeds)
+
+    def in_order(self) -> list[Output]:
+        """By moment, then by item; copies of one item with other annotations by their node."""
+        found = sorted(
+            self._found.values(),
+            key=lambda each: (
+                each[0].arrived_us,
+                each[0].time_us,
+                each[0].item.source,
+                each[0].item.id,
+                each[1],
+            ),
+        )
+        return [
+            Output(tuple(sorted(feeds)), each.item, moment_of(each.arrived_us))
+            for each, _, feeds in found
+        ]

@@ -1,0 +1,122 @@
+"""One join predicate against one window: with which items of it are primary items joined?
+
+    primary items ──► questions ──► index ──► pairs ──► residual predicate ──► joined sets
+
+Joins of several feeds that have the same window and the same predicate share a probe, and an item
+that comes to several of them in one step is looked up once: what it is joined with depends on its
+attributes and on the moment of its decision, which is the same for all.
+
+Cost: that of the index (access_path.py chooses it), and one call of the judge for each pair that
+it finds, where there is a residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headgate.match.kernels import Longs
+from headgate.model.evaluate import matches
+from headgate.model.filters import TRUE, Filter
+from headgate.model.items import Item
+from headgate.windows.access_path import Equal, Ordered, Path, SimilarTo, Whole, choose_access
+from headgate.windows.arrivals import NEVER_US, Element
+from headgate.windows.join_kernels import find_all
+from headgate.windows.pairs import Bounds, Pairs, distinct, find_pairs
+from headgate.windows.primary_words import PrimaryWords
+from headgate.windows.window_state import WindowState
+
+PAIRS_MAX = 8_000_000
+"""So many questions are asked at once that their candidates cannot be more than this, unless those
+of a single one are."""
+Joined = frozenset[Item]
+
+
+class Probe:
+    def __init__(self, predicate: Filter, number: int, window: WindowState) -> None:
+        self.access = choose_access(predicate)
+        self.number = number
+        """The window's number in the graph."""
+        self.window = window
+        self.doubt_us = NEVER_US
+        """Until this time of a primary item, its last n items may have lacked some (rebuild.py)."""
+        self._known: dict[int, tuple[Element, Joined]] = {}
+        for path in self.access.paths:
+            window.prepare(path)
+
+    def join(
+        self, decided: Sequence[Element], words: PrimaryWords, *, window_doubt_us: int
+    ) -> list[Joined]:
+        """For each primary item, which is due, what it is joined with."""
+        known = self._known
+        new = [each for each in decided if id(each) not in known]
+        at_once = max(1, PAIRS_MAX // max(1, len(self.window.items)))
+        for start in range(0, len(new), at_once):
+            some = new[start : start + at_once]
+            found = self._find(some, words, window_doubt_us)
+            # Holding the element itself keeps its identity from being given to another.
+            known.update((id(e), (e, joined)) for e, joined in zip(some, found, strict=True))
+        return [known[id(each)][1] for each in decided]
+
+    def end_step(self) -> None:
+        """What was found holds for one step only: then the window has changed."""
+        self._known.clear()
+
+    def _find(
+        self, decided: Sequence[Element], words: PrimaryWords, window_doubt_us: int
+    ) -> list[Joined]:
+        window = self.window
+        bounds, first = window.bounds(decided)
+        if window.size_us is None and window_doubt_us > NEVER_US:
+            doubtful = (
+                each.time_us
+                for each, start in zip(decided, first, strict=True)
+                if start is None or start[0] <= window_doubt_us
+            )
+            self.doubt_us = max(self.doubt_us, max(doubtful, default=NEVER_US))
+        asked = [each.item for each in decided]
+        ways = [self._pairs(path, asked, words, bounds) for path in self.access.paths]
+        pairs = window.in_order(distinct(ways, len(window.items)), first)
+        return self._joined(asked, pairs)
+
+    def _pairs(
+        self, path: Path, asked: Sequence[Item], words: PrimaryWords, bounds: Bounds
+    ) -> Pairs:
+        window = self.window
+        match path:
+            case Equal(name, window_name):
+                values = [item.attributes.get(name) for item in asked]
+                return window.equal[window_name].find(values, bounds)
+            case Ordered(name, relation, window_name):
+                values = [item.attributes.get(name) for item in asked]
+                return window.ordered[window_name].find(values, relation, bounds)
+            case SimilarTo(attribute, window_name, threshold):
+                texts = [words.of(item, attribute) for item in asked]
+                return window.similar[window_name].find(texts, threshold, bounds)
+            case Whole(condition):
+                holds = (at for at, item in enumerate(asked) if matches(condition, item))
+                some = np.fromiter(holds, np.int64)
+                found = find_pairs(find_all, bounds.some(some), len(window.items))
+                return Pairs(some[found.questions], found.rows)
+
+    def _joined(self, asked: Sequence[Item], pairs: Pairs) -> list[Joined]:
+        """The items of each question's rows that satisfy the rest of the predicate too."""
+        items, residual = self.window.items, self.access.residual
+        found: list[list[Item]] = [[] for _ in asked]
+        if residual == TRUE:
+            for question, row in zip(*_as_lists(pairs), strict=True):
+                found[question].append(items[row])
+        else:
+            for question, row in zip(*_as_lists(pairs), strict=True):
+                if matches(residual, asked[question], window_item=items[row]):
+                    found[question].append(items[row])
+        return [frozenset(each) for each in found]
+
+
+def _as_lists(pairs: Pairs) -> tuple[list[int], list[int]]:
+    def of(numbers: Longs) -> list[int]:
+        listed: list[int] = numbers.tolist()
+        return listed
+
+    return of(pairs.questions), of(pairs.rows)

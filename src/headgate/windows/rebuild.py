@@ -1,0 +1,53 @@
+"""The state of the join stage again, after a restart: from stored items, as far back as it needs.
+
+The store that keeps all items anyway is the only state on disk. A stage that is given the stored
+items from its horizon on, each with the moment at which it arrived, decides the same again; what it
+outputs meanwhile was output before.
+
+Law: from then on it behaves as if it had never stopped.
+
+How far back is known for windows of time (reach.py). The `last n items` of a stream may reach back
+for years, and how many items must be read to find n that pass a filter, or a join, is not known
+before they are read. So they are read from a guess on; the stage knows until which time what it
+holds may be wrong or incomplete, and if that matters for anything it may still be asked, they are
+read again from GROWTH times as far back, at last from the beginning. Cost: at most one third more
+than reading as far back as the last guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from headgate.windows.arrivals import Arrival
+from headgate.windows.stage import REACH_DEFAULT_S, JoinStage
+
+GROWTH = 4
+GUESS_MAX_S = 20 * 365 * 86_400.0
+"""Beyond that, everything is read."""
+
+Read = Callable[[Mapping[str, datetime | None]], Iterable[Arrival]]
+"""Of each source all stored items with a time after the one given, or all that there are, that
+arrived until the moment that the stage is rebuilt for; in any order."""
+
+
+def rebuild(
+    stage: JoinStage, read: Read, now: datetime, *, guess_s: float = REACH_DEFAULT_S
+) -> None:
+    """Give the stage the state that it had at a moment until which everything was decided."""
+    while guess_s <= GUESS_MAX_S:
+        since = stage.horizon(now, guess_s=guess_s)
+        _replay(stage, read(since), now, since)
+        if stage.is_whole():
+            return
+        guess_s *= GROWTH
+    _replay(stage, read(dict.fromkeys(stage.sources)), now, {})
+
+
+def _replay(
+    stage: JoinStage, stored: Iterable[Arrival], now: datetime, since: Mapping[str, datetime]
+) -> None:
+    stage.begin(since)
+    stage.push(list(stored))
+    stage.advance(now)
+    stage.late = dict.fromkeys(stage.late, 0)

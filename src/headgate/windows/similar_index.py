@@ -1,0 +1,166 @@
+"""From words to the items of a window that are similar: `title similar(0.7) window.title`.
+
+A prefix filter (Chaudhuri, Ganti, Kaushik 2006), as match/similar_atoms.py has it for constants,
+here for a window that changes. All words have one order, the rarest first. Of a set of n words, the
+rarest n − least + 1 are in the index, where `least` is how many words a similar set has in common
+with it at least; two similar sets share one of these. What is found so is counted word by word,
+unless the numbers of words alone are too different.
+
+    word   rarest first = highest number first       new words get the next number: they are rare
+    head[word] ──► entry ──► entry ──► …             a chain of rows, the newest first
+    words[word_start[row] : word_start[row + 1]]     the words of a row, the rarest first
+
+The order stays fixed while rows come, so that a new row costs its words and no more. Whenever the
+window has doubled, or half of it has gone, words are numbered anew by how many rows have them, and
+those that no row has are forgotten: memory follows the window, whatever words strangers make up.
+
+Several predicates may share an index: it is built for the lowest of their thresholds, whose
+prefixes contain those of the others.
+
+Law: exactly the rows with `len(a & b) / len(a | b) >= threshold` in floats. Cost for each question:
+the chains of its prefix, and the words of each row in them that has a similar number of words.
+
+Rejected: one vocabulary for all windows (it never shrinks); positions within the prefix (they prune
+what the number of words mostly prunes already); MinHash (it errs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headgate.match.kernels import Longs
+from headgate.model.items import Item
+from headgate.model.words import words
+from headgate.windows.growing import Growing
+from headgate.windows.join_kernels import (
+    count_entries,
+    find_similar,
+    link_rows,
+    link_rows_by_word,
+    renumber_words,
+)
+from headgate.windows.pairs import Bounds, Pairs, find_pairs
+
+FEW_ROWS = 1_024
+"""A window is ordered by rarity for the first time when it has so many rows."""
+
+
+class SimilarIndex:
+    def __init__(self, attribute: str, threshold: float) -> None:
+        self.attribute = attribute
+        self.threshold = threshold
+        self.walked = np.zeros(2, np.int64)
+        """How many entries were walked, and how many rows counted word by word."""
+        self._numbers: dict[str, int] = {}
+        self._rows = 0
+        self._ordered_rows = FEW_ROWS // 2
+        self._word_start = Growing(np.int64)
+        self._word_start.extend(0, 1)
+        self._words = Growing(np.int32)
+        self._seen = np.zeros(1, np.int64)
+        self._row_seen = Growing(np.int64)
+        self._forget_entries()
+
+    def insert(self, items: Sequence[Item]) -> None:
+        """Take these items as the next rows."""
+        for item in items:
+            numbers = self._numbers_of(window_words(item, self.attribute))
+            self._words.extend(numbers, len(numbers))
+            self._word_start.extend(self._words.size, 1)
+        self._rows += len(items)
+        if self._rows >= 2 * self._ordered_rows:
+            self.keep(np.arange(self._rows))
+        else:
+            self._link()
+
+    def keep(self, rows: Longs) -> None:
+        """Forget all but these rows, which are then numbered from 0, and order words by rarity."""
+        start, flat = self._word_start.filled, self._words.filled
+        lengths = start[rows + 1] - start[rows]
+        holders = np.zeros(self._rows + 1, bool)
+        holders[rows] = True
+        used = flat[np.repeat(holders[:-1], np.diff(start))] if flat.size else flat
+        uses = np.bincount(used, minlength=len(self._numbers))
+        order = np.lexsort((np.arange(uses.size), -uses))
+        new_number = np.empty(uses.size, np.int32)
+        new_number[order] = np.arange(uses.size, dtype=np.int32)
+        new_start, new_words = np.empty(rows.size + 1, np.int64), np.empty(lengths.sum(), np.int32)
+        renumber_words(rows, start, flat, new_number, new_start, new_words)
+        known = int(np.count_nonzero(uses))
+        renamed = ((word, int(new_number[number])) for word, number in self._numbers.items())
+        self._numbers = {word: number for word, number in renamed if number < known}
+        self._word_start.replace(new_start)
+        self._words.replace(new_words)
+        self._rows = rows.size
+        self._ordered_rows = max(rows.size, FEW_ROWS // 2)
+        self._forget_entries()
+        self._link()
+
+    def find(self, texts: Sequence[frozenset[str]], threshold: float, bounds: Bounds) -> Pairs:
+        """For each question, which is a set of words, the rows that are similar enough."""
+        known = [self._known_of(each) for each in texts]
+        starts = np.zeros(len(known) + 1, np.int64)
+        np.cumsum([len(each) for each in known], out=starts[1:])
+        return find_pairs(
+            find_similar,
+            bounds,
+            threshold,
+            starts,
+            np.array([number for each in known for number in each], np.int64),
+            np.array([len(each) for each in texts], np.int64),
+            self._head.array,
+            self._entries,
+            self._word_start.array,
+            self._words.array,
+            self._word_seen.array,
+            self._row_seen.array,
+            self._seen,
+            self.walked,
+        )
+
+    def _known_of(self, text: frozenset[str]) -> list[int]:
+        numbers = self._numbers
+        return sorted((numbers[word] for word in text if word in numbers), reverse=True)
+
+    def _numbers_of(self, text: frozenset[str]) -> list[int]:
+        numbers = self._numbers
+        # In order of the words, as the order of a set is not the same in every process.
+        new = sorted(word for word in text if word not in numbers)
+        for word in new:
+            numbers[word] = len(numbers)
+        return sorted((numbers[word] for word in text), reverse=True)
+
+    def _forget_entries(self) -> None:
+        self._linked = 0
+        self._used = 0
+        self._head = Growing(np.int32, fill=-1)
+        self._entries = np.empty((0, 4), np.int32)
+        self._word_seen = Growing(np.int64)
+
+    def _link(self) -> None:
+        """Enter the rows that are not yet in the chains."""
+        start, flat, lowest = self._word_start.array, self._words.array, self.threshold
+        count = count_entries(self._linked, self._rows, start, lowest)
+        self._head.reserve(len(self._numbers))
+        self._word_seen.reserve(len(self._numbers))
+        self._row_seen.reserve(self._rows)
+        head = self._head.array
+        if self._used + count > len(self._entries):
+            grown = np.empty((max(self._used + count, 2 * self._used), 4), np.int32)
+            grown[: self._used] = self._entries[: self._used]
+            self._entries = grown
+        if self._linked:
+            first, entries = self._linked, self._entries
+            link_rows(first, self._rows, start, flat, lowest, head, entries, self._used)
+        else:
+            link_rows_by_word(self._rows, start, flat, lowest, head, self._entries)
+        self._used += count
+        self._linked = self._rows
+
+
+def window_words(item: Item, attribute: str) -> frozenset[str]:
+    """The words of `window.attribute` as model/evaluate.py takes them: of any text as it stands."""
+    value = item.attributes.get(attribute)
+    return frozenset(words(value)) if isinstance(value, str) else frozenset()

@@ -1,0 +1,167 @@
+"""The join stage: what stands above the leaves of plans, as items arrive ([RoSeS §3.2]).
+
+plan/execute.py says what a plan outputs over finite streams, by event time. Live, items arrive late
+and out of order, each at a moment that is recorded once. With a stated lateness L,
+
+    D(p) = max(arrived(p), time(p) + L)         a primary item is decided then, and its join with
+                                                whatever is above it arrives then
+    u(p) = max(time(p), D(p) − L − R)           later than L + R, it finds what is still kept
+
+Law: p is joined with exactly those items of the window at u(p) that have time ≤ time(p), that had
+arrived by D(p), and that satisfy the predicate with it.
+
+So u(p) = time(p) for all that come at most R (`reach`) later than L: these see their whole window.
+The output is a function of items, moments of arrival, L and R alone, whatever the batches, and it
+is that of `execute` where no item is late. Late items are counted, never dropped.
+
+    push ──► leaves ──► nodes by number ──► items of feeds        all that is due until a moment, in
+               └──► waiting ──► joins       (graph.py)            one step (flow.py)
+
+Within a step each node sees all its input before the nodes above it run; windows take in all that
+came, and a question is told apart from what came after its moment. That is why a step may hold any
+number of moments, and a join may use the same window as a join below it.
+
+Cost: the matcher's for all leaves; then one step for each leaf, node or window that an item comes
+to; probe.py says what a question costs. State: items of windows, by reference; waiting items.
+
+Rejected: moment by moment with state as of each (a batch of 10,000 late items has 10,000 moments);
+dropping late items, as others do behind a watermark (then a replay with other batches would drop
+others); Spark's own state (docs/design/2026-11-16-window-joins.md).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import count
+
+from headgate.match.batch import microseconds
+from headgate.model.schema import Schema
+from headgate.plan.algebra import Plan
+from headgate.windows.arrivals import NEVER_US, SECOND_US, Arrival, Element, Output, moment_of
+from headgate.windows.flow import Flow, Waiting
+from headgate.windows.graph import build_graph
+from headgate.windows.leaf_matcher import LeafMatcher
+from headgate.windows.reach import reach_by_source
+
+LATENESS_DEFAULT_S = 60.0
+"""Covers clocks that differ, queues and batches. An item of a polled feed has mostly waited longer
+already, so that it is decided on arrival; waiting for the slowest feed would delay all others."""
+REACH_DEFAULT_S = 86_400.0
+"""A feed that could not be fetched for a day still finds its windows whole."""
+SLICE = 4_096
+"""A step takes so many arrivals, and further ones of the same moment."""
+
+
+class JoinStage:
+    """For one thread. Items come in by `push`, each once, and out by `advance`.
+
+    `sources` are those whose items it wants at all; `unsupported` are the feeds that it cannot
+    answer, each with the reason; `late` counts late items by source.
+    """
+
+    def __init__(
+        self,
+        plans: Mapping[str, Plan],
+        schemas: Mapping[str, Schema],
+        *,
+        lateness_s: float = LATENESS_DEFAULT_S,
+        reach_s: float = REACH_DEFAULT_S,
+    ) -> None:
+        """From the normalised plans of feeds by name, and the schemas of sources by name."""
+        self.plans = plans
+        self.graph = build_graph(plans)
+        self.sources = frozenset(self.graph.leaves)
+        self.unsupported = self.graph.unsupported
+        self.lateness_us = round(lateness_s * SECOND_US)
+        self.kept_us = self.lateness_us + round(reach_s * SECOND_US)
+        self._matchers = {
+            source: LeafMatcher(leaves, schemas[source])
+            for source, leaves in self.graph.leaves.items()
+        }
+        self.begin({})
+
+    def begin(self, known_from: Mapping[str, datetime]) -> None:
+        """Forget everything. Of some sources, items until a time will not be pushed, though they
+        exist: `is_whole` tells whether that matters."""
+        self.late = dict.fromkeys(sorted(self.sources), 0)
+        self.flow = Flow(self.graph, lateness_us=self.lateness_us, kept_us=self.kept_us)
+        self.flow.leave_out({name: microseconds(time) for name, time in known_from.items()})
+        self._moment_us = NEVER_US
+        self._queue: list[Element] = []
+        self._waiting: list[tuple[int, int, Waiting]] = []
+        self._number = count()
+
+    def push(self, arrivals: Sequence[Arrival]) -> None:
+        """Take items that have arrived after the moment of the last `advance`, in any order."""
+        for each in arrivals:
+            item = each.item
+            if item.source not in self.sources:
+                continue
+            time_us, arrived_us = microseconds(item.time), microseconds(each.arrived)
+            assert arrived_us > self._moment_us, "it arrives in a past that is decided"
+            on_time_us = time_us + self.lateness_us
+            self._queue.append(Element(item, time_us, arrived_us, max(arrived_us, on_time_us)))
+            self.late[item.source] += arrived_us > on_time_us
+
+    def advance(self, safe: datetime) -> list[Output]:
+        """All that is decided until this moment, given that all that arrived until then is here.
+
+        By moment of decision, then time, source and id of the item: however often it is called,
+        the outputs of all calls are the same sequence.
+        """
+        safe_us = microseconds(safe)
+        self._queue.sort(key=lambda each: each.arrived_us)
+        outputs: list[Output] = []
+        while self._moment_us < safe_us:
+            many = len(self._queue) > SLICE
+            outputs += self._step(min(self._queue[SLICE].arrived_us if many else safe_us, safe_us))
+        return outputs
+
+    def next_decision(self) -> datetime | None:
+        """The next moment at which something is to be decided, as far as is known now."""
+        moments = [self._waiting[0][0]] if self._waiting else []
+        if self._queue:
+            moments.append(min(each.arrived_us for each in self._queue))
+        return moment_of(min(moments)) if moments else None
+
+    def horizon(self, now: datetime, *, guess_s: float = REACH_DEFAULT_S) -> dict[str, datetime]:
+        """For each source the time after which its items make up the state of this moment. How far
+        the `last n items` of a window reach is a guess: rebuild.py tries until it is enough."""
+        reach = reach_by_source(
+            self.graph,
+            lateness_us=self.lateness_us,
+            kept_us=self.kept_us,
+            guess_us=round(guess_s * SECOND_US),
+        )
+        return {source: moment_of(microseconds(now) - own) for source, own in reach.items()}
+
+    def is_whole(self) -> bool:
+        """Whether the state is what it would be if nothing had been left out (`begin`)."""
+        return self.flow.is_whole(self._moment_us)
+
+    @property
+    def waiting(self) -> int:
+        """How many items wait for their moment, each as often as it is in different leaves."""
+        return len(self._waiting)
+
+    def _step(self, moment_us: int) -> list[Output]:
+        """Everything that is due until a moment, which is then the past."""
+        arrived: dict[str, list[Element]] = {}
+        taken = 0
+        while taken < len(self._queue) and self._queue[taken].arrived_us <= moment_us:
+            arrived.setdefault(self._queue[taken].item.source, []).append(self._queue[taken])
+            taken += 1
+        del self._queue[:taken]
+        due: list[Waiting] = []
+        while self._waiting and self._waiting[0][0] <= moment_us:
+            due.append(heapq.heappop(self._waiting)[2])
+        leaves: dict[int, list[Element]] = {}
+        for source, elements in arrived.items():
+            leaves |= self._matchers[source].match(elements)
+        outputs, waiting = self.flow.step(moment_us, leaves, due)
+        for each in waiting:
+            heapq.heappush(self._waiting, (each.element.due_us, next(self._number), each))
+        self._moment_us = moment_us
+        return outputs

@@ -1,0 +1,182 @@
+"""The items of a window: rows in the order in which they came, indexes on them, and their end.
+
+    row       0     1     2     3
+    items     a     b     c     d          an item is held by reference, whatever windows hold it
+    times     8:00  8:05  7:59  8:07       event time: the order of the window
+    arrived   8:10  8:10  8:10  8:20       a question of 8:12 does not see row 3
+
+What a primary item p sees when it is decided at the moment D (stage.py states the law):
+
+    u = max(time of p, D − kept)       of the window at u, those with time ≤ time of p
+
+For a time window that is a range of times. For the `last n items` it is the n greatest by position
+until u: rows are also sorted by position, and the first of the n gives the range; of its equals in
+time some are before it, which is tested for each that an index finds.
+
+**End.** No question after moment m looks before m − kept − size, or, of the last n items, before
+the n greatest until m − kept. Such rows are dead; questions pass them over. When half of all rows
+are dead, the others are numbered anew. So a row dies at a cost of O(1), amortised, and nothing is
+looked at in vain: the median of times tells when it will be time.
+
+Rejected: a tree by time (each removal must find its way through every index); buckets of time, each
+with its own indexes (a question then asks each of them, and a window of three months would die by
+whole days); removing rows one by one (chains would have to be linked both ways).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+
+import numpy as np
+
+from headgate.match.kernels import Longs
+from headgate.model.duration import Duration, WindowSize
+from headgate.model.items import Item
+from headgate.windows.access_path import Equal, Ordered, Path, SimilarTo
+from headgate.windows.arrivals import NEVER_US, SECOND_US, Element, Position, position
+from headgate.windows.equality_index import EqualityIndex
+from headgate.windows.growing import Growing
+from headgate.windows.ordered_index import OrderedIndex
+from headgate.windows.pairs import Bounds, Pairs
+from headgate.windows.similar_index import SimilarIndex
+
+FOREVER_US = 2**62
+Index = EqualityIndex | SimilarIndex | OrderedIndex
+
+
+class WindowState:
+    def __init__(self, size: WindowSize, *, kept_us: int) -> None:
+        self.kept_us = kept_us
+        self.size_us = size.seconds * SECOND_US if isinstance(size, Duration) else None
+        self.count = 0 if isinstance(size, Duration) else size.count
+        self.items: list[Item] = []
+        self.times = Growing(np.int64)
+        self.arrived = Growing(np.int64)
+        self.equal: dict[str, EqualityIndex] = {}
+        self.similar: dict[str, SimilarIndex] = {}
+        self.ordered: dict[str, OrderedIndex] = {}
+        self._order: list[tuple[Position, int]] = []
+        self._recent: list[int] = []
+        self._half_us = NEVER_US
+
+    @property
+    def indexes(self) -> list[Index]:
+        return [*self.equal.values(), *self.similar.values(), *self.ordered.values()]
+
+    def prepare(self, path: Path) -> None:
+        """Have the index that the path needs; before the first row comes."""
+        assert not self.items, "indexes are made before the window is filled"
+        match path:
+            case Equal(_, name):
+                self.equal.setdefault(name, EqualityIndex(name))
+            case Ordered(_, _, name):
+                self.ordered.setdefault(name, OrderedIndex(name))
+            case SimilarTo(_, name, threshold):
+                index = self.similar.setdefault(name, SimilarIndex(name, threshold))
+                index.threshold = min(index.threshold, threshold)
+
+    def insert(self, elements: Sequence[Element]) -> None:
+        """Let items in that have arrived since the last time."""
+        self._recent = []
+        if self.size_us is not None:
+            span = self.size_us + self.kept_us
+            elements = [each for each in elements if each.time_us > each.arrived_us - span]
+        items = [each.item for each in elements]
+        if self.size_us is None:
+            for row, item in enumerate(items, len(self.items)):
+                insort(self._order, (position(item), row))
+                self._recent.append(row)
+        self.items += items
+        self.times.extend([each.time_us for each in elements], len(items))
+        self.arrived.extend([each.arrived_us for each in elements], len(items))
+        for index in self.indexes:
+            index.insert(items)
+
+    def bounds(self, decided: Sequence[Element]) -> tuple[Bounds, list[Position | None]]:
+        """What primary items see of the window at their moments; for the last n items also the
+        position of the first of them, if there are so many."""
+        positions: list[Position | None] = [None] * len(decided)
+        low: list[int] = []
+        for at, each in enumerate(decided):
+            until = max(each.time_us, each.due_us - self.kept_us)
+            if self.size_us is not None:
+                low.append(until - self.size_us)
+                continue
+            positions[at] = first = self._first_of_last(until, each.due_us)
+            low.append(NEVER_US if first is None else first[0] - 1)
+        bounds = Bounds(
+            np.array(low, np.int64),
+            np.array([each.time_us for each in decided], np.int64),
+            np.array([each.due_us for each in decided], np.int64),
+            self.times.array,
+            self.arrived.array,
+        )
+        return bounds, positions
+
+    def _first_of_last(self, until_us: int, moment_us: int) -> Position | None:
+        """The first of the last n items until some time, of those that had arrived by a moment."""
+        end = bisect_left(self._order, ((until_us + 1,),))
+        start = end - self.count
+        arrived = self.arrived.array
+        # Only what came with the last insertion can have come after the moment.
+        later = [(position(self.items[r]), r) for r in self._recent if arrived[r] > moment_us]
+        for entry in sorted(later, reverse=True):
+            place = bisect_left(self._order, entry)
+            start -= start <= place < end
+        return self._order[start][0] if start >= 0 else None
+
+    def in_order(self, pairs: Pairs, positions: Sequence[Position | None]) -> Pairs:
+        """The pairs without those whose row comes before the first of the last n items."""
+        if self.size_us is not None:
+            return pairs
+        times = self.times.array[pairs.rows].tolist()
+        kept = [
+            # Only of its equals in time can some come before the first one.
+            (first := positions[question]) is None
+            or time > first[0]
+            or position(self.items[row]) >= first
+            for question, row, time in zip(*(each.tolist() for each in pairs), times, strict=True)
+        ]
+        within = np.array(kept, bool)
+        return Pairs(pairs.questions[within], pairs.rows[within])
+
+    def expire(self, moment_us: int) -> None:
+        """Forget the dead, if they are many, now that everything until this moment is decided."""
+        rows = len(self.items)
+        if self.size_us is None:
+            end = bisect_left(self._order, ((moment_us - self.kept_us + 1,),))
+            dead = max(0, end - self.count)
+            if 2 * dead > rows:
+                self._keep(np.sort(np.array([row for _, row in self._order[dead:]], np.int64)))
+            return
+        bound = moment_us - self.kept_us - self.size_us
+        if rows == 0 or bound < self._half_us:
+            return
+        times = self.times.filled
+        alive = np.flatnonzero(times > bound)
+        if 2 * alive.size <= rows:
+            self._keep(alive)
+            times = self.times.filled
+        self._half_us = int(np.median(times)) + 1 if times.size else NEVER_US
+
+    def _keep(self, rows: Longs) -> None:
+        self.items = [self.items[row] for row in rows.tolist()]
+        self.times.replace(self.times.array[rows])
+        self.arrived.replace(self.arrived.array[rows])
+        if self.size_us is None:
+            self._order = sorted((position(item), row) for row, item in enumerate(self.items))
+            self._recent = []
+        for index in self.indexes:
+            index.keep(rows)
+
+    def surely_holds_all(self, moment_us: int, doubt_us: int) -> bool:
+        """Whether nothing that later questions look at has a time until `doubt_us`, where what
+        came may be wrong or incomplete."""
+        if doubt_us <= NEVER_US:
+            return True
+        cut = moment_us - self.kept_us
+        if self.size_us is not None:
+            return doubt_us <= cut - self.size_us
+        first = self._first_of_last(cut, moment_us)
+        return first is not None and first[0] > doubt_us

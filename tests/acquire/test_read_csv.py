@@ -1,0 +1,147 @@
+"""CSV: what was written is read, and what is broken costs its own lines only."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.acquire.reading import COLUMNS, items
+
+from headgate.acquire import read_csv
+from headgate.acquire.item_rows import Columns
+from headgate.acquire.read_csv import read_records, value_of_text
+from headgate.acquire.rejected import Rejected, Rejects
+from headgate.model.errors import InvalidValue
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Type
+
+TEXTS = Columns("S", "stream", Schema((Attribute("a", Type.TEXT), Attribute("b", Type.TEXT))))
+
+
+def lines(data: bytes) -> Iterator[bytes]:
+    return iter(io.BytesIO(data))
+
+
+def read(
+    data: bytes, header: list[str], columns: Columns = COLUMNS, **more: bool
+) -> tuple[list, list[Rejected]]:
+    rejects = Rejects("S", "f")
+    found = items(
+        read_records(lines(data), header, columns, rejects, first_line=2, **more), columns
+    )
+    return found, rejects.found()
+
+
+cells = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), max_size=6
+) | st.sampled_from(['"', '""', "\n", ",", "\r\n", 'a"b', " x "])
+
+
+@given(st.lists(st.tuples(cells, cells), max_size=6))
+def test_what_csv_writes_is_read(rows: list[tuple[str, str]]):
+    written = io.StringIO(newline="")
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerows(rows)
+    found, rejected = read(written.getvalue().encode(), ["a", "b"], TEXTS)
+    assert not rejected
+    expected = [{name: cell for name, cell in zip("ab", row, strict=True) if cell} for row in rows]
+    assert [dict(each.attributes) for each in found] == expected
+
+
+@given(st.binary(max_size=60) | st.text('",\n\rab').map(str.encode))
+def test_any_bytes_are_rows_or_rejected(data: bytes):
+    """Nothing is lost without a word, and a line is not both."""
+    found, rejected = read(data, ["a", "b"], TEXTS)
+    ids = [int(each.id.rpartition(":")[2]) for each in found]
+    assert ids == sorted(set(ids))
+    assert not {each.line for each in rejected} & set(ids)
+    if any(line.strip(b'\r\n",') for line in data.split(b"\n")):
+        assert found or rejected
+
+
+def test_types_are_those_of_the_schema():
+    header = ["whole", "part", "flag", "title", "at", "link", "data", "more"]
+    data = b" 150 ,1e3,TRUE,Paris,2026-11-15,https://muse.mu,aGk=,ignored\n,,,,,,,\n"
+    (row, empty), rejected = read(data, header)
+    assert not rejected
+    assert row.attributes == {
+        "whole": 150,
+        "part": 1000.0,
+        "flag": True,
+        "title": "Paris",
+        "at": datetime(2026, 11, 15, tzinfo=UTC),
+        "link": "https://muse.mu",
+        "data": b"hi",
+    }
+    assert empty.attributes == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "type_"),
+    [
+        ("1_000", Type.INT),
+        ("1.0", Type.INT),
+        ("٣", Type.INT),
+        ("9223372036854775808", Type.INT),
+        ("nan", Type.FLOAT),
+        ("inf", Type.FLOAT),
+        (".", Type.FLOAT),
+        ("yes", Type.BOOL),
+        ("soon", Type.TIMESTAMP),
+        ("=", Type.BYTES),
+    ],
+)
+def test_a_cell_that_does_not_fit_is_refused(text: str, type_: Type):
+    with pytest.raises(InvalidValue):
+        value_of_text(text, type_)
+
+
+def test_a_broken_record_costs_its_own_lines_only():
+    data = b'1,a\nx,b\n2,c,too,many\n\xff,d\n3,"open\n4,e\n5,f\n'
+    with patch.object(read_csv, "LINE_BYTES_MAX", 10):
+        found, rejected = read(data, ["whole", "title"])
+    assert [(each.id, each.attributes["whole"]) for each in found] == [
+        ("f:2", 1),
+        ("f:7", 4),
+        ("f:8", 5),
+    ]
+    assert [(each.line, each.error) for each in rejected] == [
+        (3, "attribute 'whole': expected an int, found 'x'"),
+        (4, "4 cells, but the header has 2"),
+        (5, "the text is not UTF-8"),
+        (6, "no CSV: the record has more than 10 bytes"),
+    ]
+
+
+def test_a_quote_that_is_never_closed_costs_one_line_at_the_end_too():
+    found, rejected = read(b'1,"open\n2,b\n', ["whole", "title"])
+    assert [each.attributes["whole"] for each in found] == [2]
+    assert [each.line for each in rejected] == [2]
+
+
+def test_a_quote_before_very_many_short_lines_does_not_take_for_ever():
+    with patch.object(read_csv, "LINE_BYTES_MAX", 60_000):
+        found, rejected = read(b'"\n' + b"1\n" * 40_000, ["whole"])
+    assert len(found) == 40_000
+    assert [each.line for each in rejected] == [2]
+
+
+def test_what_goes_on_behind_a_record_that_was_taken_is_rejected():
+    found, rejected = read(b"\n1,a\n", ["whole", "title"], continues=True)
+    assert [each.id for each in found] == ["f:3"]
+    assert not rejected
+    found, rejected = read(b"23\n1,a\n", ["whole", "title"], continues=True)
+    assert [each.id for each in found] == ["f:3"]
+    assert [(each.line, each.text) for each in rejected] == [(2, "23\n")]
+
+
+def test_a_header_without_an_attribute_is_rejected_once():
+    found, rejected = read(b"1,2\n" * 1_000, ["x", "y"])
+    assert not found
+    assert [each.line for each in rejected] == [1]
+    assert "names none of the attributes whole" in rejected[0].error

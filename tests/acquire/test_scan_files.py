@@ -1,0 +1,335 @@
+"""Files that come, grow, are written anew and vanish: every line is taken once, in its part."""
+
+from __future__ import annotations
+
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.acquire import file_parts
+from headgate.acquire.file_log import FileLog, file_problems
+from headgate.acquire.file_parts import LINES, LONG, TABLE, Part, cut
+from headgate.acquire.read_part import read_part
+from headgate.acquire.rejected import read_rejected
+from headgate.acquire.scan_files import FileScanner, checked_pattern, files_of
+from headgate.acquire.source_list import ListedSource
+from headgate.match.item_columns import items_of_batch
+from headgate.model.errors import PipelineError
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Type
+
+SCHEMA = Schema((Attribute("n", Type.INT), Attribute("title", Type.TEXT)))
+JSON = ListedSource("events", "in/*.json", "stream", "json")
+CSV = ListedSource("cells", "in/*.csv", "stream", "csv")
+
+
+class Folder:
+    """A base folder with a scanner whose clock stands still until it is told."""
+
+    def __init__(self, path: Path, *sources: ListedSource) -> None:
+        self.base = path / "base"
+        (self.base / "in").mkdir(parents=True)
+        self.state = path / "state"
+        self.sources = sources
+        self.now = 2_000_000_000.0
+        self.open()
+
+    def open(self) -> None:
+        self.log = FileLog(self.state)
+        self.scanner = FileScanner(
+            self.log, self.base, settle_s=1.0, tail_s=10.0, clock=lambda: self.now
+        )
+
+    def reopen(self) -> None:
+        self.log.close()
+        self.open()
+
+    def write(self, name: str, text: str | bytes, *, mode: str = "wb") -> Path:
+        path = self.base / "in" / name
+        with path.open(mode) as file:
+            file.write(text.encode() if isinstance(text, str) else text)
+        os.utime(path, (self.now, self.now))
+        return path
+
+    def append(self, name: str, text: str) -> None:
+        self.write(name, text, mode="ab")
+
+    def scan(self, after_s: float = 2.0) -> None:
+        self.now += after_s
+        self.scanner.scan(self.sources)
+
+    def items(self, schema: Schema = SCHEMA) -> list[tuple[str, dict]]:
+        return [
+            (item.id, dict(item.attributes))
+            for part in self.log.parts(0, self.log.last)
+            for batch in read_part(part, self.base, self.state, schema)
+            for item in items_of_batch(batch, schema)
+        ]
+
+    def numbers(self) -> list[object]:
+        return [attributes.get("n") for _, attributes in self.items()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    made = Folder(tmp_path, JSON, CSV)
+    yield made
+    made.log.close()
+
+
+def test_a_file_is_taken_when_it_has_settled_and_once(folder: Folder):
+    folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
+    folder.scan(0.5)
+    assert folder.log.last == 0
+    folder.scan(0.6)
+    assert folder.log.last == 1
+    folder.scan()
+    folder.reopen()
+    folder.scan()
+    assert folder.log.last == 1
+    assert folder.items() == [("in/a.json:1", {"n": 1}), ("in/a.json:2", {"n": 2})]
+
+
+def test_a_time_in_the_future_is_of_no_use(folder: Folder):
+    path = folder.write("a.json", '{"n": 1}\n')
+    os.utime(path, (folder.now + 9_999, folder.now + 9_999))
+    folder.scan()
+    assert folder.log.last == 0  # seen for the first time
+    folder.scan()
+    assert folder.numbers() == [1]
+
+
+def test_what_is_appended_is_taken_further(folder: Folder):
+    folder.write("a.json", '{"n": 1}\n')
+    folder.scan()
+    folder.append("a.json", '{"n": 2}\n{"n": 3')
+    folder.scan()
+    assert folder.numbers() == [1, 2]
+    folder.reopen()
+    folder.append("a.json", "3}\n")
+    folder.scan()
+    assert folder.items()[2] == ("in/a.json:3", {"n": 33})
+    folder.append("a.json", '{"n": 4}')  # an object as it stands
+    folder.scan()
+    folder.append("a.json", '\n{"n": 5}\n')
+    folder.scan()
+    assert [each for each, _ in folder.items()] == [f"in/a.json:{line}" for line in range(1, 6)]
+    assert list(read_rejected([folder.state])) == []
+
+
+def test_a_last_line_that_is_no_object_is_waited_for_but_not_for_ever(folder: Folder):
+    folder.write("a.json", '{"n": 1}\n{"n": ')
+    folder.scan()
+    folder.scan()
+    assert folder.numbers() == [1]
+    folder.scan(10)
+    assert folder.numbers() == [1]
+    (wrong,) = read_rejected([folder.state])
+    assert (wrong.source, wrong.file, wrong.line, wrong.text) == (
+        "events",
+        "in/a.json",
+        2,
+        '{"n":',
+    )
+    folder.append("a.json", '5}\n{"n": 6}\n')
+    folder.scan()
+    assert folder.numbers() == [1, 6]
+    assert [each.line for each in read_rejected([folder.state])] == [2, 2]
+
+
+def test_a_file_that_is_written_anew_is_new_and_one_that_is_touched_is_not(folder: Folder):
+    folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
+    folder.scan()
+    folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
+    folder.scan()
+    assert folder.log.last == 1
+    folder.write("a.json", '{"n": 1}\n{"n": 3}\n')
+    folder.scan()
+    folder.write("a.json", '{"n": 9}\n')
+    folder.scan()
+    # The file is another one now, so its first two numbers cannot be read again.
+    assert folder.items() == [("in/a.json#3:1", {"n": 9})]
+    assert [each.error[:20] for each in read_rejected([folder.state])] == [
+        "the file was changed"
+    ] * 2
+
+
+def test_an_array_is_taken_as_a_whole(folder: Folder):
+    folder.write("a.json", '\n [{"n": 1}, {"n": "x"}, 5, {"n": 2}]')
+    folder.scan()
+    assert folder.items() == [("in/a.json:1", {"n": 1}), ("in/a.json:4", {"n": 2})]
+    assert [each.line for each in read_rejected([folder.state])] == [2, 3]
+    folder.write("a.json", '[{"n": 1}, {"n": 2}]')
+    folder.scan()
+    assert folder.log.last == 2
+    assert folder.items()[-1] == ("in/a.json#2:2", {"n": 2})
+
+
+def test_csv_is_taken_by_records(folder: Folder):
+    folder.write("a.csv", 'title,n,x\n"two\nlines",1,\nb,2')
+    folder.scan()
+    assert folder.items() == [("in/a.csv:2", {"title": "two\nlines", "n": 1})]
+    folder.append("a.csv", '2\n"open\n')
+    folder.scan()
+    assert folder.items()[1:] == [("in/a.csv:4", {"title": "b", "n": 22})]
+    folder.append("a.csv", 'and closed",3\n')
+    folder.scan()
+    assert folder.items()[2:] == [("in/a.csv:5", {"title": "open\nand closed", "n": 3})]
+    assert list(read_rejected([folder.state])) == []
+
+
+def test_what_vanishes_or_changes_before_it_is_read_is_rejected_and_the_rest_goes_on(
+    folder: Folder,
+):
+    folder.write("a.json", '{"n": 1}\n')
+    gone = folder.write("b.json", '{"n": 2}\n')
+    folder.write("c.json", '{"n": 3}\n')
+    folder.scan()
+    gone.unlink()
+    (folder.base / "in" / "c.json").write_text('{"n": 4}\n')
+    assert folder.numbers() == [1]
+    wrong = {each.file: each.error for each in read_rejected([folder.state])}
+    assert wrong["in/b.json"] == "the file cannot be read: No such file or directory"
+    assert wrong["in/c.json"].startswith("the file was changed after it was taken")
+    folder.scan()
+    assert folder.numbers() == [1, 4]
+
+
+def test_a_file_that_is_gone_for_a_day_is_forgotten_but_not_one_that_came_back(folder: Folder):
+    path = folder.write("a.json", '{"n": 1}\n')
+    other = folder.write("b.json", '{"n": 2}\n')
+    folder.scan()
+    path.unlink()
+    other.unlink()
+    folder.scan()
+    assert set(folder.log.missing()) == {("events", "in/a.json"), ("events", "in/b.json")}
+    folder.write("a.json", '{"n": 1}\n')
+    folder.scan()
+    folder.reopen()
+    folder.scan(86_401)
+    assert set(folder.log.files()) == {("events", "in/a.json")}
+    assert folder.log.missing() == {}
+    folder.write("b.json", '{"n": 2}\n')
+    folder.scan()
+    assert folder.log.last == 3  # b is new again, a is not
+    assert folder.items()[-1] == ("in/b.json#2:1", {"n": 2})
+
+
+def test_hidden_names_are_not_looked_at(folder: Folder):
+    for name in (".a.json", "_a.json"):
+        folder.write(name, '{"n": 1}\n')
+    folder.scan()
+    assert folder.log.last == 0
+
+
+@pytest.mark.parametrize("path", ["/etc/*.json", "../*.json", "in/../../*.json", "", "a\0b"])
+def test_a_path_that_leaves_the_base_folder_is_refused(folder: Folder, path: str):
+    with pytest.raises(PipelineError):
+        checked_pattern(path)
+    folder.sources = (ListedSource("bad", path, "stream", "json"), JSON)
+    folder.write("a.json", '{"n": 1}\n')
+    folder.scan()
+    assert folder.numbers() == [1]
+    assert set(file_problems(folder.state)) == {"bad"}
+    folder.sources = (JSON,)
+    folder.scan()
+    assert file_problems(folder.state) == {}
+
+
+def test_a_link_that_leaves_the_base_folder_is_refused(folder: Folder, tmp_path: Path):
+    (tmp_path / "secret.json").write_text('{"n": 7}\n')
+    link = folder.base / "in" / "link.json"
+    link.symlink_to(tmp_path / "secret.json")
+    folder.write("a.json", '{"n": 1}\n')
+    folder.scan()
+    folder.scan()
+    assert folder.numbers() == [1]
+    assert "symbolic link" in file_problems(folder.state)["events"]
+    # … also where it becomes one after the file was taken.
+    (folder.base / "in" / "a.json").unlink()
+    (folder.base / "in" / "a.json").symlink_to(tmp_path / "secret.json")
+    assert folder.numbers() == []
+
+
+def test_folders_that_are_links_are_not_entered(folder: Folder):
+    deep = folder.base / "in" / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "loop").symlink_to(folder.base)
+    (deep / "again").symlink_to(folder.base / "in")
+    for path in ("in/1.json", "in/a/2.json", "in/a/b/3.json", "in/a/b/_c/4.json", "in/a/x.txt"):
+        (folder.base / path).parent.mkdir(exist_ok=True)
+        (folder.base / path).write_text("{}\n")
+    found = {
+        pattern: files_of(folder.base, ListedSource("s", pattern, "stream", "json"), {})
+        for pattern in ("**/*.json", "in/**", "in/*/*.json", "in/a/b/3.json", "*.json", "in/?.json")
+    }
+    assert found == {
+        "**/*.json": ["in/1.json", "in/a/2.json", "in/a/b/3.json"],
+        "in/**": ["in/1.json", "in/a/2.json", "in/a/b/3.json", "in/a/x.txt"],
+        "in/*/*.json": ["in/a/2.json"],
+        "in/a/b/3.json": ["in/a/b/3.json"],
+        "*.json": [],
+        "in/?.json": ["in/1.json"],
+    }
+
+
+def test_a_format_that_does_not_fit_is_a_problem_of_that_source_only(folder: Folder):
+    folder.sources = (ListedSource("bad", "in/*.json", "documents", "json"), JSON)
+    folder.write("a.json", '{"n": 1}\n')
+    folder.scan()
+    assert folder.numbers() == [1]
+    assert file_problems(folder.state) == {"bad": "a documents is read from xml, not from 'json'"}
+
+
+lines = st.lists(
+    st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=12), max_size=12
+)
+
+
+@given(lines, st.booleans(), st.integers(4, 40), st.booleans())
+def test_parts_are_all_lines_and_each_once(
+    texts: list[str], ended: bool, part_bytes: int, whole: bool
+):
+    data = "\n".join(texts).encode() + (b"\n" if ended else b"")
+    before = Part("s", "stream", "json", "f", LINES, 0, 0, 1, 0, 0, 0)
+    with patch.object(file_parts, "PART_BYTES", part_bytes):
+        found = cut(io.BytesIO(data), before, len(data), whole=whole)
+    start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    at, line = start, 1
+    for part in found.parts:
+        piece = data[part.begin : part.end]
+        assert (part.begin, part.first_line) == (at, line)
+        assert piece
+        assert part.shape == LONG or part.checksum == zlib.crc32(piece)
+        assert part.shape == LONG or len(piece) <= part_bytes
+        assert part.shape != LONG or piece.count(b"\n") <= 1
+        at, line = part.end, line + piece.count(b"\n")
+        assert piece.endswith(b"\n") or part is found.parts[-1]
+    assert (found.end, found.next_line) == (at, line)
+    if whole:
+        assert found.end == max(len(data), start)
+    else:
+        assert b"\n" not in data[found.end :]
+
+
+@given(
+    st.lists(st.sampled_from(['"', "\n", "a", ","]), max_size=40).map("".join), st.integers(1, 9)
+)
+def test_a_record_is_cut_where_its_quotes_are_closed(text: str, part_bytes: int):
+    data = b"h\n" + text.encode()
+    before = Part("s", "stream", "csv", "f", TABLE, 0, 0, 1, 0, 0, 0)
+    with patch.object(file_parts, "PART_BYTES", part_bytes):
+        found = cut(io.BytesIO(data), before, len(data), whole=False)
+    ends = [
+        at + 1
+        for at in range(2, len(data))
+        if data[at : at + 1] == b"\n" and data[2:at].count(b'"') % 2 == 0
+    ]
+    assert found.end == max(ends, default=2 if len(data) > 2 else 0)

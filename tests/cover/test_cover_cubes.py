@@ -1,0 +1,93 @@
+"""A cube says of a filter what its restrictions say, and equal sets of values have one number."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from headgate.cover.cover_cubes import NEVER, Cube, Cubes, cube_list
+from headgate.cover.cover_knowledge import describe
+from headgate.cover.cover_scan_kernels import lies_within
+from headgate.model.atoms import Between, Comparison, Contains, In, IsPresent, Relation, StartsWith
+from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
+
+
+def at_least(value: float) -> Filter:
+    return Comparison("x", Relation.GREATER_EQUAL, value)
+
+
+def at_most(value: float) -> Filter:
+    return Comparison("x", Relation.LESS_EQUAL, value)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (And((at_least(3), at_most(9))), Between("x", 3, 9)),
+        (Comparison("x", Relation.EQUAL, 3), In("x", (3, 3.0))),
+        (Or((at_most(3), Comparison("x", Relation.GREATER, 3))), at_most(float("inf"))),
+        (And((at_least(3), at_least(5))), at_least(5)),
+        (And((at_least(3), IsPresent("x"))), at_least(3)),
+        (Not(And((at_least(3), at_most(2)))), TRUE),
+        (And((Contains("t", "rock"), Contains("t", "now"))), Contains("t", "now rock")),
+    ],
+)
+def test_the_same_said_in_other_words_is_the_same_cube(left: Filter, right: Filter) -> None:
+    cubes = Cubes()
+    assert cubes.cube(left) == cubes.cube(right)
+    assert cubes.cube(left).is_exact
+
+
+def test_what_nothing_satisfies_has_no_cube() -> None:
+    cubes = Cubes()
+    for never in (FALSE, And((at_least(3), at_most(2))), And((Contains("t", "a"), at_never("t")))):
+        assert cubes.cube(never) == NEVER
+    assert cubes.cube(TRUE) == Cube(())
+
+
+def at_never(name: str) -> Filter:
+    return Comparison(name, Relation.EQUAL, 3)
+
+
+def test_a_prefix_is_exact_and_a_phrase_is_not() -> None:
+    cubes = Cubes()
+    assert cubes.cube(StartsWith("t", "rock")).is_exact
+    assert not cubes.cube(Contains("t", "rock now", phrase=True)).is_exact
+    assert not cubes.cube(Not(Contains("t", "rock"))).is_exact
+
+
+def test_a_large_disjunction_over_many_places_is_left_out() -> None:
+    parts = [
+        Or((Comparison(f"a{at}", Relation.EQUAL, 1), Comparison(f"b{at}", Relation.EQUAL, 1)))
+        for at in range(40)
+    ]
+    known = describe(And((*parts, at_least(3))))
+    assert known.places is not None
+    assert ("value", "x", None) in known.places
+    assert not known.is_exact
+
+
+def test_restrictions_stay_ordered_when_labels_are_spread() -> None:
+    cubes, low, high = Cubes(), Fraction(0), Fraction(1)
+    numbers = []
+    for _ in range(60):
+        low = (low + high) / 2
+        numbers.append(cubes.cube(at_least(float(low) if low < 1 else 1)).restrictions[0])
+    distinct = list(dict.fromkeys(numbers))
+    for wide, narrow in pairwise(distinct):
+        assert lies_within(narrow, wide, cubes.lines)
+        assert not lies_within(wide, narrow, cubes.lines)
+
+
+def test_cubes_are_taken_and_put_together() -> None:
+    cubes = [Cube((1, 2)), Cube(()), Cube((3,), is_exact=False)]
+    whole = cube_list(cubes)
+    taken = whole.take(np.array([2, 0]))
+    assert taken.flat.tolist() == [3, 1, 2]
+    assert taken.exact.tolist() == [False, True]
+    both = taken + whole
+    assert both.start.tolist() == [0, 1, 3, 5, 5, 6]
+    assert both.flat.tolist() == [3, 1, 2, 1, 2, 3]

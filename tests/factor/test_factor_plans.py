@@ -1,0 +1,187 @@
+"""The plans of all algorithms: lawful, no dearer than naive, and as good as they claim to be."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.factor.factor_examples import clause_filters, input_of, sets_of, word_input
+
+from headgate.factor.factor_cost import CostModel, benefit
+from headgate.factor.factor_input import FactorInput
+from headgate.factor.factor_tree import FactorTree, flat_tree, tree_of
+from headgate.factor.factorize import ALGORITHMS
+from headgate.factor.factorize_prefix import factorize_prefix
+from headgate.factor.factorize_sta import factorize_sta
+from headgate.factor.factorize_vca import factorize_vca
+from headgate.factor.factorize_vcb import factorize_vcb
+from headgate.factor.subsumption_graph import subsumption_graph
+from headgate.factor.time_budget import UNLIMITED, TimeBudget, TimeBudgetExceeded
+from headgate.model.filters import Filter
+
+models = st.sampled_from([CostModel(), CostModel(16), CostModel(4_096)])
+
+
+@given(sets_of())
+def test_every_plan_is_lawful_and_what_goes_by_cost_no_dearer_than_naive(
+    sets: list[list[int]],
+) -> None:
+    given_ = word_input(sets)
+    naive = flat_tree(given_).cost()
+    assert naive == given_.filter_count
+    for name, algorithm in ALGORITHMS.items():
+        tree = algorithm(given_, UNLIMITED)
+        tree.check(given_)
+        if not name.startswith("prefix"):  # these share whatever they can, also where it costs
+            assert tree.cost() <= naive + 1e-9, name
+
+
+@settings(max_examples=200)
+@given(sets_of(), models)
+def test_one_pass_over_the_candidates_is_algorithm_1(
+    sets: list[list[int]], model: CostModel
+) -> None:
+    given_ = word_input(sets)
+    as_printed = factorize_vca(given_, model=model)
+    swept = factorize_vcb(given_, model=model, rounds_max=0)
+    assert edges(swept) == edges(as_printed)
+
+
+@given(sets_of(), models)
+def test_improving_never_costs_more(sets: list[list[int]], model: CostModel) -> None:
+    given_ = word_input(sets)
+    costs = [
+        factorize_vcb(given_, model=model, rounds_max=rounds).cost(model) for rounds in (0, 1, 8)
+    ]
+    assert costs[2] <= costs[1] + 1e-9
+    assert costs[2] <= costs[0] + 1e-9
+
+
+@settings(max_examples=60)
+@given(st.lists(clause_filters(), min_size=1, max_size=8))
+def test_plans_by_implication_are_lawful(asked: list[Filter]) -> None:
+    given_ = input_of(asked)
+    for algorithm in ALGORITHMS.values():
+        algorithm(given_, UNLIMITED).check(given_)
+
+
+@settings(max_examples=60, derandomize=True)  # nobody has proved a bound
+@given(sets_of(words=4, most=3).filter(lambda sets: len(sets) <= 5))
+def test_the_cheapest_tree_is_not_far(sets: list[list[int]]) -> None:
+    """All trees over all subsets of the candidates are tried."""
+    given_ = word_input(sets)
+    best = cheapest(given_)
+    assert factorize_vcb(given_).cost() <= 1.25 * best + 1e-9
+    assert factorize_sta(given_).cost() <= 1.25 * best + 1e-9
+    assert factorize_vcb(given_).cost() >= best - 1e-9
+
+
+def cheapest(given_: FactorInput) -> float:
+    """With the inserted nodes chosen, each node is cheapest below the most selective above it."""
+    graph = subsumption_graph(given_)
+    inserted = [each for each in graph.order if each not in graph.filters]
+    best = float("inf")
+    for count in range(len(inserted) + 1):
+        for chosen in combinations(inserted, count):
+            there = {*graph.filters, *chosen}
+            prices = (
+                min((graph.weight[each] for each in graph.above[node] if each in there), default=1)
+                for node in there
+            )
+            best = min(best, sum(prices))
+    return best
+
+
+def test_the_papers_example() -> None:
+    """Fig. 5: a b, a c and a c d; a and b are frequent, so a is worth a node only if it is rare."""
+    tree = factorize_vca(word_input([[4, 1], [4, 2], [4, 2, 3]]))
+    told = edges(tree)
+    assert told[(2, 3, 4)] == (2, 4)
+    assert told[(1, 4)] == told[(2, 4)] == (4,)
+
+
+def test_the_very_clever_border_of_figure_6() -> None:
+    """a b c, b c d, a e, e f: the best candidate is b c, then e; a is left with one."""
+    given_ = word_input([[2, 3, 4], [3, 4, 5], [2, 6], [6, 7]])
+    tree = factorize_vcb(given_, rounds_max=0)
+    told = edges(tree)
+    common = (3, 4)
+    assert told[(2, 3, 4)] == told[(3, 4, 5)] == common
+    assert told[(2, 6)] == told[(6, 7)] == (6,)
+    assert told[common] is None
+
+
+def test_sorted_prefixes_share_beginnings_only() -> None:
+    tree = factorize_prefix(word_input([[1, 2, 7], [1, 2, 6], [3, 7], [1, 2]]))
+    told = edges(tree)
+    first = (7,)
+    assert told[(1, 2, 7)] == told[(3, 7)] == first
+    assert told[(1, 2, 6)] is None
+    assert told[(1, 2)] is None
+
+
+@given(sets_of())
+def test_prefixes_are_those_of_sorted_filters(sets: list[list[int]]) -> None:
+    given_ = word_input(sets)
+    rank = given_.rank().tolist()
+    ordered = [tuple(sorted(each, key=rank.__getitem__)) for each in given_.predicates()]
+    beginnings = {each[:at] for each in ordered for at in range(1, len(each) + 1)}
+    parted = {
+        begin
+        for begin in beginnings
+        if begin in ordered or len({e[len(begin)] for e in ordered if e[: len(begin)] == begin}) > 1
+    }
+    tree = factorize_prefix(given_)
+    nodes = {tree.predicate(node) for node in range(tree.parent.size)}
+    assert nodes == {tuple(sorted(each)) for each in parted}
+
+
+def test_who_has_no_time_says_so() -> None:
+    given_ = word_input([list(pair) for pair in product(range(4), range(4, 8))])
+    for slow in (factorize_sta, factorize_vca):
+        with pytest.raises(TimeBudgetExceeded, match="did not end within 0 s"):
+            slow(given_, budget=TimeBudget(0.0))
+
+
+def test_a_hundred_thousand_filters_take_no_graph() -> None:
+    chance = np.random.default_rng(1)
+    sets = chance.integers(0, 8, (20_000, 4))
+    given_ = word_input([list(dict.fromkeys(each)) for each in sets.tolist()])
+    tree = factorize_vcb(given_)
+    tree.check(given_)
+    assert given_.asked_count == 20_000
+    assert tree.cost() < 0.01 * given_.asked_count
+
+
+def test_the_benefit_of_the_paper() -> None:
+    assert benefit(2, 1.0, 0.5) == 0
+    assert benefit(3, 1.0, 0.1) == pytest.approx(1.7)
+    assert benefit(2, 0.1, 0.09) < 0
+
+
+def test_a_batch_visits_what_one_of_its_items_reaches() -> None:
+    assert CostModel(1).weight(0.25) == 0.25
+    assert CostModel(2).weight(0.5) == 0.75
+    assert CostModel(4_096).weight(0.0) == 0
+
+
+Edges = dict[tuple[int, ...], tuple[int, ...] | None]
+
+
+def edges(tree: FactorTree) -> Edges:
+    return {
+        tree.predicate(node): None if above < 0 else tree.predicate(above)
+        for node, above in enumerate(tree.parent.tolist())
+    }
+
+
+def test_a_tree_of_predicates_has_their_parents() -> None:
+    given_ = word_input([[0, 1], [0, 2]])
+    one, other = given_.predicates()
+    shared = tuple(sorted(set(one) & set(other)))
+    tree = tree_of(given_, {one: shared, other: shared})
+    assert edges(tree) == {one: shared, other: shared, shared: None}
+    tree.check(given_)

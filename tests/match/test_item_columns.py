@@ -1,0 +1,35 @@
+"""Items become rows and the same items again."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.match.strategies import SCHEMA, items
+
+from headgate.match.item_columns import batch_of_items, group_of, item_columns, items_of_batch
+from headgate.model.items import Item
+from headgate.model.values import is_missing
+
+
+def attributes_of(item: Item) -> dict[str, object]:
+    return {name: value for name, value in item.attributes.items() if not is_missing(value)}
+
+
+@given(st.lists(items, max_size=20))
+def test_rows_and_back(some: list[Item]) -> None:
+    batch = batch_of_items(some, SCHEMA)
+    assert batch.schema == item_columns(SCHEMA)
+    again = items_of_batch(batch, SCHEMA)
+    assert [(each.id, each.source, each.time) for each in again] == [
+        (each.id, each.source, each.time) for each in some
+    ]
+    assert [attributes_of(each) for each in again] == [attributes_of(each) for each in some]
+    assert [list(map(type, each.attributes.values())) for each in again] == [
+        [type(each.attributes[name]) for name in own.attributes]
+        for each, own in zip(some, again, strict=True)
+    ]
+
+
+def test_a_group_is_named_by_its_schema() -> None:
+    assert group_of(SCHEMA) == group_of(SCHEMA)
+    assert group_of(SCHEMA) != group_of(type(SCHEMA)(SCHEMA.attributes[1:]))

@@ -1,0 +1,268 @@
+"""Payloads arrive as they were sent, whatever nodes forget, and cost what Algorithm 1 says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.simulate.plain_cn_star import Payloads, PlainCnStar
+from tests.simulate.region_worlds import Step, World, flat, histories, regions
+
+from headgate.model.errors import InvalidValue
+from headgate.simulate.arrivals import MESSAGE
+from headgate.simulate.cn_star import Carried, CnStar, Links
+from headgate.simulate.content_network import SERVER, ZoneNetwork
+from headgate.simulate.filter_routing import FilterNetwork
+from headgate.simulate.payload_kernels import (
+    ASKED,
+    BYTES,
+    EXTRA_BYTES,
+    HOPS,
+    ID_BYTES,
+    IN_VAIN,
+    Load,
+)
+from headgate.simulate.recent_kernels import NONE
+from headgate.tables.boxes import Boxes
+from headgate.tables.messages import Region, Table
+
+PARENTS = np.array([-1, 0, 0, 1, 1, 2, 5, 5, 3, 0])
+DATA = [bytes([at]) * (3 * at + 1) for at in range(8)]
+
+
+def load_of(payloads: list[Payloads], bare: list[int]) -> Load:
+    """Contents are words that stand for bytes, and are not their ids."""
+    ids = [[NONE if each is None else each[0] for each in some] for some in payloads]
+    contents = [[NONE if each is None else 1_000 + each[0] for each in some] for some in payloads]
+    sizes = [[0 if each is None else len(each[1]) for each in some] for some in payloads]
+    arrays = (np.array(each, np.int64) for each in (bare, ids, contents, sizes))
+    return Load(*arrays)
+
+
+def kinds_of(nodes: int, pattern: int) -> np.ndarray:
+    """Which nodes are CN* nodes: all, none, or a mix."""
+    return np.array([pattern == 1 or (pattern > 1 and at % pattern != 1) for at in range(nodes)])
+
+
+payloads = st.lists(st.none() | st.integers(0, 7), min_size=2, max_size=2, unique=True).map(
+    lambda some: tuple(None if each is None else (each, DATA[each]) for each in some)
+)
+messages = st.lists(st.tuples(regions((1, 1)), payloads), min_size=1, max_size=8)
+steps_of_payloads = st.lists(
+    st.one_of(
+        messages,
+        messages,
+        st.tuples(st.just("forget"), st.integers(0, 30)),
+        st.tuples(st.just("join"), st.integers(1, 4)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("kind", ["zones", "filters"])
+@given(
+    history=histories((1, 1)),
+    steps=steps_of_payloads,
+    pattern=st.integers(0, 4),
+    repository=st.integers(0, 4),
+    directory=st.sampled_from([0, 1, 3, 100]),
+)
+def test_it_is_as_with_dictionaries_and_bytes(
+    *,
+    kind: str,
+    history: list[Step],
+    steps: list[object],
+    pattern: int,
+    repository: int,
+    directory: int,
+) -> None:
+    network = ZoneNetwork(2) if kind == "zones" else FilterNetwork(2, PARENTS, parts=2)
+    world = World((1, 1), network)
+    for step in [*history, ("join", 12)]:
+        world.take(step)
+    kinds = kinds_of(len(network.links.start) - 1, pattern)
+    entries = {"repository_entries": repository, "directory_entries": directory}
+    ours = CnStar(network.links, server=SERVER, is_star=kinds, **entries)
+    plain = PlainCnStar(kinds.tolist(), server=SERVER, repository=repository, directory=directory)
+    total: Counter[int] = Counter()
+    for step in steps:
+        match step:
+            case ("forget", int(number)):
+                ours.forget(number % len(plain.nodes))
+                plain.forget(number % len(plain.nodes))
+            case ("join", _):
+                world.take(step)
+                kinds = kinds_of(len(network.links.start) - 1, pattern)
+                ours.relink(network.links, is_star=kinds)
+                plain.relink(kinds.tolist())
+            case list(some):
+                publish(world, ours, plain, some, total)
+    assert total[BYTES] == sum(plain.stress.values())
+    assert (total[HOPS], total[ASKED], total[IN_VAIN]) == (plain.hops, plain.asked, plain.in_vain)
+
+
+def publish(
+    world: World,
+    ours: CnStar,
+    plain: PlainCnStar,
+    some: list[tuple[Region, Payloads]],
+    total: Counter[int],
+) -> None:
+    asked, sent = flat([region for region, _ in some], (1, 1)), [each for _, each in some]
+    arrivals = world.publish([region for region, _ in some])
+    matched = world.network.subscriptions.counts(arrivals, asked)
+    bare = [10 + at for at in range(len(some))]
+    before = Counter(plain.stress)
+    carried = ours.carry(arrivals, load_of(sent, bare), matched)
+    got, when = plain.carry(arrivals, sent, bare, matched.tolist())
+    for at, line in enumerate(arrivals.lines.tolist()):
+        if not matched[at]:
+            continue
+        wanted = [NONE if each is None else 1_000 + each[0] for each in sent[line[MESSAGE]]]
+        assert carried.contents[at].tolist() == wanted
+        assert got[at] == dict(each for each in sent[line[MESSAGE]] if each is not None)
+        assert carried.hops[at] == when[at]
+    stress = {at: int(each) for at, each in enumerate(carried.stress) if each}
+    assert stress == dict(Counter(plain.stress) - before)
+    for at, each in enumerate(carried.total.tolist()):
+        total[at] += each
+
+
+def chain(length: int) -> tuple[World, Region]:
+    """A tree without branches, a subscription at its end, and a message for it."""
+    world = World((1, 1), FilterNetwork(2, np.arange(length) - 1))
+    bounds = np.zeros((1, 2)), np.ones((1, 2))
+    world.network.subscribe(Boxes(np.array([0]), *bounds), np.array([length - 1]))
+    world.bounds[0] = (0.0, 0.0), (1.0, 1.0)
+    return world, Region(Table.LEFT, (0.5,), (), (((0.5,), (0.5,)),))
+
+
+def send(world: World, region: Region, star: CnStar, size: int = 1_000) -> Carried:
+    asked = flat([region], (1, 1))
+    arrivals = world.publish([region])
+    load = Load(
+        np.array([20]), np.array([[7, NONE]]), np.array([[99, NONE]]), np.array([[size, 0]])
+    )
+    carried = star.carry(arrivals, load, world.network.subscriptions.counts(arrivals, asked))
+    assert carried.contents[-1].tolist() == [99, NONE]
+    return carried
+
+
+def test_the_second_time_only_the_id_travels() -> None:
+    world, region = chain(4)
+    star = CnStar(world.network.links, server=SERVER)
+    assert send(world, region, star).total[BYTES] == 3 * (20 + EXTRA_BYTES + 1_000 + ID_BYTES)
+    again = send(world, region, star)
+    assert again.total[BYTES] == 3 * (20 + EXTRA_BYTES)
+    assert again.hops[-1] == 3
+
+
+def test_without_repositories_the_last_node_asks_the_server() -> None:
+    world, region = chain(4)
+    star = CnStar(world.network.links, server=SERVER, repository_entries=0)
+    send(world, region, star)
+    again = send(world, region, star)
+    assert again.total[ASKED] == 1
+    assert again.hops[-1] == 3 + 2
+    assert again.total[BYTES] == 3 * (20 + EXTRA_BYTES) + 2 * ID_BYTES + 4 + 1_000
+
+
+def test_a_node_that_crashed_asks_the_one_before_it() -> None:
+    world, region = chain(4)
+    star = CnStar(world.network.links, server=SERVER)
+    send(world, region, star)
+    star.forget(3)
+    again = send(world, region, star)
+    assert (again.total[ASKED], again.total[IN_VAIN], again.hops[-1]) == (1, 0, 5)
+    assert again.stress[2] == 20 + EXTRA_BYTES + ID_BYTES + 1_000
+    star.forget(3)
+    star.forget(2)
+    third = send(world, region, star)
+    # Node 2 does not know any more what it sent along its link: it asks Source, which is node 1.
+    assert (third.total[ASKED], third.total[IN_VAIN], third.hops[-1]) == (1, 0, 5)
+    assert third.stress[1] == 20 + EXTRA_BYTES + ID_BYTES + 1_000
+
+
+def test_a_source_that_has_purged_the_payload_is_passed_over() -> None:
+    world = World((1, 1), FilterNetwork(2, np.array([-1, 0, 1, 1])))
+    low = np.array([[0.0, 0.0], [5.0, 5.0]])
+    world.network.subscribe(Boxes(np.arange(2), low, low + 1), np.array([2, 3]))
+    world.bounds = {0: ((0.0, 0.0), (1.0, 1.0)), 1: ((5.0, 5.0), (6.0, 6.0))}
+    star = CnStar(world.network.links, server=SERVER, repository_entries=1)
+    a, b, at_2, at_3 = (1, b"a" * 50), (2, b"b" * 60), 0.0, 5.0
+
+    def send_(value: float, *sent: tuple[int, bytes] | None) -> Carried:
+        region = Region(Table.LEFT, (value,), (), (((value,), (value,)),))
+        arrivals = world.publish([region])
+        matched = world.network.subscriptions.counts(arrivals, flat([region], (1, 1)))
+        return star.carry(arrivals, load_of([sent], [20]), matched)
+
+    send_(at_3, b, None)
+    send_(at_2, a, None)
+    star.forget(2)
+    # Node 1 keeps a, and needs b for its link to 2; with b it has no room for a any more.
+    last = send_(at_2, a, b)
+    assert last.contents[-1].tolist() == [1_001, 1_002]
+    assert (last.total[ASKED], last.total[IN_VAIN]) == (2, 1)
+    assert last.hops[-1] == 2 + 2 + 4
+
+
+def test_plain_nodes_cost_what_a_plain_network_does() -> None:
+    world, region = chain(4)
+    star = CnStar(world.network.links, server=SERVER, is_star=np.zeros(4, np.bool_))
+    for _ in range(2):
+        assert send(world, region, star).total[BYTES] == 3 * 1_020
+
+
+def test_a_payload_is_sent_again_to_a_plain_node_only() -> None:
+    world, region = chain(4)
+    kinds = np.array([True, True, False, True])
+    star = CnStar(world.network.links, server=SERVER, is_star=kinds)
+    send(world, region, star)
+    again = send(world, region, star)
+    sizes = 20 + EXTRA_BYTES, 1_020 + EXTRA_BYTES
+    # 0 → 1 has the id; 1 → 2 and 2 → 3 the payload, which 3 acknowledges to whom it may concern.
+    assert again.total[BYTES] == sizes[0] + 2 * sizes[1] + ID_BYTES
+
+
+def test_distances_count_for_physical_traffic() -> None:
+    world, region = chain(3)
+    far = np.array([[0, 2, 9], [2, 0, 5], [9, 5, 0]])
+    kinds = np.zeros(3, np.bool_)
+    star = CnStar(world.network.links, server=SERVER, is_star=kinds, distance=far)
+    assert send(world, region, star).total[1] == 1_020 * (2 + 5)
+
+
+@pytest.mark.parametrize("entries", [{"repository_entries": -1}, {"directory_entries": -1}])
+def test_less_than_nothing_is_refused(entries: dict[str, int]) -> None:
+    with pytest.raises(InvalidValue, match="no fewer than 0"):
+        CnStar(Links(np.array([0, 0]), np.array([], np.int64)), server=0, **entries)
+
+
+def test_kinds_of_other_nodes_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="not of 1 nodes"):
+        CnStar(
+            Links(np.array([0, 0]), np.array([], np.int64)), server=0, is_star=np.array([True] * 2)
+        )
+
+
+def test_a_trace_of_nodes_that_came_later_is_refused() -> None:
+    network = ZoneNetwork(2)
+    low = np.arange(40.0).reshape(20, 2)
+    network.subscribe(Boxes(np.arange(20), low, low + 50))
+    star = CnStar(network.links, server=SERVER)
+    network.join(5)
+    region = Region(Table.LEFT, (30.0,), (), (((30.0,), (30.0,)),))
+    asked = flat([region], (1, 1))
+    arrivals = network.route(asked)
+    matched, load = network.subscriptions.counts(arrivals, asked), load_of([(None, None)], [9])
+    with pytest.raises(InvalidValue, match="relink first"):
+        star.carry(arrivals, load, matched)
+    star.relink(network.links)
+    assert star.carry(arrivals, load, matched).total[HOPS] == len(arrivals) - 1
+    with pytest.raises(InvalidValue, match="counts of 0"):
+        star.carry(arrivals, load, matched[:0])

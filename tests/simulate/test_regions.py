@@ -1,0 +1,146 @@
+"""Select-joins through a network: clients hold the join, whichever scheme and network it is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.simulate.test_content_network import PARENTS
+from tests.tables.histories import Bounds, box, boxes, changes, insertions
+
+from headgate.simulate.arrivals import MESSAGE
+from headgate.simulate.cn_star import CnStar
+from headgate.simulate.content_network import SERVER, ContentNetwork, ZoneNetwork
+from headgate.simulate.filter_routing import FilterNetwork
+from headgate.simulate.network_metrics import NetworkCost, overlay_cost, unicast_cost
+from headgate.simulate.recent_kernels import NONE
+from headgate.simulate.regions import load_of, regions_of
+from headgate.tables.client import Client
+from headgate.tables.dispatch import content, recipients
+from headgate.tables.messages import Messages, Table
+from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.server import Change, SelectJoinServer
+
+SHARED = [scheme for scheme in SchemeName if not FORMS[scheme].is_unicast]
+
+
+def made(kind: str, all_: list[Bounds]) -> ContentNetwork:
+    network: ZoneNetwork | FilterNetwork
+    if kind == "zones":
+        network = ZoneNetwork(2)
+        for number, bounds in enumerate(all_):
+            network.subscribe(box(number, bounds))
+        network.join(7)
+        return network
+    network = FilterNetwork(2, PARENTS, parts=2)
+    for number, bounds in enumerate(all_):
+        network.subscribe(box(number, bounds), np.array([number % len(PARENTS)]))
+    return network
+
+
+@pytest.mark.parametrize("kind", ["zones", "filters"])
+@given(
+    scheme=st.sampled_from(SHARED),
+    all_=st.lists(boxes(2), min_size=1, max_size=8),
+    first=st.tuples(insertions(Table.RIGHT, 1), insertions(Table.LEFT, 1)),
+    rest=st.lists(changes((1, 1)), max_size=10),
+)
+def test_clients_behind_a_network_hold_the_join(
+    kind: str,
+    *,
+    scheme: SchemeName,
+    all_: list[Bounds],
+    first: tuple[list[Change], list[Change]],
+    rest: list[Change],
+) -> None:
+    network, server = made(kind, all_), SelectJoinServer(scheme=scheme)
+    clients = [Client(FORMS[scheme].keeps_unjoined) for _ in all_]
+    for number, bounds in enumerate(all_):
+        server.subscribe(box(number, bounds))
+    star = CnStar(network.links, server=SERVER, repository_entries=2)
+    for change in [*first[0], *first[1], *rest]:
+        messages = server.apply([change])
+        for number, at in delivered(server, network, star, messages):
+            client = clients[number]
+            assert client.receive(client.expected, list(messages)[at]) is None
+    for number, client in enumerate(clients):
+        held = {row.number for row in client.rows()}
+        assert held == {row.number for row in content(server, number)}
+
+
+def delivered(
+    server: SelectJoinServer, network: ContentNetwork, star: CnStar, messages: Messages
+) -> list[tuple[int, int]]:
+    """Subscriptions and messages as the network delivers them, in the order of messages."""
+    regions = regions_of(messages)
+    arrivals = network.route(regions)
+    found = network.subscriptions.deliveries(arrivals, regions).lines
+    pairs = [(int(n), int(arrivals.lines[at, MESSAGE])) for at, n in found.tolist()]
+    assert sorted(pairs) == sorted(recipients(server, messages))
+    left, right = (table.index.number for table in server.tables)
+    load = load_of(messages, (left, right))
+    matched = network.subscriptions.counts(arrivals, regions)
+    carried = star.carry(arrivals, load, matched)
+    got = defaultdict(set)
+    for at, _ in found.tolist():
+        got[int(arrivals.lines[at, MESSAGE])].add(tuple(carried.contents[at].tolist()))
+    for at, message in enumerate(messages):
+        is_paid = message.kind == 0
+        wanted = [row.number for row in message.rows] if is_paid else []
+        assert got[at] <= {tuple([*wanted, NONE, NONE][:2])}
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
+def test_sizes_are_those_of_the_messages() -> None:
+    server = SelectJoinServer(scheme=SchemeName.REF_J)
+    server.subscribe(box(0, ((0.0, 0.0), (9.0, 9.0))))
+    server.apply([Change(Table.RIGHT, (1,), ("x",), (5.0,), b"r" * 30)])
+    messages = server.apply([Change(Table.LEFT, (1,), ("x",), (5.0,), b"l" * 20)])
+    left, right = (table.index.number for table in server.tables)
+    load = load_of(messages, (left, right))
+    assert load.payload_bytes.tolist() == [[20, 30]]
+    assert (load.bare_bytes + load.payload_bytes.sum(axis=1)).tolist() == list(messages.size_bytes)
+    gone = server.apply([Change(Table.LEFT, (1,))])
+    left, right = (table.index.number for table in server.tables)
+    assert load_of(gone, (left, right)).id.tolist() == [[NONE, NONE]]
+
+
+def one_message() -> tuple[SelectJoinServer, Messages]:
+    server = SelectJoinServer(scheme=SchemeName.REL_SEL)
+    for number in range(3):
+        server.subscribe(box(number, ((0.0, 0.0), (9.0, 9.0))))
+    return server, server.apply([Change(Table.LEFT, (1,), ("x",), (5.0,), b"p" * 92)])
+
+
+def test_what_an_overlay_costs() -> None:
+    _, messages = one_message()
+    network = FilterNetwork(2, np.array([-1, 0, 1]))
+    for number, node in enumerate((0, 2, 2)):
+        network.subscribe(box(number, ((0.0, 0.0), (9.0, 9.0))), np.array([node]))
+    regions = regions_of(messages)
+    arrivals = network.route(regions)
+    matched = network.subscriptions.counts(arrivals, regions)
+    star = CnStar(network.links, server=SERVER, is_star=np.zeros(3, np.bool_))
+    load = load_of(messages, (np.arange(9), np.arange(9)))
+    cost = overlay_cost(messages, arrivals, matched, star.carry(arrivals, load, matched))
+    # 4 bytes each for join value and value, and the payload; nothing is described.
+    assert (cost.traffic_bytes, cost.hops, cost.last_hop_bytes) == (200, 2, 300)
+    assert cost.stress.tolist() == [100, 100, 0]
+    assert (cost.deliveries, cost.latency_hops) == (3, 4 / 3)
+    twice = cost + cost
+    assert (twice.traffic_bytes, twice.latency_hops) == (400, 4 / 3)
+    assert twice.stress.tolist() == [200, 200, 0]
+    assert (NetworkCost() + cost).stress.tolist() == [100, 100, 0]
+
+
+def test_what_unicast_costs() -> None:
+    server, messages = one_message()
+    far = np.array([[0, 3], [3, 0]])
+    lines = recipients(server, messages).lines
+    cost = unicast_cost(messages, lines, np.array([0, 1, 1]), server=0, distances=far)
+    assert (cost.traffic_bytes, cost.physical_bytes, cost.hops) == (300, 600, 3)
+    assert cost.stress.tolist() == [300, 0]
+    assert cost.latency_hops == 1

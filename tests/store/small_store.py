@@ -1,0 +1,136 @@
+"""A small store with a catalog: items, and the feeds that have them by the naive evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.definitions import Definitions
+from headgate.language import parse_script
+from headgate.language.schemas import schemas_of
+from headgate.match.item_columns import batch_of_items, group_of
+from headgate.model.items import Item
+from headgate.model.schema import Schema
+from headgate.model.values import Value
+from headgate.plan.algebra import Plan
+from headgate.plan.compose import compose, feed_names
+from headgate.plan.execute import execute
+from headgate.plan.leaves import leaves_by_source
+from headgate.plan.normalize import normalize
+from headgate.store.files import ItemsWriter, path_of
+from headgate.store.folder import Folder
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+SCRIPT = """
+register stream Tickets from json 'tickets/*.json' (price int, destination text, sold timestamp);
+register feed http://example.org/news as News;
+register feed http://example.org/photos as Photos;
+create feed Cheap from Tickets as $t where $t[price < 50];
+create feed Paris from Tickets as $t where $t[destination contains 'Paris'];
+create feed CheapParis from Cheap as $c where $c[destination contains 'paris'];
+create feed Rock from (News | Photos) as $n where $n[title contains 'rock'];
+create feed Pictures from News as $n join last 2 days on Photos with $n[title similar window.title];
+subscribe to Cheap output webhook 'https://example.org/hook';
+subscribe to Tickets output file 'tickets.rss';
+"""
+REGISTERED = NOON - timedelta(days=60)
+LISTS = pa.list_(pa.int32())
+
+
+def ticket(id_: str, price: int | None, destination: str, *, hours: float = 0) -> Item:
+    time = NOON + timedelta(hours=hours)
+    attributes: dict[str, Value] = {"destination": destination, "sold": time}
+    return Item(id_, "Tickets", time, attributes | ({} if price is None else {"price": price}))
+
+
+def news(id_: str, title: str, *, source: str = "News", hours: float = 0) -> Item:
+    return Item(id_, source, NOON + timedelta(hours=hours), {"title": title})
+
+
+@lru_cache(maxsize=8)
+def _planned(script: str) -> tuple[Definitions, dict[str, Plan]]:
+    """Parsed and planned once for all tests."""
+    with Catalog.open("sqlite://", clock=lambda: REGISTERED) as catalog:
+        catalog.apply(parse_script(script))
+        definitions = catalog.definitions()
+    feeds = feed_names(definitions)
+    return definitions, {name: normalize(compose(name, definitions)) for name in feeds}
+
+
+class SmallStore:
+    """Batches are numbered for each group from 0 on, as a run does it."""
+
+    def __init__(self, path: Path, script: str = SCRIPT) -> None:
+        self.path = path
+        self.folder = Folder(path / "headgate-data").make()
+        self.script = script
+        self.definitions, self.plans = _planned(script)
+        self.items: list[Item] = []
+        """For tests to note what they have put."""
+        self._numbers: dict[str, int] = {}
+
+    def catalog(self) -> Catalog:
+        """A file beside the folder; what is registered has the same numbers in it."""
+        catalog = Catalog.open(str(self.path / "headgate.db"), clock=lambda: REGISTERED)
+        catalog.apply(parse_script(self.script))
+        return catalog
+
+    def schema(self, source: str) -> Schema:
+        return next(iter(schemas_of(source, self.definitions)))
+
+    def number(self, feed: str) -> int:
+        return self.definitions.number_of(feed)
+
+    def put(self, items: Sequence[Item], *, arrived: datetime, part: str = "0") -> Path:
+        """One batch of one group: all items have one schema."""
+        schema = self.schema(items[0].source)
+        group = f"files-{group_of(schema)}"
+        batch = self._numbers[group] = self._numbers.get(group, -1) + 1
+        path = path_of(self.folder.store, group, arrived, batch, part)
+        rows = batch_of_items(items, schema)
+        lists = [self.feeds_of(item) for item in items]
+        rows = rows.append_column("@feeds", pa.array([each for each, _ in lists], LISTS))
+        rows = rows.append_column("@inner", pa.array([each for _, each in lists], LISTS))
+        writer = ItemsWriter(path)
+        writer.write(rows, arrived)
+        writer.close()
+        record = self.folder.batches / group / f"{batch}.done.json"
+        record.parent.mkdir(exist_ok=True)
+        record.write_text("{}")
+        return path
+
+    def put_joined(self, item: Item, feed: str, *, arrived: datetime) -> None:
+        """What a join has found, as pipeline/joined.py stores it."""
+        schema = self.schema(item.source)
+        rows = batch_of_items([item], schema)
+        rows = rows.append_column("@feeds", pa.array([[self.number(feed)]], LISTS))
+        rows = rows.append_column("@inner", pa.array([[]], LISTS))
+        rows = rows.append_column("@annotations", pa.array(['[{"join":"j","items":[{}]}]']))
+        group = f"joined.{group_of(schema)}"
+        writer = ItemsWriter(path_of(self.folder.store, group, arrived, 0, "0"))
+        writer.write(rows, arrived)
+        writer.close()
+
+    def feeds_of(self, item: Item) -> tuple[list[int], list[int]]:
+        """The feeds that have it by themselves, and those that look further at it."""
+        feeds, inner = [], []
+        for name, plan in self.plans.items():
+            own = leaves_by_source({name: plan}).get(item.source, {})
+            if any(askers.inner or askers.tested for askers in own.values()):
+                inner.append(self.number(name))
+            elif execute(plan, {item.source: [item]}):
+                feeds.append(self.number(name))
+        return sorted(feeds), sorted(inner)
+
+
+def naive(plan: Plan, items: Iterable[Item]) -> set[tuple[str, str]]:
+    """What a feed has of all of these: the judge."""
+    by_source: dict[str, list[Item]] = {}
+    for item in items:
+        by_source.setdefault(item.source, []).append(item)
+    return {(item.source, item.id) for item in execute(plan, by_source)}

@@ -1,0 +1,184 @@
+"""Tables, their joins and lots of changes without Spark, and the obvious join that judges them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.language import parse_script
+from headgate.language.check import check
+from headgate.language.statements import CreateFeed, RegisterTable, Statement
+from headgate.match.item_columns import FEEDS, batch_of_items
+from headgate.model.items import Item
+from headgate.model.schema import Schema
+from headgate.model.values import Value
+from headgate.pipeline.select_join_stage import PieceRow, Told, run_lot
+from headgate.pipeline.snapshot import Layer, Snapshot, write_numbers, write_snapshot
+from headgate.pipeline.sources.lots_source import LotsReader
+from headgate.plan.algebra import Plan
+from headgate.plan.compose import compose_all
+from headgate.plan.normalize import normalize_all
+from headgate.store.folder import Folder
+from headgate.tables.bucket import Bucket, Held
+from headgate.tables.join_groups import split_plan
+from headgate.tables.lanes import lanes
+from headgate.tables.table_lots import Lot, LotFile, write_lot
+from headgate.tables.write_joins import write_joins
+
+START = datetime(2026, 11, 16, tzinfo=UTC)
+TABLES = """
+register table Stocks (Symbol text key, PER float, Name text, op text)
+  from json 'stocks/*.json' changes in op;
+register table Reviews (id int key, Symbol text, Rating int) from json 'reviews/*.json';
+"""
+FEEDS_OF_THEM = """
+create feed Rated from Stocks as $s join Reviews as $r on Symbol
+  where $s[PER between 45 and 70] and $r[Rating between 6 and 10];
+create feed Any from Stocks join Reviews on Symbol;
+create feed Dear from Stocks as $s join Reviews as $r on Symbol where $s[PER > 60];
+create feed Named from Stocks as $s join Reviews as $r on Symbol
+  where $s[PER > 45 and Name contains 'go'];
+"""
+
+
+class Blobs(dict[str, bytes]):
+    def put(self, name: str, content: bytes) -> None:
+        self[name] = content
+
+    def remove(self, name: str) -> None:
+        self.pop(name, None)
+
+
+def definitions_of(script: str) -> dict[str, Statement]:
+    found: dict[str, Statement] = {}
+    for statement in parse_script(script):
+        checked = check(statement, found)
+        found[str(getattr(checked, "name", ""))] = checked
+    return found
+
+
+def plans_of(definitions: dict[str, Statement]) -> dict[str, Plan]:
+    feeds = [name for name, each in definitions.items() if isinstance(each, CreateFeed)]
+    return dict(normalize_all(compose_all(feeds, definitions)))
+
+
+@dataclass
+class TableWorld:
+    """The folder of a run with a snapshot of some joins, and buckets that take lots in this
+    process."""
+
+    path: Path
+    script: str = TABLES + FEEDS_OF_THEM
+    buckets: int = 2
+    held: Held = field(default_factory=Held)
+    blobs: list[Blobs] = field(init=False)
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder = Folder(self.path).make()
+        self.definitions = definitions_of(self.script)
+        self.blobs = [Blobs() for _ in range(self.buckets)]
+        self.plans = plans_of(self.definitions)
+        self.numbers = {name: at for at, name in enumerate(self.plans)}
+        self.snapshot = self.publish(list(self.plans))
+        self.wanted = write_numbers(self.folder.plans, np.arange(len(self.plans), dtype=np.int32))
+        self.known: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> dict[str, RegisterTable]:
+        return {n: e for n, e in self.definitions.items() if isinstance(e, RegisterTable)}
+
+    def publish(self, feeds: Sequence[str]) -> Snapshot:
+        """A snapshot with a layer for each of these feeds."""
+        layers = []
+        for feed in feeds:
+            number = self.numbers[feed]
+            joins = write_joins(
+                self.folder.plans, {number: split_plan(self.plans[feed]).joins}, self.tables
+            )
+            layers.append(Layer(np.array([number], np.int32), {}, joins=joins))
+        self.snapshot = Snapshot(1, tuple(layers))
+        self.snapshot_name = write_snapshot(self.folder.plans, self.snapshot).name
+        return self.snapshot
+
+    def item(self, table: str, at: int, attributes: dict[str, Value]) -> Item:
+        return Item(f"{table}{self.number}.{at}", table, START + timedelta(seconds=at), attributes)
+
+    def lot(
+        self, changes: Sequence[Item], *, history: Sequence[Item] = (), hours: float = 0
+    ) -> Lot:
+        """The next lot: these changes, in order, each file as many as come in a row of a table."""
+        self.number += 1
+        groups = tuple(self.snapshot.groups)
+        fresh = tuple(name for name in groups if name not in self.known)
+        ended = tuple(name for name in self.known if name not in groups)
+        self.known = groups
+        lot = Lot(
+            self.number,
+            self.snapshot_name,
+            START + timedelta(hours=hours),
+            tuple(self._files(changes, "")),
+            tuple(self._files(history, "h")),
+            fresh,
+            groups,
+            ended,
+            self.wanted,
+        )
+        write_lot(self.folder.tables, lot)
+        return lot
+
+    def _files(self, items: Sequence[Item], mark: str) -> Iterator[LotFile]:
+        runs: list[list[Item]] = []
+        for item in items:
+            if not runs or runs[-1][-1].source != item.source:
+                runs.append([])
+            runs[-1].append(item)
+        for at, run in enumerate(runs):
+            path = self.folder.store / f"{self.number}{mark}-{at}.parquet"
+            schema = Schema(self.tables[run[0].source].attributes)
+            pq.write_table(pa.Table.from_batches([batch_of_items(run, schema)]), path)
+            yield LotFile(str(path), (run[0].source,))
+
+    def pieces(self, lot: Lot) -> list[dict[str, object]]:
+        """What the source gives for a lot."""
+        reader = LotsReader(self.folder, self.buckets, 2)
+        return [
+            row
+            for part in reader.partitions({"lot": lot.number - 1}, {"lot": lot.number})
+            for batch in reader.read(part)
+            for row in batch.to_pylist()
+        ]
+
+    def take(self, lot: Lot, *, held: Held | None = None) -> list[Told]:
+        rows = self.pieces(lot)
+        told: list[Told] = []
+        for number, lane in enumerate(lanes(self.buckets)):
+            own = [
+                PieceRow(row["group"], row["file"], row["part"], row["content"])
+                for row in rows
+                if row["lane"] == lane and row["group"]
+            ]
+            remembered = self.held if held is None else held
+            bucket = Bucket(number, self.buckets, str(number), self.blobs[number], remembered)
+            told += run_lot(bucket, lot, own, self.folder)
+        return told
+
+    def results(self, told: Sequence[Told]) -> dict[str, set[tuple[object, ...]]]:
+        """For each feed the results that were found for it for sure, without those to be tested."""
+        found: dict[str, set[tuple[object, ...]]] = {name: set() for name in self.plans}
+        names = {number: name for name, number in self.numbers.items()}
+        for each in told:
+            if each.results:
+                for row in pq.read_table(each.results_path).to_pylist():
+                    for feed in row[FEEDS]:
+                        attributes = sorted((n, v) for n, v in row.items() if n[0] != "@")
+                        result = row["@id"], *attributes
+                        assert result not in found[names[feed]], "a result comes once"
+                        found[names[feed]].add(result)
+        return found

@@ -1,0 +1,113 @@
+"""Changes cut by bucket: whatever the number of buckets, all rows are where they belong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.match.item_columns import batch_of_items
+from headgate.model.errors import StateError
+from headgate.model.items import Item
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Type
+from headgate.tables.change_pieces import Piece, cut, together, unpacked
+from headgate.tables.row_format import RowFormat
+from headgate.tables.server import SelectJoinServer
+
+SCHEMA = Schema(
+    (Attribute("key", Type.INT, key=True), Attribute("b", Type.TEXT), Attribute("a", Type.FLOAT))
+)
+PLACED = Schema(
+    (Attribute("b", Type.TEXT, key=True), Attribute("key", Type.INT), Attribute("a", Type.FLOAT))
+)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CHANGES = st.lists(
+    st.tuples(
+        st.integers(0, 4),
+        st.sampled_from(["x", "X", "y", "z", None]),
+        st.floats(0, 9) | st.none(),
+        st.booleans(),
+        st.integers(0, 1),
+    ),
+    max_size=30,
+)
+
+
+def rows_of(some: list[tuple[int, str | None, float | None, bool, int]]) -> pa.RecordBatch:
+    items = [
+        Item(
+            str(at),
+            "T",
+            START + timedelta(seconds=at),
+            {n: v for n, v in (("key", key), ("b", b), ("a", a)) if v is not None},
+        )
+        for at, (key, b, a, *_) in enumerate(some)
+    ]
+    return batch_of_items(items, SCHEMA)
+
+
+def pieces_of(
+    some: list[tuple[int, str | None, float | None, bool, int]], buckets: int
+) -> list[list[Piece]]:
+    """One change at a time, so that those of both tables stay in their order."""
+    found: list[list[Piece]] = [[] for _ in range(buckets)]
+    rows, row_format = rows_of(some), RowFormat(SCHEMA, ("b",))
+    for at, (*_, gone, side) in enumerate(some):
+        mask = np.array([gone])
+        one = rows.slice(at, 1)
+        for bucket, piece in cut(one, mask, row_format, side=side, buckets=buckets):
+            found[bucket].append(unpacked(piece.packed()))
+    return found
+
+
+@given(some=CHANGES, buckets=st.integers(1, 4))
+def test_buckets_together_have_the_rows_of_a_single_one(
+    some: list[tuple[int, str | None, float | None, bool, int]], buckets: int
+) -> None:
+    formats = [RowFormat(SCHEMA, ("b",))] * 2
+    expected: dict[tuple[int, int], tuple[str, float | None]] = {}
+    for key, b, a, gone, side in some:
+        expected.pop((side, key), None)
+        if b is not None and not gone:
+            expected[side, key] = b.lower(), a
+    held = {}
+    for own in pieces_of(some, buckets):
+        server = SelectJoinServer()
+        if own:
+            server.take_silently(together(own, formats, [["a"], ["a"]]))
+        for side, content in enumerate(server.rows.content()):
+            columns = formats[side].columns(content.payloads)
+            values = zip(*(columns[name].to_pylist() for name in ("key", "b", "a")), strict=True)
+            for key, b, a in values:
+                assert (side, key) not in held, "a row is in one bucket"
+                held[side, key] = b.lower(), a
+    assert held == expected
+
+
+def test_a_row_that_its_key_places_goes_to_one_bucket_only() -> None:
+    items = [Item(str(n), "T", START, {"b": f"v{n}", "key": n}) for n in range(50)]
+    rows, gone = batch_of_items(items, PLACED), np.arange(50) % 2 == 0
+    found = list(cut(rows, gone, RowFormat(PLACED, ("b",)), side=0, buckets=3))
+    assert sum(len(piece) for _, piece in found) == 50
+    assert sum(int(piece.gone.sum()) for _, piece in found) == 25
+    assert len(found) == 3
+
+
+def test_rows_are_kept_from_their_time_on() -> None:
+    rows = rows_of([(1, "x", 1.0, False, 0), (2, "x", 1.0, False, 0)])
+    ((_, piece),) = cut(
+        rows, np.zeros(2, np.bool_), RowFormat(SCHEMA, ("b",)), side=0, buckets=1, keep_s=60
+    )
+    assert (piece.until_s - START.timestamp()).tolist() == [60.0, 61.0]
+
+
+def test_a_piece_that_is_damaged_is_refused() -> None:
+    rows = rows_of([(1, "x", 1.0, False, 0)])
+    ((_, piece),) = cut(rows, np.zeros(1, np.bool_), RowFormat(SCHEMA, ("b",)), side=0, buckets=1)
+    with pytest.raises(StateError, match="cannot be read"):
+        unpacked(piece.packed()[:-1])

@@ -1,0 +1,77 @@
+"""What happened to rows, by the words of a table's changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headgate.match.item_columns import batch_of_items
+from headgate.model.items import Item
+from headgate.model.row_changes import WORDS, RowChange, row_change
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Type
+from headgate.tables.cut_changes import cut_file, rows_of
+from headgate.tables.join_groups import JoinedTable, JoinGroup
+from headgate.tables.table_lots import LotFile
+
+SCHEMA = Schema((Attribute("id", Type.INT, key=True), Attribute("op", Type.TEXT)))
+TABLE = JoinedTable("T", Schema(SCHEMA.attributes[:1]), changes="op")
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def taken(words: list[str | None], *, source: str = "T") -> tuple[list[int], list[bool], Counter]:
+    items = [
+        Item(str(n), source, MOMENT, {"id": n} | ({} if word is None else {"op": word}))
+        for n, word in enumerate(words)
+    ]
+    unknown: Counter[tuple[str, str]] = Counter()
+    rows, gone = rows_of(batch_of_items(items, SCHEMA), TABLE.name, TABLE.changes, unknown)
+    return rows.column("id").to_pylist(), gone.tolist(), unknown
+
+
+def test_every_word_means_what_it_says() -> None:
+    for word, kind in WORDS.items():
+        kept = kind is not RowChange.BEFORE
+        expected = ([0], [kind is RowChange.DELETE]) if kept else ([], [])
+        assert taken([word.upper()])[:2] == expected
+        assert row_change(f" {word} ") is kind
+
+
+def test_a_row_without_a_word_is_put() -> None:
+    assert taken([None, "d", None])[:2] == ([0, 1, 2], [False, True, False])
+    assert taken([None])[:2] == ([0], [False])
+
+
+def test_words_that_nobody_knows_are_counted() -> None:
+    ids, gone, unknown = taken(["sold", "i", "sold", "", "x" * 99])
+    assert (ids, gone) == ([1], [False])
+    assert unknown == {("T", "sold"): 2, ("T", ""): 1, ("T", "x" * 40): 1}
+
+
+def test_rows_of_other_tables_are_left_out() -> None:
+    assert taken(["i", "d"], source="U")[:2] == ([], [])
+
+
+@pytest.mark.parametrize("type_", [Type.INT, Type.TEXT, None])
+def test_a_file_of_a_table_that_had_the_name_before_is_left_out(
+    tmp_path: Path, type_: Type | None
+) -> None:
+    """Such files are there when a table is dropped and registered otherwise."""
+    other = SCHEMA if type_ is None else Schema((*SCHEMA.attributes, Attribute("b", type_)))
+    rows = batch_of_items(
+        [Item("1", "T", MOMENT, {"id": 1, "b": 5 if type_ is Type.INT else "5"})], other
+    )
+    pq.write_table(pa.Table.from_batches([rows]), tmp_path / "t.parquet")
+    table = JoinedTable("T", Schema((SCHEMA.attributes[0], Attribute("b", Type.INT))), changes="op")
+    right = JoinedTable("V", table.rows)
+    group = JoinGroup((table, right), ("b",))
+    file = LotFile(str(tmp_path / "t.parquet"), ("T",))
+    found = list(cut_file(file, [group], buckets=1, unknown=Counter()))
+    assert [(name, bucket, len(piece)) for name, bucket, piece in found] == (
+        [(group.name, 0, 1)] if type_ is Type.INT else []
+    )

@@ -1,0 +1,148 @@
+"""The prefix filter over a window that comes and goes against the judge's own similarity."""
+
+from __future__ import annotations
+
+from random import Random
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.plan.strategies import START
+
+from headgate.model.atoms import Similar, WindowAttribute
+from headgate.model.evaluate import matches
+from headgate.model.items import Item
+from headgate.model.values import Link, Value, Xml
+from headgate.windows import pairs, similar_index
+from headgate.windows.pairs import Bounds
+from headgate.windows.primary_words import primary_words
+from headgate.windows.similar_index import SimilarIndex, window_words
+
+WORDS = [*"abcdefgh", "rock", "Rock", "ＲＯＣＫ", "Straße", "strasse", "東京", "C++"]
+texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+values: st.SearchStrategy[Value | None] = st.one_of(
+    texts,
+    texts,
+    texts.map(lambda text: Xml(f"<p title='x'>{text}</p>")),
+    texts.map(lambda text: Link(f"http://{text}")),
+    st.sampled_from([None, 7, b"rock"]),
+)
+thresholds = st.sampled_from([1e-9, 0.2, 1 / 3, 0.5, 0.6, 2 / 3, 0.9, 1.0])
+
+
+def item(title: Value | None, **others: Value) -> Item:
+    return Item("x", "s", START, others if title is None else {"title": title, **others})
+
+
+def everything(rows: int, questions: int) -> Bounds:
+    """Bounds that let all rows through."""
+    zeros = np.zeros(questions, np.int64)
+    return Bounds(zeros - 1, zeros, zeros, np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+
+
+def found(
+    index: SimilarIndex, rows: list[Item], asked: list[Item], name: str | None, threshold: float
+) -> set[tuple[int, int]]:
+    texts = [primary_words(each, name) for each in asked]
+    result = index.find(texts, threshold, everything(len(rows), len(asked)))
+    pairs = list(zip(result.questions.tolist(), result.rows.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    return set(pairs)
+
+
+def judged(
+    rows: list[Item], asked: list[Item], name: str | None, threshold: float
+) -> set[tuple[int, int]]:
+    atom = Similar(name, WindowAttribute("title"), threshold)
+    return {
+        (question, row)
+        for question, one in enumerate(asked)
+        for row, other in enumerate(rows)
+        if matches(atom, one, window_item=other)
+    }
+
+
+@given(
+    batches=st.lists(st.lists(values, max_size=5), max_size=5),
+    asked_values=st.lists(values, min_size=1, max_size=5),
+    name=st.sampled_from(["title", None]),
+    threshold=thresholds,
+    lower=thresholds,
+    chance=st.randoms(use_true_random=False),
+    few_rows=st.sampled_from([2, 1_024]),
+    room=st.sampled_from([1, 4_096]),
+)
+def test_it_finds_what_the_judge_finds(
+    *,
+    batches: list[list[Value | None]],
+    asked_values: list[Value | None],
+    name: str | None,
+    threshold: float,
+    lower: float,
+    chance: Random,
+    few_rows: int,
+    room: int,
+) -> None:
+    asked = [item(value, more="rock a") for value in asked_values]
+    with patch.object(similar_index, "FEW_ROWS", few_rows), patch.object(pairs, "ROOM", room):
+        index, rows = SimilarIndex("title", min(threshold, lower)), list[Item]()
+        for batch in batches:
+            new = [item(value) for value in batch]
+            index.insert(new)
+            rows += new
+            assert found(index, rows, asked, name, threshold) == judged(
+                rows, asked, name, threshold
+            )
+            if chance.random() < 0.4:
+                kept = sorted(chance.sample(range(len(rows)), len(rows) // 2))
+                index.keep(np.array(kept, np.int64))
+                rows = [rows[row] for row in kept]
+        assert found(index, rows, asked, name, threshold) == judged(rows, asked, name, threshold)
+
+
+def test_many_rows_are_found_and_few_are_looked_at() -> None:
+    chance = Random(5)
+    vocabulary = [f"w{number}" for number in range(2_000)]
+    weights = [1 / (rank + 1) for rank in range(2_000)]
+
+    def title() -> str:
+        return " ".join(chance.choices(vocabulary, weights, k=10))
+
+    rows = [item(title()) for _ in range(3_000)]
+    asked = [item(rows[at].attributes["title"]) for at in range(0, 3_000, 60)]
+    index = SimilarIndex("title", 0.6)
+    for start in range(0, 3_000, 100):
+        index.insert(rows[start : start + 100])
+    assert found(index, rows, asked, "title", 0.6) == judged(rows, asked, "title", 0.6)
+    assert index.walked[1] < 0.02 * len(rows) * len(asked)
+
+
+@pytest.mark.parametrize("words", [0, 1, 5_000])
+def test_a_text_of_any_length_is_found(words: int) -> None:
+    """Sets whose sizes together are beyond what is kept in a table."""
+    long = item(" ".join(f"w{number}" for number in range(words)))
+    rows = [item("rock"), long]
+    index = SimilarIndex("title", 0.5)
+    index.insert(rows)
+    for _ in range(2):
+        assert found(index, rows, [long], "title", 0.9) == ({(0, 1)} if words else set())
+        index.keep(np.arange(2))
+
+
+def test_words_that_nobody_has_any_more_are_forgotten() -> None:
+    index = SimilarIndex("title", 0.5)
+    for number in range(50):
+        index.insert([item(f"only{number} here{number}")] * 10)
+        index.keep(np.arange(max(0, 10 * min(number + 1, 2) - 10), 10 * min(number + 1, 2)))
+    assert len(index._numbers) == 2
+
+
+def test_what_counts_as_text() -> None:
+    """As model/evaluate.py has it: the window's text as it stands, the primary's without tags."""
+    page = item(Xml("<p title='x'>Rock</p>"), link=Link("http://a.org"), other="Jazz")
+    assert window_words(page, "title") == {"p", "title", "x", "rock"}
+    assert primary_words(page, "title") == {"rock"}
+    assert primary_words(page, "link") == set()
+    assert primary_words(page, None) == {"rock", "jazz"}
