@@ -30,7 +30,7 @@ from headgate.factor.time_budget import UNLIMITED, TimeBudget, TimeBudgetExceede
 from headgate.match.batch import Batch
 from headgate.match.conjunctions import conjunctions_of
 from headgate.match.forest import Forest
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program, compile_rows, with_forest
 from headgate.model.filters import Filter
 
@@ -298,7 +298,7 @@ def _match_row(found: News, known: Keywords) -> Row:
     chosen = factorize(asked, SCHEMA, sample=found.sample()).program
     took = []
     for program in (plain, chosen):
-        matcher = Matcher(program)
+        matcher = ProgramMatcher(program)
         times = [seconds(lambda m=matcher: [m.match(each) for each in batches]) for _ in range(7)]
         took.append(min(times) / len(batches) / 64 * 1e6)
     before, after = took

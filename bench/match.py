@@ -31,7 +31,7 @@ from headgate.cover.cover_roots import CubeCover
 from headgate.cover.cover_two_pass import TwoPassCover
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.living import LivingProgram
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import Program, compile_program
 from headgate.match.program_file import open_program, write_program
 from headgate.model.evaluate import matches
@@ -43,9 +43,9 @@ _RESIDENT = """
 import sys
 from pathlib import Path
 from bench.workloads.conjunctions import batch
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program_file import open_program
-Matcher(open_program(Path(sys.argv[1]))).match(batch(4_096, seed=1))
+ProgramMatcher(open_program(Path(sys.argv[1]))).match(batch(4_096, seed=1))
 print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
@@ -64,7 +64,7 @@ def run(*, quick: bool, say: Say) -> Result:
     for size in [5_000, 10_000, 20_000, 50_000] if quick else [50_000, 100_000, 200_000, 500_000]:
         say(f"{size:,} conjunctions")
         program = compile_program(workload("A", "S", size).filters(), SCHEMA)
-        points.append((size, _count_us(Matcher(program))))
+        points.append((size, _count_us(ProgramMatcher(program))))
     largest = 100_000 if quick else 1_000_000
     added = 1_000 if quick else 10_000
     counted_us, more = _large(largest, added, say=say)
@@ -79,7 +79,7 @@ def _one_mix(pool: str, mix: str, count: int, *, quick: bool) -> list[Row]:
     work = workload(pool, mix, count)
     filters = work.filters()
     program, compiled_s = _compiled(filters)
-    matcher = Matcher(program)
+    matcher = ProgramMatcher(program)
     what = f"{count:,} conjunctions, {pool}, {mix}"
     counted_us = _count_us(matcher)
     duck_us, found = duckdb_us(work, items=4 if mix == "U" else 16, seed=1)
@@ -118,7 +118,7 @@ def _large(count: int, added: int, *, say: Say) -> tuple[float, list[Row]]:
         opened_ms = min(seconds(lambda: open_program(path)) for _ in range(5)) * 1e3
         program = open_program(path)
         resident_mb = _resident_mb(path)
-        counted_us = _count_us(Matcher(program))
+        counted_us = _count_us(ProgramMatcher(program))
         say(f"{what}: adding {added:,} one by one")
         rows = _change_rows(program, more, what)
     size_mb = sum(each.nbytes for each in _arrays(program)) / 1e6
@@ -235,7 +235,7 @@ def _compile_row(what: str, took_s: float, target_s: float) -> Row:
 
 def _keyword_row(count: int) -> Row:
     """Tokenising included: a batch begins as Arrow's text."""
-    matcher = Matcher(compile_program(keyword_filters(count), KEYWORD_SCHEMA))
+    matcher = ProgramMatcher(compile_program(keyword_filters(count), KEYWORD_SCHEMA))
     found = [keyword_items(BATCH, seed=n) for n in range(8)]
     took_us = _best_us(lambda n: matcher.count(batch_of_arrow(found[n], KEYWORD_SCHEMA)), BATCH)
     return _row("keywords", f"{count:,} conjunctions of 1–3 words", took_us, 12)
@@ -259,12 +259,12 @@ def _best_us(action: Callable[[int], object], size: int, *, runs: int = 15) -> f
     return min(times)
 
 
-def _count_us(matcher: Matcher, size: int = BATCH) -> float:
+def _count_us(matcher: ProgramMatcher, size: int = BATCH) -> float:
     found = [batch(size, seed=n) for n in range(8)]
     return _best_us(lambda n: matcher.count(found[n]), size)
 
 
-def _match_us(matcher: Matcher) -> tuple[float, float]:
+def _match_us(matcher: ProgramMatcher) -> tuple[float, float]:
     found = [batch(BATCH, seed=n) for n in range(8)]
     per_item = matcher.match(found[0]).subscriptions.size / BATCH
     return _best_us(lambda n: matcher.match(found[n]), BATCH, runs=7), per_item

@@ -29,7 +29,7 @@ from bench.workloads.mbd import (
 from headgate.cover.cells import cells_of_statistics
 from headgate.cover.merge_imperfect import ImperfectMerging
 from headgate.cover.merge_perfect import merge_perfect
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program
 from headgate.model.filters import Filter
 
@@ -111,7 +111,7 @@ def _judge(
 
 def _matching(filters: list[Filter], values: np.ndarray) -> np.ndarray:
     """Which publications match one of the filters."""
-    matcher = Matcher(compile_program(filters, SCHEMA))
+    matcher = ProgramMatcher(compile_program(filters, SCHEMA))
     parts = np.array_split(values, -(-values.shape[1] // 4_096), axis=1)
     return np.concatenate([np.diff(matcher.match(batch_of(each)).starts) > 0 for each in parts])
 

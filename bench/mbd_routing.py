@@ -30,7 +30,7 @@ from headgate.cover.merger import Merger
 from headgate.cover.place_values import values_of
 from headgate.cover.statistics import Statistics, uniform_statistics
 from headgate.match.forest import build_forest
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program
 from headgate.model.atoms import Atom
 from headgate.model.filters import Filter, conjuncts
@@ -154,7 +154,7 @@ def _routing_rows(pool: str, tables: dict[str, list[Filter]], *, quick: bool) ->
 
 def _program_us(pool: str, table: list[Filter]) -> float:
     """The best of several batches, per publication; all matches are written out."""
-    matcher = Matcher(compile_program(table, SCHEMA))
+    matcher = ProgramMatcher(compile_program(table, SCHEMA))
     batches = [batch_of(publications(pool, BATCH, seed=n)) for n in range(6)]
     matcher.match(batches[0])
     return min(seconds(lambda each=each: matcher.match(each)) for each in batches[1:]) / BATCH * 1e6

@@ -16,7 +16,7 @@ from tests.match.strategies import SCHEMA, filters, items
 from headgate.factor.factorize import ALGORITHMS, factorize, factorize_arrays
 from headgate.factor.time_budget import TimeBudget, TimeBudgetExceeded
 from headgate.match.batch import batch_of_items
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import Program, compile_program
 from headgate.model.atoms import Comparison, Contains, Relation
 from headgate.model.evaluate import matches
@@ -27,7 +27,7 @@ TYPES = {str(each.name): each.type for each in SCHEMA.attributes}
 
 
 def answers(program: Program, of: Sequence[Item]) -> list[list[bool]]:
-    rows = Matcher(program).bitmaps(batch_of_items(of, TYPES))
+    rows = ProgramMatcher(program).bitmaps(batch_of_items(of, TYPES))
     bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")
     return bits[:, : len(of)].astype(bool).tolist()
 

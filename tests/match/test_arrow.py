@@ -10,7 +10,7 @@ from tests.match.strategies import SCHEMA, filters, items
 
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.batch import batch_of_items
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program
 from headgate.model.atoms import Comparison, Relation
 from headgate.model.errors import InvalidValue
@@ -41,7 +41,7 @@ def record_batch(found: list[Item]) -> pa.RecordBatch:
 
 @given(st.lists(filters, max_size=6), st.lists(items, max_size=70))
 def test_columns_match_as_items_do(some: list[Filter], found: list[Item]) -> None:
-    matcher = Matcher(compile_program(some, SCHEMA))
+    matcher = ProgramMatcher(compile_program(some, SCHEMA))
     types = {each.name: each.type for each in SCHEMA.attributes}
     by_items = matcher.match(batch_of_items(found, types))
     by_columns = matcher.match(batch_of_arrow(record_batch(found), SCHEMA))
@@ -66,7 +66,7 @@ def test_other_widths_are_taken_too(column: pa.Array, type_: Type) -> None:
         Comparison("absent", Relation.NOT_EQUAL, 1),
     ]
     batch = batch_of_arrow(pa.RecordBatch.from_arrays([column], names=["x"]), schema)
-    counts = Matcher(compile_program(some, schema)).count(batch).by_subscription()
+    counts = ProgramMatcher(compile_program(some, schema)).count(batch).by_subscription()
     assert counts.tolist() == [1, 0]
 
 

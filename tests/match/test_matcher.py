@@ -10,7 +10,7 @@ from tests.match.drawn import drawn
 from tests.match.strategies import NOON, SCHEMA, filters, items
 
 from headgate.match.batch import Batch, batch_of_items
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program
 from headgate.model.atoms import Call, Comparison, Relation
 from headgate.model.errors import PlanError
@@ -38,7 +38,7 @@ def expected(some: list[Filter], found: list[Item]) -> np.ndarray:
 )
 def test_the_program_agrees_with_the_oracle(some: list[Filter], few: list[Item], size: int) -> None:
     found = (few * size)[:size]
-    matcher = Matcher(compile_program(some, SCHEMA))
+    matcher = ProgramMatcher(compile_program(some, SCHEMA))
     batch = batch_of(found)
     truth = expected(some, found)
     matched = matcher.match(batch)
@@ -54,7 +54,7 @@ def test_the_program_agrees_with_the_oracle(some: list[Filter], few: list[Item],
 def test_two_hundred_thousand_pairs() -> None:
     some, found = drawn(filters, 420), drawn(items, 520)
     assert len(some) * len(found) >= 200_000
-    matched = Matcher(compile_program(some, SCHEMA)).match(batch_of(found))
+    matched = ProgramMatcher(compile_program(some, SCHEMA)).match(batch_of(found))
     truth = expected(some, found)
     for at in range(len(found)):
         assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
@@ -63,7 +63,7 @@ def test_two_hundred_thousand_pairs() -> None:
 
 @given(st.lists(filters, min_size=1, max_size=6), st.lists(items, min_size=1, max_size=20))
 def test_the_size_of_batches_does_not_matter(some: list[Filter], found: list[Item]) -> None:
-    matcher = Matcher(compile_program(some, SCHEMA))
+    matcher = ProgramMatcher(compile_program(some, SCHEMA))
     whole = matcher.match(batch_of(found))
     for at, item in enumerate(found):
         alone = matcher.match(batch_of([item]))
@@ -79,7 +79,7 @@ def test_many_matches_are_written_as_few_are(
     some: list[Filter], found: list[Item], room: int
 ) -> None:
     """Whatever is listed and whatever is written in squares: as long as there is room for pairs."""
-    matcher = Matcher(compile_program(some * 40, SCHEMA))
+    matcher = ProgramMatcher(compile_program(some * 40, SCHEMA))
     batch = batch_of(found * 30)
     few = matcher.match(batch)
     with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +96,7 @@ def test_a_batch_of_more_than_64_words_has_rare_and_frequent_matches() -> None:
     batch = Batch(values.size, {"i": (values, np.ones(values.size, bool))})
     some: list[Filter] = [Comparison("i", Relation.EQUAL, value) for value in (0, 7, 1_999)]
     some += [Comparison("i", Relation.LESS, value) for value in range(0, 2_000, 100)]
-    matched = Matcher(compile_program(some, SCHEMA)).match(batch)
+    matched = ProgramMatcher(compile_program(some, SCHEMA)).match(batch)
     wanted = [values == each for each in (0, 7, 1_999)]
     wanted += [values < each for each in range(0, 2_000, 100)]
     for at in range(values.size):
@@ -112,7 +112,7 @@ def test_values_far_beyond_all_constants(middle: int) -> None:
     near = [middle + step for step in range(-5, 6) if -(2**63) <= middle + step < 2**63]
     values = [*near, 0, 2**63 - 1, -(2**63), 2**62, -(2**62)]
     found = [Item("x", "S", NOON, {"i": each}) for each in values]
-    matched = Matcher(compile_program(some, SCHEMA)).match(batch_of(found))
+    matched = ProgramMatcher(compile_program(some, SCHEMA)).match(batch_of(found))
     truth = expected(some, found)
     for at in range(len(found)):
         assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
@@ -121,13 +121,13 @@ def test_values_far_beyond_all_constants(middle: int) -> None:
 def test_a_filter_and_its_negation_part_all_items() -> None:
     atom = Comparison("i", Relation.LESS, 3)
     found = [Item("x", "S", NOON, {"i": n}) for n in range(6)] + [Item("x", "S", NOON, {})]
-    counts = Matcher(compile_program([atom, Not(atom)], SCHEMA)).count(batch_of(found))
+    counts = ProgramMatcher(compile_program([atom, Not(atom)], SCHEMA)).count(batch_of(found))
     assert list(counts.by_subscription()) == [3, 4]
 
 
 def test_nothing_matches_nothing() -> None:
-    assert Matcher(compile_program([], SCHEMA)).match(batch_of([])).starts.tolist() == [0]
-    matched = Matcher(compile_program([TRUE, FALSE], SCHEMA)).match(batch_of([]))
+    assert ProgramMatcher(compile_program([], SCHEMA)).match(batch_of([])).starts.tolist() == [0]
+    matched = ProgramMatcher(compile_program([TRUE, FALSE], SCHEMA)).match(batch_of([]))
     assert matched.subscriptions.size == 0
 
 
@@ -138,7 +138,7 @@ def test_a_long_conjunction_is_one_path_and_a_tail() -> None:
     types = {each.name: each.type for each in schema.attributes}
     yes = Item("x", "S", NOON, {f"a{n}": n + 1 for n in range(40)})
     no = Item("x", "S", NOON, {f"a{n}": n + 1 for n in range(39)} | {"a39": 0})
-    matched = Matcher(program).match(batch_of_items([yes, no], types))
+    matched = ProgramMatcher(program).match(batch_of_items([yes, no], types))
     assert [sorted(matched.of(0)), sorted(matched.of(1))] == [[0, 1], [1]]
 
 

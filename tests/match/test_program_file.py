@@ -17,7 +17,7 @@ from tests.match.drawn import drawn
 from tests.match.strategies import NOON, SCHEMA, filters, items
 
 from headgate.match.batch import batch_of_items
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import Program, compile_program
 from headgate.match.program_file import VERSION, open_program, write_program
 from headgate.match.snapshot import open_snapshot, write_snapshot
@@ -30,7 +30,7 @@ TYPES = {str(each.name): each.type for each in SCHEMA.attributes}
 
 
 def answers(program: Program, some: list[Item]) -> list[list[int]]:
-    found = Matcher(program).match(batch_of_items(some, TYPES))
+    found = ProgramMatcher(program).match(batch_of_items(some, TYPES))
     return [sorted(found.of(at).tolist()) for at in range(len(some))]
 
 
@@ -125,7 +125,7 @@ def outcomes(program: Path, *, count: int, seed: int) -> dict[str, int]:
             except SnapshotError:
                 told["refused"] += 1
                 continue
-            matcher = Matcher(opened)
+            matcher = ProgramMatcher(opened)
             matcher.match(batch)
             matcher.bitmaps(batch)
             matcher.count(batch).by_subscription()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.match.strategies import NOON
 
 from headgate.match.batch import batch_of_items
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program
 from headgate.match.word_atoms import WordAtoms
 from headgate.model.atoms import Contains
@@ -34,7 +34,7 @@ items = st.fixed_dictionaries({}, optional={"title": texts, "body": texts}).map(
 
 @given(st.lists(atoms, min_size=1, max_size=8), st.lists(items, min_size=1, max_size=70))
 def test_the_table_agrees_with_the_oracle(some: list[Contains], found: list[Item]) -> None:
-    matched = Matcher(compile_program(some, SCHEMA)).match(batch_of_items(found, TYPES))
+    matched = ProgramMatcher(compile_program(some, SCHEMA)).match(batch_of_items(found, TYPES))
     for at, item in enumerate(found):
         expected = [number for number, atom in enumerate(some) if matches(atom, item)]
         assert sorted(matched.of(at)) == expected
@@ -45,13 +45,13 @@ def test_many_words_share_one_table() -> None:
     program = compile_program(some, SCHEMA)
     assert [type(group) for group in program.groups] == [WordAtoms]
     found = [Item("x", "S", NOON, {"title": f"W{n} and w{n + 1}!"}) for n in range(0, 4_998, 7)]
-    matched = Matcher(program).match(batch_of_items(found, TYPES))
+    matched = ProgramMatcher(program).match(batch_of_items(found, TYPES))
     for at, number in enumerate(range(0, 4_998, 7)):
         assert sorted(matched.of(at)) == [number, number + 1]
 
 
 @pytest.mark.parametrize("text", ["", " ", "!!!", "_", "ro ck", "rocks", "xrock", "r" * 1_000])
 def test_what_is_not_the_word_is_not_found(text: str) -> None:
-    matcher = Matcher(compile_program([Contains("title", "rock")], SCHEMA))
+    matcher = ProgramMatcher(compile_program([Contains("title", "rock")], SCHEMA))
     found = [Item("x", "S", NOON, {"title": text})]
     assert matcher.count(batch_of_items(found, TYPES)).by_subscription().tolist() == [0]

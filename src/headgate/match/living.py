@@ -34,7 +34,7 @@ import numpy as np
 
 from headgate.match.batch import Batch
 from headgate.match.kernels import Ints, Longs
-from headgate.match.matcher import Matcher, Matches, Part, match_parts
+from headgate.match.matcher import ProgramMatcher, Matches, Part, match_parts
 from headgate.match.program import Program, compile_program
 from headgate.model.errors import NameTaken, UnknownName
 from headgate.model.filters import Filter
@@ -68,7 +68,7 @@ class View:
         names, counts = [], []
         for part in self.parts:
             names.append(part.program.names[~part.dead])
-            counts.append(Matcher(part.program).count(batch).by_subscription()[~part.dead])
+            counts.append(ProgramMatcher(part.program).count(batch).by_subscription()[~part.dead])
         order = np.argsort(np.concatenate(names), kind="stable")
         return np.concatenate(names)[order], np.concatenate(counts)[order]
 

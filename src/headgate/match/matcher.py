@@ -85,7 +85,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Matcher:
+class ProgramMatcher:
     program: Program
 
     def count(self, batch: Batch) -> Counts:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from headgate.match.batch import Batch
 from headgate.match.bounds import check_indices, check_starts
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import Program, compile_program, words_for
 from headgate.model.errors import SnapshotError
 from headgate.model.filters import And, Filter
@@ -73,7 +73,7 @@ class FlatLevels:
     def run_level(self, level: int, batch: Batch, rows: Words) -> None:
         """The rows of one level, counted from 0, from those before."""
         first, end = self.row_start[level : level + 2].tolist()
-        own = Matcher(self.programs[level]).bitmaps(batch)
+        own = ProgramMatcher(self.programs[level]).bitmaps(batch)
         arrays = self.filter, self.member_start, self.members
         and_members(first, end, *arrays, own, rows)
 

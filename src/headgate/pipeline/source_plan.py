@@ -28,7 +28,7 @@ from headgate.language.schemas import schemas_of
 from headgate.match.batch import Batch
 from headgate.match.bounds import check_indices, check_starts
 from headgate.match.kernels import Ints, Longs
-from headgate.match.matcher import Matcher, Matches
+from headgate.match.matcher import ProgramMatcher, Matches
 from headgate.match.program import Program, compile_program
 from headgate.match.snapshot import Verify
 from headgate.match.stored import freeze
@@ -80,7 +80,7 @@ class SourcePlan:
             check_indices(name, feeds, FEED_MAX + 1)
 
     def match(self, batch: Batch) -> Matched:
-        leaves = Matcher(self.program).match(batch)
+        leaves = ProgramMatcher(self.program).match(batch)
         return Matched(
             _behind(leaves, self.feed_start, self.feeds),
             _behind(leaves, self.inner_start, self.inner),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headgate.match.batch import batch_of_items
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
@@ -21,7 +21,7 @@ class LeafMatcher:
     """The leaves on one source. It has no state."""
 
     def __init__(self, leaves: Mapping[Filter, int], schema: Schema) -> None:
-        self._matcher = Matcher(compile_program(list(leaves), schema))
+        self._matcher = ProgramMatcher(compile_program(list(leaves), schema))
         self._numbers = list(leaves.values())
 
     def match(self, elements: Sequence[Element]) -> dict[int, list[Element]]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.item_columns import SOURCE
 from headgate.match.kernels import Longs
-from headgate.match.matcher import Matcher
+from headgate.match.matcher import ProgramMatcher
 from headgate.pipeline.jobs.over_files import Part
 from headgate.pipeline.jobs.stored_batches import Looked, arrived_us
 from headgate.pipeline.match_stage import BATCH
@@ -92,7 +92,7 @@ class _Measured:
             self.matched = np.zeros(plan.program.subscription_count, np.int64)
         for start in range(0, rows.num_rows, BATCH):
             some = batch_of_arrow(rows.slice(start, BATCH), plan.schema)
-            self.matched += Matcher(plan.program).count(some).by_subscription()
+            self.matched += ProgramMatcher(plan.program).count(some).by_subscription()
 
 
 def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
