@@ -34,7 +34,7 @@ import numpy as np
 
 from headgate.match.batch import Batch
 from headgate.match.kernels import Ints, Longs
-from headgate.match.matcher import ProgramMatcher, Matches, Part, match_parts
+from headgate.match.matcher import Matches, Part, ProgramMatcher, match_parts
 from headgate.match.program import Program, compile_program
 from headgate.model.errors import NameTaken, UnknownName
 from headgate.model.filters import Filter

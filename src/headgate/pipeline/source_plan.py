@@ -28,7 +28,7 @@ from headgate.language.schemas import schemas_of
 from headgate.match.batch import Batch
 from headgate.match.bounds import check_indices, check_starts
 from headgate.match.kernels import Ints, Longs
-from headgate.match.matcher import ProgramMatcher, Matches
+from headgate.match.matcher import Matches, ProgramMatcher
 from headgate.match.program import Program, compile_program
 from headgate.match.snapshot import Verify
 from headgate.match.stored import freeze
