@@ -1,8 +1,8 @@
 """What joins and patterns would have made of what the leaves let through, in order of arrival.
 
-The join stage is that of a run (windows/stage.py). Windows reach back before the first instant
-of the backtest, so their items are read from there on; how far `last n items` reach nobody knows before
-they are read, so with those everything is read.
+The join stage is that of a run (windows/stage.py). Windows reach back before the first instant of
+the backtest, so their items are read from there on; how far `last n items` reach is not known
+before they are read, so with those everything is read.
 
 Rows are read some thousands at a time; in memory are the places of all of them, what is in windows,
 and what was found.
