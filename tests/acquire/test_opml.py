@@ -12,7 +12,7 @@ from headgate.acquire.limits import Limits
 from headgate.acquire.opml import Subscribed, read_opml, write_opml
 from headgate.acquire.opml_names import RESERVED, FeedNames
 from headgate.language import parse_script
-from headgate.language.grammar import KEYWORDS
+from headgate.language.literals import KEYWORDS
 from headgate.language.statements import RegisterFeed
 
 titles = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)

@@ -10,7 +10,7 @@ from tests.match.agree import item
 
 from headgate.factor.factor_text import factor_text, share_text
 from headgate.factor.factorize import factorize
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.match.batch import batch_of_items
 from headgate.model.atoms import Comparison, Relation
 from headgate.model.filters import TRUE, And, Filter, Not, Or

@@ -7,7 +7,7 @@ from tests.plan.papers import SECTION_3, defined
 from tests.plan.strategies import OPERATORS, definitions, streams
 
 from headgate.language.statements import Statement
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.model.evaluate import matches
 from headgate.model.filters import TRUE
 from headgate.model.items import Item

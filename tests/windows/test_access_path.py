@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.plan.cases import join_condition
 from tests.windows.strategies import predicates
 
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.model.filters import Filter, conjuncts
 from headgate.plan.cnf import to_cnf
 from headgate.windows.access_path import choose_access

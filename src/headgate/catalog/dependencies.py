@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from headgate.language.expand_ranges import expand_ranges
+from headgate.language.check_feed import expand_ranges
 from headgate.language.statements import (
     Advertise,
     CreateFeed,

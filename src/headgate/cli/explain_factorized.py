@@ -9,7 +9,7 @@ from headgate.cli.output import print_json, print_text
 from headgate.factor.factor_text import factor_text
 from headgate.factor.factorize import factorize
 from headgate.language.schemas import schemas_of
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.model.atoms import Atom
 from headgate.model.errors import alternatives
 from headgate.plan.compose import compose_all, feed_names

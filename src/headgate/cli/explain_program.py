@@ -6,7 +6,7 @@ import typer
 
 from headgate.cli.output import print_json, print_text
 from headgate.language.schemas import schemas_of
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.match.program import atoms_of, compile_program
 from headgate.match.program_text import counts_text, program_text
 from headgate.model.errors import alternatives

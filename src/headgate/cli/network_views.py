@@ -22,7 +22,7 @@ import numpy as np
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.listing import PAGE_MAX
 from headgate.catalog.statistics import SourceStatistics
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.model.filters import TRUE
 from headgate.model.tree_pattern import PatternNode
 from headgate.network.configuration_problem import UNLIMITED, Floats, Limits, Problem

@@ -1,15 +1,23 @@
-"""From grammar rules to statements: one method for each rule of grammar.lark.
+"""Build statements and tree patterns: one method for each rule of grammar.lark.
 
-lark calls a method as soon as its rule is complete, with the parts that carry meaning. What does
-not fit raises `InvalidValue`; parse.py knows the place. The rules of filters and tree patterns are
-in build_filters.py and build_patterns.py.
+`shapes.build` calls a method when its rule is complete, with the values of the rule's parts as
+arguments. A method raises `InvalidValue` where the parts do not fit together; parse.py adds the
+line and the column. The rules of filters are in build_filters.py.
 """
 
 from __future__ import annotations
 
-from headgate.language.build_filters import BuildFilters
-from headgate.language.build_patterns import BuildPatterns
-from headgate.language.literals import read_number
+from collections.abc import Sequence
+from dataclasses import replace
+
+from headgate.language.build_filters import FilterBuilder
+from headgate.language.literals import (
+    read_duration,
+    read_name,
+    read_number,
+    read_window_size,
+    read_word,
+)
 from headgate.language.names import Name
 from headgate.language.statements import (
     Advertise,
@@ -42,20 +50,21 @@ from headgate.language.statements import (
     Unsubscribe,
     WindowJoin,
 )
-from headgate.language.vocabulary import read_duration, read_name, read_window_size, read_word
+from headgate.model.atoms import Relation
 from headgate.model.duration import Duration
 from headgate.model.errors import InvalidValue
 from headgate.model.filters import Filter
 from headgate.model.schema import Attribute, Schema
-from headgate.model.tree_pattern import PatternNode
-from headgate.model.values import Type
+from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
+from headgate.model.values import Type, Value
 
 Option = tuple[str, object]
 ELLIPSIS = "..."
+NodePart = frozenset[Mark] | ValuePredicate | PatternNode
 
 
-class Build(BuildFilters, BuildPatterns):
-    """Without state, so that one parser serves all threads."""
+class StatementBuilder(FilterBuilder):
+    """It has no state, so all threads share one instance."""
 
     def name(self, token: Name) -> Name:
         return read_name(token)
@@ -200,6 +209,48 @@ class Build(BuildFilters, BuildPatterns):
     def condition(self, variable: Name, filter_: Filter) -> Condition:
         return Condition(variable, filter_)
 
+    # --- tree patterns ----------------------------------------------------------------------------
+
+    def pattern(self, *steps: PatternNode) -> PatternNode:
+        return _path(steps)
+
+    def step(self, axis: Axis, node: PatternNode) -> PatternNode:
+        return replace(node, axis=axis)
+
+    def axis(self, token: Name) -> Axis:
+        return Axis(token)
+
+    def node(self, label: str, *parts: NodePart) -> PatternNode:
+        marks = (part for part in parts if isinstance(part, frozenset))
+        return PatternNode(
+            label,
+            marks=frozenset[Mark]().union(*marks),
+            predicates=tuple(part for part in parts if isinstance(part, ValuePredicate)),
+            children=tuple(part for part in parts if isinstance(part, PatternNode)),
+        )
+
+    def label(self, *tokens: Name) -> str:
+        return "".join(token.strip("`") for token in tokens)
+
+    def marks(self, *names: Name) -> frozenset[Mark]:
+        return frozenset(read_word(Mark, name, called="mark") for name in names)
+
+    def self_predicate(self, relation: Relation, value: Value) -> ValuePredicate:
+        return ValuePredicate(relation, value)
+
+    def branch(
+        self, axis: Axis | None, node: PatternNode, *rest: PatternNode | Relation | Value | None
+    ) -> PatternNode:
+        *steps, relation, value = rest
+        nodes = [replace(node, axis=axis or Axis.CHILD)]
+        nodes += [step for step in steps if isinstance(step, PatternNode)]
+        if isinstance(relation, Relation):
+            assert value is not None
+            assert not isinstance(value, PatternNode)
+            predicate = ValuePredicate(relation, value)
+            nodes[-1] = replace(nodes[-1], predicates=(*nodes[-1].predicates, predicate))
+        return _path(nodes)
+
     # --- subscriptions and the rest -------------------------------------------------------------
 
     def subscribe(
@@ -267,3 +318,11 @@ def _ranges(members: tuple[GroupMember | str, ...]) -> tuple[GroupMember, ...]:
             raise InvalidValue("a name beside '...' has no variable; name the group instead")
         found.append(StreamRange(before.name, after.name))
     return tuple(found)
+
+
+def _path(nodes: Sequence[PatternNode]) -> PatternNode:
+    """A path of steps as one tree: each step is the last child of the one before it."""
+    below = nodes[-1]
+    for node in reversed(nodes[:-1]):
+        below = replace(node, children=(*node.children, below))
+    return below

@@ -1,10 +1,9 @@
-"""From grammar rules to filters: the atoms, their constants, and Boolean expressions over them."""
+"""Build filters: one method for each grammar rule of atoms, constants and Boolean expressions."""
 
 from __future__ import annotations
 
-from headgate.language.literals import read_number, read_text, read_typed
+from headgate.language.literals import read_number, read_text, read_typed, read_word
 from headgate.language.names import Name
-from headgate.language.vocabulary import read_word
 from headgate.model.atoms import (
     SIMILARITY_DEFAULT,
     Argument,
@@ -35,7 +34,7 @@ from headgate.model.values import Value
 Field = tuple[str, Part | None]
 
 
-class BuildFilters:
+class FilterBuilder:
     def and_(self, *parts: Filter) -> And:
         return And(parts)
 

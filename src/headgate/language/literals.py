@@ -1,11 +1,28 @@
-"""Constants as they are written: texts in four kinds of quotes, numbers, typed literals."""
+"""What single tokens mean: reserved words, names, constants, units and other fixed vocabularies."""
 
 from __future__ import annotations
 
 import math
+import re
+from enum import StrEnum
+from importlib.resources import files
+from typing import TypeVar
 
-from headgate.model.errors import InvalidValue
+from headgate.language.names import Name
+from headgate.model.duration import Duration, ItemCount, Unit, WindowSize
+from headgate.model.errors import InvalidValue, alternatives, nearest_name
 from headgate.model.values import INT_MAX, INT_MIN, Link, Value, Xml, parse_timestamp
+
+GRAMMAR = files("headgate.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+
+KEYWORDS = frozenset(re.findall(r"/([a-z-]+)\\b/i$", GRAMMAR, re.MULTILINE))
+"""As a name, such a word stands in backticks."""
+
+TYPE_WORDS = frozenset({"timestamp", "link", "bytes", "xml"})
+"""Before a text in quotes, such a word makes it a typed constant; elsewhere it is a name."""
+
+
+# --- constants ------------------------------------------------------------------------------------
 
 
 def read_text(literal: str) -> str:
@@ -50,3 +67,55 @@ def read_typed(type_: str, text: str) -> Value:
         return bytes.fromhex(text)
     except ValueError:
         raise InvalidValue("bytes are written as hexadecimal digits, such as '0aff'") from None
+
+
+# --- names, units and words of fixed vocabularies -------------------------------------------------
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def read_word(kind: type[Word], text: str, *, called: str) -> Word:
+    """The word of a fixed vocabulary, or an error that lists it.
+
+    >>> from headgate.model.values import Type
+    >>> read_word(Type, "integer", called="type")
+    Traceback (most recent call last):
+    headgate.model.errors.InvalidValue: 'integer' is no type: expected int, float, bool, text, \
+timestamp, link, bytes or xml; did you mean 'int'?
+    """
+    try:
+        return kind(text.lower())
+    except ValueError:
+        known = [each.value for each in kind]
+        near = nearest_name(text, known)
+        hint = f"; did you mean '{near}'?" if near else ""
+        raise InvalidValue(
+            f"'{text}' is no {called}: expected {alternatives(known)}{hint}",
+            subject=text,
+        ) from None
+
+
+def read_name(token: Name) -> Name:
+    text = token[1:-1] if token.startswith("`") else token
+    return Name(text, token.position)
+
+
+def read_duration(count: Name, unit: Name) -> Duration:
+    try:
+        return Duration(_whole(count), read_word(Unit, _singular(unit), called="unit of time"))
+    except InvalidValue as invalid:
+        raise InvalidValue(str(invalid), subject=unit) from None
+
+
+def read_window_size(count: Name, unit: Name) -> WindowSize:
+    return ItemCount(_whole(count)) if _singular(unit) == "item" else read_duration(count, unit)
+
+
+def _singular(unit: str) -> str:
+    return unit.lower().removesuffix("s")
+
+
+def _whole(count: Name) -> int:
+    if not count.isdecimal():
+        raise InvalidValue(f"'{count}' is not a whole number")
+    return int(read_number(count))

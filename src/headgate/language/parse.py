@@ -14,11 +14,10 @@ from collections.abc import Iterator
 
 from lark import Lark, Token, Tree, UnexpectedInput
 
-from headgate.language.build import Build
-from headgate.language.grammar import GRAMMAR
-from headgate.language.limits import check_depth
+from headgate.language.build import StatementBuilder
+from headgate.language.literals import GRAMMAR
 from headgate.language.names import position_of
-from headgate.language.script import TOKENS_MAX, Chunk, cut
+from headgate.language.script import NESTING_MAX, TOKENS_MAX, Chunk, cut
 from headgate.language.shapes import (
     SHAPES_MAX,
     TOKENS_IN_SHAPE_MAX,
@@ -29,12 +28,15 @@ from headgate.language.shapes import (
     spans_of,
     steps_of,
 )
-from headgate.language.statements import Statement
+from headgate.language.statements import Advertise, CreateFeed, Group, Statement, WindowJoin
 from headgate.language.syntax_errors import acceptable, explain_unexpected
+from headgate.model.atoms import Arithmetic, Constraint
 from headgate.model.errors import InvalidValue, LanguageError
+from headgate.model.filters import And, Not, Or
+from headgate.model.tree_pattern import PatternNode
 
 _LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual", maybe_placeholders=True)
-_BUILD = Build()
+_BUILDER = StatementBuilder()
 _steps_by_shape: dict[Shape, list[Step]] = {}
 """Only ever added to, and emptied when full: threads may share it."""
 
@@ -79,7 +81,7 @@ def parse_chunk(chunk: Chunk) -> Statement:
     if steps is None:
         steps, tokens = _new_steps(chunk, tokens)
     try:
-        statement = build(steps, tokens, _BUILD)
+        statement = build(steps, tokens, _BUILDER)
     except InvalidValue as invalid:
         line, column = position_of(invalid.subject)
         raise chunk.error_at(str(invalid), line=line, column=column) from None
@@ -115,3 +117,37 @@ def _tree(chunk: Chunk) -> Tree[Token]:
         expected = acceptable(interactive.parser_state)
         raise explain_unexpected(unexpected, chunk, expected=expected) from None
     return tree
+
+
+def check_depth(statement: Statement) -> str:
+    """What is nested too deep, or an empty text."""
+    roots: list[object] = []
+    match statement:
+        case Advertise(_, filter_):
+            roots = [filter_]
+        case CreateFeed(_, from_clause, pattern, joins, where):
+            roots = [from_clause, pattern, *(condition.filter for condition in where)]
+            for join in joins:
+                if isinstance(join, WindowJoin):
+                    roots += [join.secondary, join.predicate]
+    level = roots
+    for _ in range(NESTING_MAX):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return ""
+    return f"a statement is nested at most {NESTING_MAX} deep"
+
+
+def _children(node: object) -> tuple[object, ...]:
+    match node:
+        case And(parts) | Or(parts):
+            return parts
+        case Not(part):
+            return (part,)
+        case Constraint(left, _, right) | Arithmetic(_, left, right):
+            return left, right
+        case PatternNode():
+            return node.children
+        case Group(members):
+            return members
+    return ()

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 
 from lark import Token, Tree
 
-from headgate.language.grammar import KEYWORDS, TYPE_WORDS
+from headgate.language.literals import KEYWORDS, TYPE_WORDS
 from headgate.language.names import Name, Position
 from headgate.language.script import TOKENS_MAX, Chunk
 from headgate.model.errors import InvalidValue

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.statistics import SourceStatistics
 from headgate.factor.factorize import factorize
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.batch import Batch
 from headgate.match.item_columns import SOURCE, group_of, item_columns

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.language.unparse_filter import unparse_filter
-from headgate.language.unparse_pattern import unparse_pattern
+from headgate.language.unparse import unparse_filter, unparse_pattern
 from headgate.plan.algebra import (
     FeedRef,
     Filter,

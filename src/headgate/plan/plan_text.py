@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from headgate.language.unparse_filter import unparse_filter
-from headgate.language.unparse_pattern import unparse_pattern
+from headgate.language.unparse import unparse_filter, unparse_pattern
 from headgate.plan.algebra import (
     EMPTY,
     FeedRef,

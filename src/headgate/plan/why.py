@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.model.atoms import Atom, Call, Comparison, Constraint, Similar, WindowAttribute
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter, Not, Or, conjuncts

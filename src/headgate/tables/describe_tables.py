@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from headgate.language.unparse_filter import unparse_filter, write_number
+from headgate.language.unparse import unparse_filter, write_number
 from headgate.model.filters import TRUE, Filter
 from headgate.plan.algebra import Plan
 from headgate.tables.boxes import LEAST

@@ -17,7 +17,7 @@ from tests.pipeline.jobs.test_backtest import batches, filled
 from tests.store.small_store import SmallStore, news, ticket
 
 from headgate.catalog.statistics import SourceStatistics
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.model.evaluate import matches
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.items import Item

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from headgate.catalog.definitions import Definitions
 from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
 from headgate.language.schemas import schemas_of
-from headgate.language.unparse_filter import unparse_filter
+from headgate.language.unparse import unparse_filter
 from headgate.model.atoms import Atom
 from headgate.model.errors import HeadgateError
 from headgate.model.filters import Filter, atoms_of
