@@ -52,7 +52,7 @@ def test_all_errors_of_a_script_are_found() -> None:
     "text", ["", "show", "create feed X from A where a", "create feed X from ("]
 )
 def test_what_is_acceptable_is_what_lark_accepts(text: str) -> None:
-    interactive = _LARK.parse_interactive(text)
+    interactive = _LARK.parse_interactive(text, start="start")
     for token in interactive.lexer_thread.lex(interactive.parser_state):
         interactive.feed_token(token)
         assert acceptable(interactive.parser_state) == interactive.accepts()

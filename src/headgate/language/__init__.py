@@ -22,7 +22,7 @@ known name. Entry points: `parse`, `parse_script`, `read_script`, `check`, `unpa
 """
 
 from headgate.language.check import check
-from headgate.language.parse import parse, parse_script, read_script
+from headgate.language.parse import parse, parse_filter, parse_script, read_script
 from headgate.language.unparse import unparse
 
-__all__ = ["check", "parse", "parse_script", "read_script", "unparse"]
+__all__ = ["check", "parse", "parse_filter", "parse_script", "read_script", "unparse"]

@@ -28,13 +28,19 @@ from headgate.model.atoms import (
     Variable,
     WindowAttribute,
 )
-from headgate.model.filters import And, Filter, Not, Or
+from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.model.values import Value
 
 Field = tuple[str, Part | None]
 
 
 class FilterBuilder:
+    def everything(self, _token: Name) -> Filter:
+        return TRUE
+
+    def nothing(self, _token: Name) -> Filter:
+        return FALSE
+
     def and_(self, *parts: Filter) -> And:
         return And(parts)
 

@@ -11,6 +11,7 @@ so no statement within the limits can be slow.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, cast, get_args
 
 from lark import Lark, Token, Tree, UnexpectedInput
 
@@ -30,14 +31,25 @@ from headgate.language.shapes import (
 )
 from headgate.language.statements import Advertise, CreateFeed, Group, Statement, WindowJoin
 from headgate.language.syntax_errors import acceptable, explain_unexpected
+from headgate.language.type_filter import type_filter
 from headgate.model.atoms import Arithmetic, Constraint
 from headgate.model.errors import InvalidValue, LanguageError
-from headgate.model.filters import And, Not, Or
+from headgate.model.filters import And, Filter, Not, Or
+from headgate.model.schema import Schema
 from headgate.model.tree_pattern import PatternNode
 
-_LARK = Lark(GRAMMAR, parser="lalr", lexer="contextual", maybe_placeholders=True)
+Start = Literal["start", "filter_alone"]
+"""The rules of the grammar that a text may be parsed by: a statement, or a filter alone."""
+
+_LARK = Lark(
+    GRAMMAR,
+    parser="lalr",
+    lexer="contextual",
+    maybe_placeholders=True,
+    start=list(get_args(Start)),
+)
 _BUILDER = StatementBuilder()
-_steps_by_shape: dict[Shape, list[Step]] = {}
+_steps_by_shape: dict[tuple[Start, Shape], list[Step]] = {}
 """Only ever added to, and emptied when full: threads may share it."""
 
 
@@ -72,29 +84,58 @@ def read_script(text: str) -> Iterator[Statement | LanguageError]:
             yield error
 
 
-def parse_chunk(chunk: Chunk) -> Statement:
-    tokens = Tokens(chunk)
-    if len(tokens.shape) > TOKENS_MAX:
-        message = f"a statement has at most {TOKENS_MAX:,} words and signs"
-        raise chunk.error(message, tokens.spans[TOKENS_MAX][0])
-    steps = _steps_by_shape.get(tokens.shape)
-    if steps is None:
-        steps, tokens = _new_steps(chunk, tokens)
+def parse_filter(text: str, schema: Schema) -> Filter:
+    """A filter on items of this schema, typed as it would be in the `where` of a feed.
+
+    >>> from headgate.model.schema import Attribute
+    >>> from headgate.model.values import Type
+    >>> parse_filter("price < 100", Schema((Attribute("price", Type.INT),)))
+    Comparison(attribute='price', relation=<Relation.LESS: '<'>, value=100, part=None)
+
+    `true` is true of every item, `false` of none. Filters call no operators.
+    """
+    chunks = list(cut(text, kind="filter"))
+    if len(chunks) != 1:
+        found = f"{len(chunks)} of them" if chunks else "an empty text"
+        raise LanguageError(f"expected one filter, found {found}").within(text)
+    if isinstance(chunks[0], LanguageError):
+        raise chunks[0]
+    filter_ = _parse(chunks[0], "filter_alone")
     try:
-        statement = build(steps, tokens, _BUILDER)
-    except InvalidValue as invalid:
-        line, column = position_of(invalid.subject)
-        raise chunk.error_at(str(invalid), line=line, column=column) from None
+        # The parser's result is a filter because filter_alone is nothing else.
+        return type_filter(cast("Filter", filter_), {schema: ""}, {})
+    except LanguageError as error:
+        raise error.within(text) from None
+
+
+def parse_chunk(chunk: Chunk) -> Statement:
+    statement = _parse(chunk, "start")
     assert isinstance(statement, Statement), "the grammar's start is a statement"
-    problem = check_depth(statement)
-    if problem:
-        raise chunk.error(problem, 0)
     return statement
 
 
-def _new_steps(chunk: Chunk, tokens: Tokens) -> tuple[list[Step], Tokens]:
+def _parse(chunk: Chunk, start: Start) -> Statement | Filter:
+    tokens = Tokens(chunk)
+    if len(tokens.shape) > TOKENS_MAX:
+        message = f"a {chunk.kind} has at most {TOKENS_MAX:,} words and signs"
+        raise chunk.error(message, tokens.spans[TOKENS_MAX][0])
+    steps = _steps_by_shape.get((start, tokens.shape))
+    if steps is None:
+        steps, tokens = _new_steps(chunk, tokens, start)
+    try:
+        parsed = cast("Statement | Filter", build(steps, tokens, _BUILDER))
+    except InvalidValue as invalid:
+        line, column = position_of(invalid.subject)
+        raise chunk.error_at(str(invalid), line=line, column=column) from None
+    problem = check_depth(parsed, chunk.kind)
+    if problem:
+        raise chunk.error(problem, 0)
+    return parsed
+
+
+def _new_steps(chunk: Chunk, tokens: Tokens, start: Start) -> tuple[list[Step], Tokens]:
     """The steps for a shape that is not known yet, from now on kept; and what they build from."""
-    tree = _tree(chunk)
+    tree = _tree(chunk, start)
     steps = steps_of(tree, tokens.spans)
     if steps is None:
         tokens = Tokens(chunk, spans=spans_of(tree))
@@ -103,12 +144,12 @@ def _new_steps(chunk: Chunk, tokens: Tokens) -> tuple[list[Step], Tokens]:
     elif len(tokens.shape) <= TOKENS_IN_SHAPE_MAX:
         if len(_steps_by_shape) >= SHAPES_MAX:
             _steps_by_shape.clear()
-        _steps_by_shape[tokens.shape] = steps
+        _steps_by_shape[start, tokens.shape] = steps
     return steps, tokens
 
 
-def _tree(chunk: Chunk) -> Tree[Token]:
-    interactive = _LARK.parse_interactive(chunk.text)
+def _tree(chunk: Chunk, start: Start) -> Tree[Token]:
+    interactive = _LARK.parse_interactive(chunk.text, start=start)
     try:
         for token in interactive.lexer_thread.lex(interactive.parser_state):
             interactive.feed_token(token)
@@ -119,10 +160,10 @@ def _tree(chunk: Chunk) -> Tree[Token]:
     return tree
 
 
-def check_depth(statement: Statement) -> str:
-    """What is nested too deep, or an empty text."""
-    roots: list[object] = []
-    match statement:
+def check_depth(root: Statement | Filter, kind: str) -> str:
+    """What is wrong if the statement or filter is nested too deep, or an empty text."""
+    roots: list[object] = [root]
+    match root:
         case Advertise(_, filter_):
             roots = [filter_]
         case CreateFeed(_, from_clause, pattern, joins, where):
@@ -135,7 +176,7 @@ def check_depth(statement: Statement) -> str:
         level = [child for node in level for child in _children(node)]
         if not level:
             return ""
-    return f"a statement is nested at most {NESTING_MAX} deep"
+    return f"a {kind} is nested at most {NESTING_MAX} deep"
 
 
 def _children(node: object) -> tuple[object, ...]:

@@ -37,6 +37,8 @@ class Chunk:
     text: str
     line: int
     column: int
+    kind: str = "statement"
+    """What error messages call it: a statement, or a filter that stands alone."""
 
     def error(self, message: str, offset: int, *, hint: str = "") -> LanguageError:
         """An error at an offset within this statement."""
@@ -56,7 +58,7 @@ class Chunk:
         return LanguageError(message, line=line, column=column, source=source, hint=hint)
 
 
-def cut(script: str) -> Iterator[Chunk | LanguageError]:
+def cut(script: str, *, kind: str = "statement") -> Iterator[Chunk | LanguageError]:
     """The statements of a script in order; an error in the place of one beyond its limits."""
     line, line_start = 1, 0
     start, depth = 0, 0
@@ -71,7 +73,7 @@ def cut(script: str) -> Iterator[Chunk | LanguageError]:
         if newlines:
             line, line_start = line + newlines, script.rfind("\n", start, first) + 1
         if first < end:
-            chunk = Chunk(script[first:end], line, first - line_start + 1)
+            chunk = Chunk(script[first:end], line, first - line_start + 1, kind)
             yield _within_limits(chunk, problem, first)
             newlines = script.count("\n", first, end)
             if newlines:
@@ -85,7 +87,7 @@ def cut(script: str) -> Iterator[Chunk | LanguageError]:
         elif mark in "([{":
             depth += 1
             if depth > NESTING_MAX and problem is None:
-                message = f"a statement is nested at most {NESTING_MAX} deep"
+                message = f"a {kind} is nested at most {NESTING_MAX} deep"
                 problem = message, landmark.start(), ""
         elif mark in ")]}":
             depth -= 1
@@ -105,7 +107,7 @@ def _within_limits(
     if len(text) > STATEMENT_BYTES_MAX or (
         not text.isascii() and len(text.encode("utf-8", "replace")) > STATEMENT_BYTES_MAX
     ):
-        return chunk.error(f"a statement has at most {STATEMENT_BYTES_MAX // 1024} kB", 0)
+        return chunk.error(f"a {chunk.kind} has at most {STATEMENT_BYTES_MAX // 1024} kB", 0)
     if problem is not None:
         message, at, hint = problem
         return chunk.error(message, at - first, hint=hint)
@@ -113,5 +115,6 @@ def _within_limits(
         for offset, character in enumerate(text):
             if character == "\0" or "\ud800" <= character <= "\udfff":
                 code = f"U+{ord(character):04X}"
-                return chunk.error(f"the character {code} cannot be part of a statement", offset)
+                message = f"the character {code} cannot be part of a {chunk.kind}"
+                return chunk.error(message, offset)
     return chunk

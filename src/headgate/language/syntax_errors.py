@@ -15,7 +15,7 @@ from headgate.model.errors import LanguageError, alternatives, did_you_mean, nea
 _CALLED = {
     "NAME": "a name",
     "STRING": "a text in quotes",
-    "TYPED_LITERAL": "",
+    "TYPED": "",
     "NUMBER": "a number",
     "URL": "a URL",
     "ITEM_VARIABLE": "a variable such as $r",
@@ -38,7 +38,6 @@ _CALLED = {
     "MINUS": "'-'",
     "DOUBLE_SLASH": "'//'",
     "RELATION": "a comparison",
-    "$END": "';'",
 }
 _WORD = re.compile(r"[^\W\d]\w*(?:-\w+)*|\S")
 _STATEMENT_WORDS = frozenset({"_REGISTER", "_CREATE", "_SUBSCRIBE"})
@@ -78,12 +77,11 @@ def explain_unexpected(
     offset = _offset(unexpected, chunk)
     found_match = _WORD.match(chunk.text, offset)
     found = found_match[0] if found_match else ""
-    shown = f"'{found}'" if found else "the end of the statement"
+    shown = f"'{found}'" if found else f"the end of the {chunk.kind}"
     if found in _QUOTES:
         shown = "a text in quotes"
-    return chunk.error(
-        f"expected {_listed(expected)}, found {shown}", offset, hint=_hint(found, expected)
-    )
+    listed = _listed(expected, end="';'" if chunk.kind == "statement" else "the end")
+    return chunk.error(f"expected {listed}, found {shown}", offset, hint=_hint(found, expected))
 
 
 def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
@@ -95,9 +93,10 @@ def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _listed(expected: frozenset[str]) -> str:
+def _listed(expected: frozenset[str], *, end: str) -> str:
     """'a, b or c': words first, then signs; a long list is cut where it stops helping."""
-    named = sorted({_called(each) for each in expected if _called(each)}, key=_word_first)
+    names = {end if each == "$END" else _called(each) for each in expected}
+    named = sorted(filter(None, names), key=_word_first)
     if len(named) > _EXPECTED_MAX:
         named = [*named[:_EXPECTED_MAX], "…"]
     return alternatives(named) or "something else"

@@ -172,6 +172,6 @@ def _find(name: str, schemas: Schemas) -> Attribute:
 def _unknown_attribute(name: str, schemas: Schemas) -> LanguageError:
     known = sorted({each for schema in schemas for each in schema.names})
     sources = list(schemas.values())
-    where = f"'{sources[0]}'" if len(sources) == 1 else "any of its sources"
+    where = f" in '{sources[0]}'" if len(sources) == 1 else " in any of its sources"
     hint = did_you_mean(name, known) or f"known are {', '.join(known[:12])}"
-    return error_at(name, f"there is no attribute '{name}' in {where}", hint=hint)
+    return error_at(name, f"there is no attribute '{name}'{where if any(sources) else ''}", hint=hint)
