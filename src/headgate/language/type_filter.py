@@ -174,4 +174,6 @@ def _unknown_attribute(name: str, schemas: Schemas) -> LanguageError:
     sources = list(schemas.values())
     where = f" in '{sources[0]}'" if len(sources) == 1 else " in any of its sources"
     hint = did_you_mean(name, known) or f"known are {', '.join(known[:12])}"
-    return error_at(name, f"there is no attribute '{name}'{where if any(sources) else ''}", hint=hint)
+    return error_at(
+        name, f"there is no attribute '{name}'{where if any(sources) else ''}", hint=hint
+    )
