@@ -25,9 +25,9 @@ from headgate.simulate.arrivals import MESSAGE, NODE
 from headgate.simulate.cn_star import CnStar
 from headgate.simulate.content_network import SERVER, ContentNetwork
 from headgate.simulate.network_metrics import NetworkCost
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 
-CLU_PLUS, REF_J_PLUS = SchemeName.REF_SJ_CLU_PLUS, SchemeName.REF_J_PLUS
+CLU_PLUS, REF_J_PLUS = JoinScheme.REF_SJ_CLU_PLUS, JoinScheme.REF_J_PLUS
 PAYLOAD_BYTES = 1_000
 REPOSITORIES = 0, 100, 400, 1_600, 3_100
 NAMED = 400
@@ -84,13 +84,13 @@ def _star(network: ContentNetwork, entries: int, kinds: np.ndarray | None = None
     return CnStar(network.links, server=SERVER, is_star=kinds, repository_entries=entries)
 
 
-def _by_size(scheme: SchemeName, values: Iterable[float]) -> dict[str, list[tuple[float, float]]]:
+def _by_size(scheme: JoinScheme, values: Iterable[float]) -> dict[str, list[tuple[float, float]]]:
     points = zip(map(float, REPOSITORIES), values, strict=True)
     return {f"{scheme}, CN*": list(points)}
 
 
 def _least_bytes(
-    simulated: Simulation, scheme: SchemeName, network: ContentNetwork, ids: Ids = lambda own: own
+    simulated: Simulation, scheme: JoinScheme, network: ContentNetwork, ids: Ids = lambda own: own
 ) -> int:
     """Each payload once for each node that dispatches it and is not the server's."""
     seen: set[int] = set()
@@ -103,7 +103,7 @@ def _least_bytes(
 
 
 def _traffic(
-    scheme: SchemeName,
+    scheme: JoinScheme,
     workload: str,
     *,
     plain: NetworkCost,
@@ -142,7 +142,7 @@ def _sized(costs: list[NetworkCost]) -> Iterable[tuple[int, NetworkCost]]:
 
 
 def _latency(
-    scheme: SchemeName, workload: str, plain: NetworkCost, costs: list[NetworkCost]
+    scheme: JoinScheme, workload: str, plain: NetworkCost, costs: list[NetworkCost]
 ) -> Row:
     hops = [f"{entries:,}: {cost.latency_hops:.2f}" for entries, cost in _sized(costs)]
     ratio = costs[REPOSITORIES.index(NAMED)].latency_hops / plain.latency_hops
@@ -228,7 +228,7 @@ def _warm(simulated: Simulation, network: ContentNetwork, workload: str, ids: Id
 
 def _rel_sel(simulated: Simulation, say: Say) -> Row:
     say("Rel-Sel")
-    scheme = SchemeName.REL_SEL
+    scheme = JoinScheme.REL_SEL
     network = simulated.zones(scheme)
     [cost] = simulated.carried(scheme, network, [(simulated.plain(network), PAYLOAD_BYTES)])
     return Row(

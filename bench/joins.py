@@ -24,25 +24,25 @@ from headgate.tables.change_kernels import MESSAGE_KIND, OWN_SIDE, ROW_SIDE
 from headgate.tables.dispatch import recipients
 from headgate.tables.messages import Messages
 from headgate.tables.rows_state import restore, save
-from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.schemes import SCHEMES, JoinScheme
 from headgate.tables.server import SelectJoinServer
 
 STOCKS = Path(__file__).parents[2] / "shared" / "data" / "sp500_financials.csv"
 BUFFER_BYTES = 1 << 24
 BATCH = 100
-CLU_PLUS, ENUM_J = SchemeName.REF_SJ_CLU_PLUS, SchemeName.ENUM_J
+CLU_PLUS, ENUM_J = JoinScheme.REF_SJ_CLU_PLUS, JoinScheme.ENUM_J
 TABLE_3 = {  # kB at 100k, 300k, 500k
     ENUM_J: (484.8, 1464.0, 2461.5),
-    SchemeName.ENUM_SJ: (27.3, 82.0, 137.6),
-    SchemeName.REF_J_PLUS: (13.4, 14.3, 14.6),
-    SchemeName.REL_SEL: (0.86, 0.95, 0.88),
+    JoinScheme.ENUM_SJ: (27.3, 82.0, 137.6),
+    JoinScheme.REF_J_PLUS: (13.4, 14.3, 14.6),
+    JoinScheme.REL_SEL: (0.86, 0.95, 0.88),
     CLU_PLUS: (0.38, 0.38, 0.39),
 }
 TABLE_4 = {  # bytes
     CLU_PLUS: (16.88, 21.96, 24.68),
-    SchemeName.REF_SJ_CLU: (29.59, 38.15, 42.87),
-    SchemeName.REF_SJ_SUB: (73.12, 99.54, 111.84),
-    SchemeName.REF_SJ_TUP: (312.78, 305.88, 302.85),
+    JoinScheme.REF_SJ_CLU: (29.59, 38.15, 42.87),
+    JoinScheme.REF_SJ_SUB: (73.12, 99.54, 111.84),
+    JoinScheme.REF_SJ_TUP: (312.78, 305.88, 302.85),
 }
 PRINTED = 100_000, 300_000, 500_000
 
@@ -71,17 +71,17 @@ class Ready:
     def make(cls, boxes: Boxes, events: work.Events) -> Ready:
         base = SelectJoinServer()
         subscribed_s = seconds(lambda: base.subscribe(boxes))
-        empty = SelectJoinServer(scheme=SchemeName.REL_SEL)
+        empty = SelectJoinServer(scheme=JoinScheme.REL_SEL)
         empty.apply(events.filling())
         return cls(base, events, save(empty.rows), subscribed_s)
 
-    def server(self, scheme: SchemeName) -> SelectJoinServer:
+    def server(self, scheme: JoinScheme) -> SelectJoinServer:
         server = SelectJoinServer(scheme=scheme)
         server.trees, server.clusters = self.base.trees, self.base.clusters
         restore(server.rows, self.state)
         return server
 
-    def cost(self, scheme: SchemeName, events: int, *, first: int = 0) -> Cost:
+    def cost(self, scheme: JoinScheme, events: int, *, first: int = 0) -> Cost:
         server, buffer = self.server(scheme), np.zeros(BUFFER_BYTES, np.uint8)
         _send(server, self.events.batch(first, 1), buffer)  # compiles the kernels
         took_s, sent, described, told = 0.0, 0, 0, 0
@@ -107,7 +107,7 @@ def _send(
     """Messages, which of them go out together, and how long each is."""
     messages = server.apply(changes)
     sizes = messages.size_bytes
-    if FORMS[server.scheme].is_unicast:
+    if SCHEMES[server.scheme].is_unicast:
         lines = recipients(server, messages).lines[:, 1:]
         sizes -= messages.description_bytes  # who is addressed need not be described
     else:
@@ -133,14 +133,14 @@ def run(*, quick: bool, say: Say) -> Result:
     counts = (20_000, 100_000) if quick else (100_000, 300_000, 500_000, 1_000_000)
     count = 300 if quick else 3_000
     rows: list[Row] = []
-    costs: dict[int, dict[SchemeName, Cost]] = {}
+    costs: dict[int, dict[JoinScheme, Cost]] = {}
     clusters: dict[int, int] = {}
     for subscriptions in counts:
         ready = Ready.make(work.subscriptions(subscriptions), work.events(count + 1))
         clusters[subscriptions] = len(ready.base.clusters[1].anchors)
         say(f"{subscriptions:,} subscriptions, {clusters[subscriptions]:,} clusters")
         costs[subscriptions] = {}
-        for scheme in SchemeName:
+        for scheme in JoinScheme:
             costs[subscriptions][scheme] = ready.cost(scheme, count)
             say(f"  {scheme}: {costs[subscriptions][scheme].us:,.0f} µs")
         rows += _at(subscriptions, costs[subscriptions])
@@ -161,13 +161,13 @@ def run(*, quick: bool, say: Say) -> Result:
     return Result(rows, _plot(costs))
 
 
-def _printed(table: dict[SchemeName, tuple[float, ...]], scheme: SchemeName, count: int) -> float:
+def _printed(table: dict[JoinScheme, tuple[float, ...]], scheme: JoinScheme, count: int) -> float:
     if scheme in table and count in PRINTED:
         return table[scheme][PRINTED.index(count)]
     return 0.0
 
 
-def _at(count: int, costs: dict[SchemeName, Cost]) -> list[Row]:
+def _at(count: int, costs: dict[JoinScheme, Cost]) -> list[Row]:
     """Tables 3 and 4 and Fig. 5 at one number of subscriptions."""
     rows, workload = [], f"{count:,} subscriptions"
     ours = costs[CLU_PLUS].bytes
@@ -215,7 +215,7 @@ def _at(count: int, costs: dict[SchemeName, Cost]) -> list[Row]:
     return rows + _times(workload, costs, is_largest=count == 1_000_000)
 
 
-def _times(workload: str, costs: dict[SchemeName, Cost], *, is_largest: bool) -> list[Row]:
+def _times(workload: str, costs: dict[JoinScheme, Cost], *, is_largest: bool) -> list[Row]:
     rows, ours = [], costs[CLU_PLUS].us
     for scheme, cost in costs.items():
         target, met = "", None
@@ -228,7 +228,7 @@ def _times(workload: str, costs: dict[SchemeName, Cost], *, is_largest: bool) ->
     return rows
 
 
-def _growth(costs: dict[int, dict[SchemeName, Cost]], clusters: dict[int, int]) -> list[Row]:
+def _growth(costs: dict[int, dict[JoinScheme, Cost]], clusters: dict[int, int]) -> list[Row]:
     first, last = min(costs), max(costs)
     grown = costs[last][CLU_PLUS].us / costs[first][CLU_PLUS].us
     by_clusters = clusters[last] / clusters[first]
@@ -245,7 +245,7 @@ def _growth(costs: dict[int, dict[SchemeName, Cost]], clusters: dict[int, int]) 
     ]
 
 
-def _duckdb(ready: Ready, costs: dict[SchemeName, Cost], events: int) -> Row:
+def _duckdb(ready: Ready, costs: dict[JoinScheme, Cost], events: int) -> Row:
     """DuckDB joins the same new tuples with S and all subscriptions, and must find as much."""
     server = ready.server(ENUM_J)
     inserted = [each for each in ready.events.batch(1, events) if each.values is not None]
@@ -288,8 +288,8 @@ def _output_rate(count: int) -> Row:
     boxes, told = work.subscriptions(100_000), []
     for size in (100, 2_600, 5_100, 10_100):
         ready = Ready.make(boxes, work.events(count + 1, s_size=size))
-        cost = {each: ready.cost(each, count).us for each in (SchemeName.REF_J, CLU_PLUS)}
-        told.append(f"{size / 100:.0f}: {cost[SchemeName.REF_J]:.0f} / {cost[CLU_PLUS]:.0f} µs")
+        cost = {each: ready.cost(each, count).us for each in (JoinScheme.REF_J, CLU_PLUS)}
+        told.append(f"{size / 100:.0f}: {cost[JoinScheme.REF_J]:.0f} / {cost[CLU_PLUS]:.0f} µs")
     return Row(
         "Fig. 8, time: Ref-J / Ref-SJ-Clu+",
         "100,000 subscriptions, by join results for each event",
@@ -317,7 +317,7 @@ def _stocks(count: int) -> Row:
     known = STOCKS.exists()
     events = work.stock_events(STOCKS, count + 1) if known else work.events(count + 1, s_size=2_300)
     ready = Ready.make(work.subscriptions(100_000), events)
-    schemes = ENUM_J, SchemeName.ENUM_SJ, SchemeName.REF_J_PLUS, CLU_PLUS
+    schemes = ENUM_J, JoinScheme.ENUM_SJ, JoinScheme.REF_J_PLUS, CLU_PLUS
     cost = {each: ready.cost(each, count) for each in schemes}
     least = min(cost[each].bytes for each in schemes[:-1]) / cost[CLU_PLUS].bytes
     return Row(
@@ -345,9 +345,9 @@ def _overlap(count: int) -> Row:
     )
 
 
-def _plot(costs: dict[int, dict[SchemeName, Cost]]) -> Plot:
+def _plot(costs: dict[int, dict[JoinScheme, Cost]]) -> Plot:
     lines = {
         str(scheme): [(float(count), each[scheme].us) for count, each in costs.items()]
-        for scheme in SchemeName
+        for scheme in JoinScheme
     }
     return Plot("Server time for each event (Fig. 5)", "subscriptions", "µs", lines, scatter=True)

@@ -20,12 +20,12 @@ from headgate.simulate.filter_routing import FilterNetwork
 from headgate.simulate.network_metrics import NetworkCost
 from headgate.simulate.topology import overlay_tree
 from headgate.tables.boxes import Boxes
-from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.schemes import SCHEMES, JoinScheme
 
-Costs = dict[SchemeName, NetworkCost]
-CLU_PLUS, REL_SEL = SchemeName.REF_SJ_CLU_PLUS, SchemeName.REL_SEL
-STRAWMEN = SchemeName.ENUM_J, REL_SEL, SchemeName.REF_J, SchemeName.REF_J_PLUS
-SOME = *STRAWMEN, SchemeName.ENUM_SJ, SchemeName.REF_SJ_TUP, CLU_PLUS
+Costs = dict[JoinScheme, NetworkCost]
+CLU_PLUS, REL_SEL = JoinScheme.REF_SJ_CLU_PLUS, JoinScheme.REL_SEL
+STRAWMEN = JoinScheme.ENUM_J, REL_SEL, JoinScheme.REF_J, JoinScheme.REF_J_PLUS
+SOME = *STRAWMEN, JoinScheme.ENUM_SJ, JoinScheme.REF_SJ_TUP, CLU_PLUS
 PRINTED = 100_000, 300_000, 500_000
 SIZES_RATES_OVERLAPS = (1_000, 16_000, 31_000), (100, 5_100, 10_100), (1, 3_000, 6_000)
 
@@ -48,7 +48,7 @@ def run(*, quick: bool, say: Say) -> Result:
     for size in counts:
         found[size] = {}
         simulated = base if size == usual else simulation(size)
-        for scheme in SchemeName:
+        for scheme in JoinScheme:
             say(f"{size:,} subscriptions, {scheme}")
             found[size][scheme] = simulated.cost(scheme)
         rows += _at(size, found[size], count)
@@ -104,9 +104,9 @@ def _against_ours(figure: str, workload: str, told: str, ratio: float, *, is_str
     )
 
 
-def _stress(scheme: SchemeName, workload: str, size: int, cost: NetworkCost, count: int) -> Row:
+def _stress(scheme: JoinScheme, workload: str, size: int, cost: NetworkCost, count: int) -> Row:
     printed = TABLE_3[scheme][PRINTED.index(size)] if size in PRINTED else 0
-    others = "" if FORMS[scheme].is_unicast else f", {cost.stress[1:].max() / count / 1e3:.2f} kB"
+    others = "" if SCHEMES[scheme].is_unicast else f", {cost.stress[1:].max() / count / 1e3:.2f} kB"
     return Row(
         f"Table 3, server stress: {scheme}",
         workload,
@@ -164,8 +164,8 @@ def _networks(simulated: Simulation, say: Say, count: int) -> list[Row]:
 def _payloads(simulated: Simulation, say: Say, count: int) -> Row:
     """Fig. 18: both tables' payloads grow."""
     sizes, told, ratios = (1, 100, 10_000, 100_000), [], []
-    kinds = SchemeName.REF_J_PLUS, REL_SEL, SchemeName.REF_SJ_TUP, CLU_PLUS
-    costs: dict[SchemeName, list[NetworkCost]] = {}
+    kinds = JoinScheme.REF_J_PLUS, REL_SEL, JoinScheme.REF_SJ_TUP, CLU_PLUS
+    costs: dict[JoinScheme, list[NetworkCost]] = {}
     for scheme in kinds:
         say(f"payloads, {scheme}")
         zones = simulated.zones(scheme)
@@ -188,7 +188,7 @@ def _varied(figure: str, by: str, simulated: dict[str, Simulation], say: Say) ->
     told, least, size = [], [], 0
     for name, each in simulated.items():
         say(f"{figure}, {name}")
-        kinds = REL_SEL, SchemeName.REF_J_PLUS, CLU_PLUS
+        kinds = REL_SEL, JoinScheme.REF_J_PLUS, CLU_PLUS
         traffic = [each.cost(scheme).traffic_bytes / each.count / 1e3 for scheme in kinds]
         told.append(f"{name}: " + " / ".join(f"{kb:,.2f}" for kb in traffic))
         least.append(min(traffic[:-1]) / traffic[-1])
@@ -206,7 +206,7 @@ def _stocks(boxes: Boxes, distances: np.ndarray, count: int, warming: int) -> Ro
     known, events = STOCKS.exists(), count + warming
     made = work.stock_events(STOCKS, events) if known else work.events(events, s_size=2_300)
     simulated = Simulation(boxes, [made], distances, count, warming)
-    kinds = (*STRAWMEN, SchemeName.ENUM_SJ, CLU_PLUS)
+    kinds = (*STRAWMEN, JoinScheme.ENUM_SJ, CLU_PLUS)
     traffic = {scheme: simulated.cost(scheme).traffic_bytes / count / 1e3 for scheme in kinds}
     least = min(traffic[each] for each in kinds[:-1]) / traffic[CLU_PLUS]
     return Row(
@@ -225,6 +225,6 @@ def _plot(found: dict[int, Costs], count: int) -> Plot:
             (float(size), costs[scheme].traffic_bytes / count / 1e3)
             for size, costs in found.items()
         ]
-        for scheme in SchemeName
+        for scheme in JoinScheme
     }
     return Plot("Traffic for each event (Fig. 6)", "subscriptions", "kB", lines, scatter=True)

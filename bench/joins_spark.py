@@ -49,7 +49,7 @@ from headgate.tables.compile_boxes import BoxGroup
 from headgate.tables.dispatch import recipients
 from headgate.tables.join_groups import JoinedTable, JoinGroup
 from headgate.tables.lanes import lanes
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.server import SelectJoinServer
 from headgate.tables.stored_boxes import write_boxes
 from headgate.tables.table_lots import Lot, LotFile, LotProgress, write_lot, write_lot_progress
@@ -346,7 +346,7 @@ def _naive(
     session: SparkSession, boxes: Boxes, events: work.Events, count: int, rate: float
 ) -> list[Row]:
     """The join of new tuples with S and all subscriptions, found anew for each lot of events."""
-    server = SelectJoinServer(scheme=SchemeName.ENUM_J)
+    server = SelectJoinServer(scheme=JoinScheme.ENUM_J)
     server.subscribe(boxes)
     server.apply(events.filling())
     inserted = [each for each in events.batch(0, count) if each.values is not None]

@@ -29,7 +29,7 @@ from headgate.simulate.regions import load_of, regions_of
 from headgate.tables.boxes import Boxes
 from headgate.tables.dispatch import recipients
 from headgate.tables.messages import Messages
-from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.schemes import SCHEMES, JoinScheme
 from headgate.tables.server import SelectJoinServer
 
 PAYLOAD_BYTES = len(work.PAYLOAD)
@@ -48,7 +48,7 @@ class Simulation:
     count: int
     warming: int
     ready: list[Ready] = field(init=False)
-    _zones: dict[SchemeName, ZoneNetwork] = field(default_factory=dict)
+    _zones: dict[JoinScheme, ZoneNetwork] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         assert self.count % len(self.draws) == 0, "each draw is measured alike"
@@ -56,7 +56,7 @@ class Simulation:
         base = Ready.make(self.boxes, self.draws[0]).base
         self.ready = [replace(Ready.make(none, each), base=base) for each in self.draws]
 
-    def zones(self, scheme: SchemeName, *, in_turn: bool = False) -> ZoneNetwork:
+    def zones(self, scheme: JoinScheme, *, in_turn: bool = False) -> ZoneNetwork:
         """Zones for a scheme's messages, or cut by one coordinate after the other."""
         if not in_turn and scheme in self._zones:
             return self._zones[scheme]
@@ -67,9 +67,9 @@ class Simulation:
             self._zones[scheme] = network
         return network
 
-    def cost(self, scheme: SchemeName) -> NetworkCost:
+    def cost(self, scheme: JoinScheme) -> NetworkCost:
         """What the measured events cost, without CN*."""
-        if FORMS[scheme].is_unicast:
+        if SCHEMES[scheme].is_unicast:
             return self._unicast(scheme)
         network = self.zones(scheme)
         return self.carried(scheme, network, [(self.plain(network), PAYLOAD_BYTES)])[0]
@@ -81,7 +81,7 @@ class Simulation:
 
     def carried(
         self,
-        scheme: SchemeName,
+        scheme: JoinScheme,
         network: ContentNetwork,
         ways: Sequence[tuple[CnStar, int]],
         *,
@@ -104,7 +104,7 @@ class Simulation:
         return costs
 
     def trace(
-        self, scheme: SchemeName, network: ContentNetwork
+        self, scheme: JoinScheme, network: ContentNetwork
     ) -> Iterator[tuple[Messages, Arrivals, np.ndarray, Load]]:
         """Messages, where they arrive, how many subscriptions want them there, and payloads."""
         for server, messages in self._messages(scheme):
@@ -114,7 +114,7 @@ class Simulation:
             matched = network.subscriptions.counts(arrivals, regions)
             yield messages, arrivals, matched, load_of(messages, (left, right))
 
-    def _messages(self, scheme: SchemeName) -> Iterator[tuple[SelectJoinServer, Messages]]:
+    def _messages(self, scheme: JoinScheme) -> Iterator[tuple[SelectJoinServer, Messages]]:
         end = self.warming + self.count // len(self.draws)
         for ready in self.ready:
             server = ready.server(scheme)
@@ -122,7 +122,7 @@ class Simulation:
             for first in range(self.warming, end, BATCH):
                 yield server, server.apply(ready.events.batch(first, min(BATCH, end - first)))
 
-    def _handled(self, scheme: SchemeName) -> Regions:
+    def _handled(self, scheme: JoinScheme) -> Regions:
         """Some of the messages before the measured ones, evenly."""
         found, numbers, used = [], [], 0
         for ready in self.ready:
@@ -138,7 +138,7 @@ class Simulation:
         own, start, excluded, pairs = np.concatenate(found, axis=1)
         return Regions(own, start, excluded, pairs, np.concatenate(numbers), regions.widths)
 
-    def _unicast(self, scheme: SchemeName) -> NetworkCost:
+    def _unicast(self, scheme: JoinScheme) -> NetworkCost:
         """Every subscription is at a node of its own choice."""
         chance = np.random.default_rng(2026)
         homes = chance.integers(0, OVERLAY_NODES, len(self.boxes.numbers))

@@ -16,6 +16,7 @@ from tests.tables.table_world import TableWorld
 from headgate.pipeline.select_join_stage import HELD, BucketProcessor, Told
 from headgate.pipeline.table_join_query import TableJoinQuery
 from headgate.tables.lanes import lanes, partition_of
+from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 from headgate.tables.table_lots import Lot, LotProgress, write_lot_progress
 
 STOCKS = [
@@ -56,6 +57,21 @@ def test_a_processor_keeps_its_rows_in_spark_s_state(tmp_path: Path) -> None:
             assert found_in(world, told) == EXPECTED
     assert found_in(world, told) == dict.fromkeys(EXPECTED, 0)
     assert sum(each.rows for each in told) == 1 + 13
+
+
+def test_messages_have_the_regions_of_the_default_scheme(tmp_path: Path) -> None:
+    """Six reviews of IBM, and no subscription lies between two of them: Ref-SJ-Clu+ describes a new
+    stock by one run, Ref-SJ-Tup would need a pair for each rating, Ref-SJ-Sub a range of someone."""
+    assert DEFAULT_SCHEME is JoinScheme.REF_SJ_CLU_PLUS
+    world = TableWorld(tmp_path)
+    world.take(world.lot([world.item(table, at, own) for at, (table, own) in enumerate(REVIEWS)]))
+    told = world.take(world.lot([world.item(*STOCKS[0][:1], 0, STOCKS[0][1])]))
+    (path,) = {each.messages_path for each in told if each.messages}
+    messages = pq.read_table(path).to_pylist()
+    (stock,) = [row for row in messages if row["table"] == 0]
+    assert (stock["pairs"], stock["excluded"]) == (1, 0)
+    assert stock["numbers"] == [65.0, 10.0, 0.0], "PER, and the run of ratings from 0 to 10"
+    assert len(messages) == 1 + 6, "and the reviews that the stock exposes"
 
 
 def test_a_lane_is_where_spark_puts_it() -> None:

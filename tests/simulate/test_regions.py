@@ -21,10 +21,10 @@ from headgate.simulate.regions import load_of, regions_of
 from headgate.tables.client import Client
 from headgate.tables.dispatch import content, recipients
 from headgate.tables.messages import Messages, Table
-from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.schemes import SCHEMES, JoinScheme
 from headgate.tables.server import Change, SelectJoinServer
 
-SHARED = [scheme for scheme in SchemeName if not FORMS[scheme].is_unicast]
+SHARED = [scheme for scheme in JoinScheme if not SCHEMES[scheme].is_unicast]
 
 
 def made(kind: str, all_: list[Bounds]) -> ContentNetwork:
@@ -51,13 +51,13 @@ def made(kind: str, all_: list[Bounds]) -> ContentNetwork:
 def test_clients_behind_a_network_hold_the_join(
     kind: str,
     *,
-    scheme: SchemeName,
+    scheme: JoinScheme,
     all_: list[Bounds],
     first: tuple[list[Change], list[Change]],
     rest: list[Change],
 ) -> None:
     network, server = made(kind, all_), SelectJoinServer(scheme=scheme)
-    clients = [Client(FORMS[scheme].keeps_unjoined) for _ in all_]
+    clients = [Client(SCHEMES[scheme].keeps_unjoined) for _ in all_]
     for number, bounds in enumerate(all_):
         server.subscribe(box(number, bounds))
     star = CnStar(network.links, server=SERVER, repository_entries=2)
@@ -95,7 +95,7 @@ def delivered(
 
 
 def test_sizes_are_those_of_the_messages() -> None:
-    server = SelectJoinServer(scheme=SchemeName.REF_J)
+    server = SelectJoinServer(scheme=JoinScheme.REF_J)
     server.subscribe(box(0, ((0.0, 0.0), (9.0, 9.0))))
     server.apply([Change(Table.RIGHT, (1,), ("x",), (5.0,), b"r" * 30)])
     messages = server.apply([Change(Table.LEFT, (1,), ("x",), (5.0,), b"l" * 20)])
@@ -109,7 +109,7 @@ def test_sizes_are_those_of_the_messages() -> None:
 
 
 def one_message() -> tuple[SelectJoinServer, Messages]:
-    server = SelectJoinServer(scheme=SchemeName.REL_SEL)
+    server = SelectJoinServer(scheme=JoinScheme.REL_SEL)
     for number in range(3):
         server.subscribe(box(number, ((0.0, 0.0), (9.0, 9.0))))
     return server, server.apply([Change(Table.LEFT, (1,), ("x",), (5.0,), b"p" * 92)])

@@ -14,7 +14,7 @@ from headgate.tables.boxes import LEAST, MISSING, Boxes
 from headgate.tables.client import Client
 from headgate.tables.dispatch import content, recipients
 from headgate.tables.messages import Message, Table
-from headgate.tables.schemes import FORMS, SchemeName
+from headgate.tables.schemes import SCHEMES, JoinScheme
 from headgate.tables.server import Change, SelectJoinServer
 
 NUMBERS = st.integers(0, 9).map(float)
@@ -88,7 +88,7 @@ class World:
     """A server, its clients, and the rows as a dictionary."""
 
     dimensions: tuple[int, int]
-    scheme: SchemeName
+    scheme: JoinScheme
     server: SelectJoinServer = field(init=False)
     clients: dict[int, Client] = field(default_factory=dict)
     bounds: dict[int, Bounds] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class World:
             case ("subscribe", int(number), (low, high)) if number not in self.clients:
                 self.bounds[number] = low, high
                 self.server.subscribe(box(number, (low, high)))
-                self.clients[number] = Client(FORMS[self.scheme].keeps_unjoined)
+                self.clients[number] = Client(SCHEMES[self.scheme].keeps_unjoined)
                 self.clients[number].resync(content(self.server, number), expected=0)
             case ("unsubscribe", int(number)) if number in self.clients:
                 self.server.unsubscribe(np.array([number]))

@@ -18,7 +18,7 @@ from headgate.tables.multiway_client import MultiwayClient
 from headgate.tables.multiway_messages import SemijoinMessage
 from headgate.tables.multiway_rows import TableChange
 from headgate.tables.multiway_server import MultiwayServer
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 
 
 def graph_of(
@@ -133,7 +133,7 @@ class MultiwayWorld:
     """A server, its clients, and the rows as a dictionary."""
 
     graph: JoinGraph
-    scheme: SchemeName = SchemeName.REF_SJ_CLU_PLUS
+    scheme: JoinScheme = JoinScheme.REF_SJ_CLU_PLUS
     server: MultiwayServer = field(init=False)
     clients: dict[int, MultiwayClient] = field(default_factory=dict)
     wishes: dict[int, Wish] = field(default_factory=dict)

@@ -12,12 +12,12 @@ from tests.tables.histories import Step, World, histories
 from headgate.tables.client import Client, Gap
 from headgate.tables.dispatch import content
 from headgate.tables.messages import Message, Table
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.server import Change
 
 
 def subscribed() -> tuple[World, Client]:
-    world = World((1, 1), SchemeName.REF_SJ_CLU_PLUS)
+    world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
     return world, world.clients[1]
 

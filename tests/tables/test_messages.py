@@ -10,13 +10,13 @@ import pytest
 from headgate.model.errors import InvalidValue
 from headgate.tables.boxes import LEAST, MISSING, Boxes, checked_values
 from headgate.tables.messages import Messages, Region, Table
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.server import Change, SelectJoinServer
 
 LOGO = bytes(100)
 
 
-def sent(scheme: SchemeName) -> Messages:
+def sent(scheme: JoinScheme) -> Messages:
     """A second tuple of the left table: both rows of the right one join with it, and it exposes
     one of them to the second subscription."""
     server = SelectJoinServer(scheme=scheme)
@@ -36,14 +36,14 @@ def sent(scheme: SchemeName) -> Messages:
     ("scheme", "descriptions", "sizes"),
     [
         # ⟨join, value, payload⟩ is 108 bytes, a pair 8; ⟨A, A⁻⟩ of an exposed row is 8.
-        (SchemeName.REF_SJ_CLU_PLUS, [8, 8], [116, 116]),
-        (SchemeName.REF_SJ_TUP, [16, 8], [124, 116]),
-        (SchemeName.REL_SEL, [0], [108]),
+        (JoinScheme.REF_SJ_CLU_PLUS, [8, 8], [116, 116]),
+        (JoinScheme.REF_SJ_TUP, [16, 8], [124, 116]),
+        (JoinScheme.REL_SEL, [0], [108]),
         # ⟨A, join, C, payload, payload⟩ is 212 bytes.
-        (SchemeName.REF_J, [0, 0], [212, 212]),
+        (JoinScheme.REF_J, [0, 0], [212, 212]),
     ],
 )
-def test_sizes(scheme: SchemeName, descriptions: list[int], sizes: list[int]) -> None:
+def test_sizes(scheme: JoinScheme, descriptions: list[int], sizes: list[int]) -> None:
     messages = sent(scheme)
     assert messages.description_bytes.tolist() == descriptions
     assert messages.size_bytes.tolist() == sizes
@@ -51,7 +51,7 @@ def test_sizes(scheme: SchemeName, descriptions: list[int], sizes: list[int]) ->
 
 
 def test_a_deletion_has_no_payload() -> None:
-    server = SelectJoinServer(scheme=SchemeName.REL_SEL)
+    server = SelectJoinServer(scheme=JoinScheme.REL_SEL)
     server.subscribe(Boxes(np.arange(1), np.zeros((1, 2)), np.ones((1, 2))))
     server.apply([Change(Table.LEFT, (0,), ("x",), (1.0,), LOGO)])
     (message,) = server.apply([Change(Table.LEFT, (0,))])

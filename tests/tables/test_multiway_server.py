@@ -24,7 +24,7 @@ from headgate.tables.join_graph import Edge, Form, JoinGraph, Signature
 from headgate.tables.multiway_messages import Act
 from headgate.tables.multiway_rows import TableChange
 from headgate.tables.multiway_server import SCHEMES, MultiwayServer
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 
 Given = tuple[JoinGraph, list[Step]]
 worlds = st.sampled_from(sorted(GRAPHS)).flatmap(
@@ -40,7 +40,7 @@ BY_R, BY_T = (
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @given(given=worlds)
-def test_each_client_holds_its_join(scheme: SchemeName, given: Given) -> None:
+def test_each_client_holds_its_join(scheme: JoinScheme, given: Given) -> None:
     """And gets just what is new: what is inserted is the difference of its semijoins, each row
     once, and nothing goes that is still in them."""
     world = MultiwayWorld(given[0], scheme)
@@ -252,7 +252,7 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     with pytest.raises(InvalidValue, match="there is no subscription 2"):
         server.unsubscribe(np.array([1, 2]))
     with pytest.raises(InvalidValue, match="multi-way joins have no Ref-J"):
-        MultiwayServer(CHAIN, scheme=SchemeName.REF_J)
+        MultiwayServer(CHAIN, scheme=JoinScheme.REF_J)
 
 
 def test_duckdb_finds_the_same_join() -> None:

@@ -14,18 +14,18 @@ from headgate.tables.changes import columns_of
 from headgate.tables.dispatch import content
 from headgate.tables.messages import Kind, Table
 from headgate.tables.rows_state import restore, save
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.server import Change, SelectJoinServer
 
 SHAPES = st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (1, 2), (2, 2)])
-SEMIJOINS = [each for each in SchemeName if "SJ" in each]
+SEMIJOINS = [each for each in JoinScheme if "SJ" in each]
 histories_by_shape = SHAPES.flatmap(lambda shape: st.tuples(st.just(shape), histories(shape)))
 Given = tuple[tuple[int, int], list[Step]]
 
 
-@pytest.mark.parametrize("scheme", SchemeName)
+@pytest.mark.parametrize("scheme", JoinScheme)
 @given(given=histories_by_shape)
-def test_each_client_holds_the_join(scheme: SchemeName, given: Given) -> None:
+def test_each_client_holds_the_join(scheme: JoinScheme, given: Given) -> None:
     world = World(given[0], scheme)
     for step in given[1]:
         world.take(step)
@@ -34,7 +34,7 @@ def test_each_client_holds_the_join(scheme: SchemeName, given: Given) -> None:
 
 @pytest.mark.parametrize("scheme", SEMIJOINS)
 @given(given=histories_by_shape)
-def test_each_client_gets_just_what_is_new(scheme: SchemeName, given: Given) -> None:
+def test_each_client_gets_just_what_is_new(scheme: JoinScheme, given: Given) -> None:
     """Theorem 2 and exposure: what is received is the difference of the semijoins, row by row, and
     each row is sent once for all who need it."""
     world = World(given[0], scheme)
@@ -52,7 +52,7 @@ def test_each_client_gets_just_what_is_new(scheme: SchemeName, given: Given) -> 
             assert deleted <= before[number] - _numbers(world, number)
         sent = [(m.kind, m.rows[0].number) for m in messages]
         assert len(sent) == len(set(sent))
-        if given[0] == (1, 1) and scheme is not SchemeName.REF_SJ_TUP:
+        if given[0] == (1, 1) and scheme is not JoinScheme.REF_SJ_TUP:
             # What Tup says about a tuple that no one selects, and what the envelopes of several
             # attributes say, may be for no one.
             assert {id(message) for _, message in world.received} == {id(m) for m in messages}
@@ -72,16 +72,16 @@ def test_descriptions_are_as_short_as_the_paper_says(given: Given) -> None:
             scheme: sum(len(m.region.pairs) for m in world.take(step))
             for scheme, world in worlds.items()
         }
-        clu_plus, clu = size[SchemeName.REF_SJ_CLU_PLUS], size[SchemeName.REF_SJ_CLU]
-        assert clu_plus <= clu <= size[SchemeName.REF_SJ_TUP]
+        clu_plus, clu = size[JoinScheme.REF_SJ_CLU_PLUS], size[JoinScheme.REF_SJ_CLU]
+        assert clu_plus <= clu <= size[JoinScheme.REF_SJ_TUP]
         if shape == (1, 1):
-            assert clu <= size[SchemeName.REF_SJ_SUB]
+            assert clu <= size[JoinScheme.REF_SJ_SUB]
 
 
 @given(given=histories_by_shape, data=st.data())
 def test_batches_make_no_difference(given: Given, data: st.DataObject) -> None:
     shape, steps = given
-    one, other = (World(shape, SchemeName.REF_SJ_CLU_PLUS) for _ in range(2))
+    one, other = (World(shape, JoinScheme.REF_SJ_CLU_PLUS) for _ in range(2))
     changes = [step for step in steps if isinstance(step, Change)]
     for step in steps:
         if not isinstance(step, Change):
@@ -98,7 +98,7 @@ def test_batches_make_no_difference(given: Given, data: st.DataObject) -> None:
 @given(given=histories_by_shape, split=st.integers(0, 20))
 def test_a_restored_server_goes_on_as_before(given: Given, split: int) -> None:
     shape, steps = given
-    world = World(shape, SchemeName.REF_SJ_CLU_PLUS)
+    world = World(shape, JoinScheme.REF_SJ_CLU_PLUS)
     for step in steps[:split]:
         world.take(step)
     again = SelectJoinServer(shape)
@@ -115,7 +115,7 @@ def test_another_audience_is_told_beside_the_first(given: Given) -> None:
     """Both get what they would get alone, and rows taken silently are the same rows."""
     shape, steps = given
     both, quiet = SelectJoinServer(shape), SelectJoinServer(shape)
-    other = SelectJoinServer(shape, scheme=SchemeName.REF_J_PLUS)
+    other = SelectJoinServer(shape, scheme=JoinScheme.REF_J_PLUS)
     alone = SelectJoinServer(shape)
     for server in (both, alone, other):
         for step in steps:
@@ -182,7 +182,7 @@ def test_the_state_of_another_shape_is_refused() -> None:
 
 
 def test_a_bad_row_leaves_everything_as_it_was() -> None:
-    world = World((1, 1), SchemeName.REF_SJ_CLU_PLUS)
+    world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
     before = save(world.server.rows)
     good, bad = (Change(Table.LEFT, ("k",), ("x",), values) for values in ((1.0,), (1.0, 2.0)))
@@ -207,7 +207,7 @@ def test_subscriptions_that_do_not_fit_are_refused() -> None:
 
 def test_many_rows_of_one_join_value_and_many_join_values() -> None:
     """Rooms of the kernel and of the index grow, and gaps in the pool are closed."""
-    world = World((1, 1), SchemeName.REF_SJ_CLU_PLUS)
+    world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     chance = np.random.default_rng(1)
     for number in range(20):
         low = float(chance.integers(0, 900))
@@ -227,7 +227,7 @@ def test_many_rows_of_one_join_value_and_many_join_values() -> None:
 
 def test_rows_leave_after_their_time() -> None:
     """What comes again stays longer, with the same values or others; a restart forgets nothing."""
-    world = World((1, 1), SchemeName.REF_SJ_CLU_PLUS)
+    world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
 
     def row(key: int, value: float, until_s: float) -> Change:
@@ -247,7 +247,7 @@ def test_rows_leave_after_their_time() -> None:
 
 
 def test_duckdb_finds_the_same_join() -> None:
-    world = World((1, 1), SchemeName.REF_SJ_CLU_PLUS)
+    world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     chance = np.random.default_rng(3)
     for number in range(50):
         low = chance.integers(0, 80, 2).astype(float)
@@ -283,7 +283,7 @@ def _duckdb_join(world: World) -> list[tuple[object, ...]]:
 
 def test_the_example_of_the_paper() -> None:
     """§3.1: s4 alone goes to X1, which holds r2 … r20 already."""
-    world = World((1, 1), SchemeName.REF_SJ_CLU_PLUS)
+    world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((45.0, 6.0), (70.0, 10.0))))
     world.change(
         [Change(Table.LEFT, ("s1",), ("GOOG",), (51.7,))]

@@ -18,7 +18,7 @@ from headgate.model.errors import SnapshotError
 from headgate.tables.audience import Audience
 from headgate.tables.boxes import Boxes
 from headgate.tables.compile_boxes import BoxGroup
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.server import Change, SelectJoinServer
 from headgate.tables.stored_boxes import (
     OpenBoxes,
@@ -28,7 +28,7 @@ from headgate.tables.stored_boxes import (
     write_boxes,
 )
 
-CLU_PLUS = SchemeName.REF_SJ_CLU_PLUS
+CLU_PLUS = JoinScheme.REF_SJ_CLU_PLUS
 FILES = st.lists(st.lists(boxes(2), min_size=1, max_size=6), min_size=1, max_size=3)
 
 

@@ -19,7 +19,7 @@ from headgate.tables.box_tree_kernels import Longs
 from headgate.tables.boxes import Boxes
 from headgate.tables.changes import Change, Mask, columns_of
 from headgate.tables.rows_state import restore, save
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.server import SelectJoinServer
 from headgate.tables.whole_join import WholeJoin, order_from
 from headgate.tables.whole_recipients import are_wanted, subscriptions_with
@@ -159,7 +159,7 @@ def test_subscriptions_with_a_result_are_those_whose_box_contains_it() -> None:
     server = SelectJoinServer((2, 3))
     server.subscribe(Boxes(np.arange(200), low, high))
     points = rng.integers(0, 9, (40, 5)).astype(np.float64)
-    audience = Audience.of((2, 3), server.tree_arrays, server.audience.anchors, SchemeName.REF_J)
+    audience = Audience.of((2, 3), server.tree_arrays, server.audience.anchors, JoinScheme.REF_J)
     result, subscription = subscriptions_with(points, audience, (2, 3))
     inside = (low <= points[:, None]) & (points[:, None] <= high)
     expected = {tuple(each) for each in np.argwhere(inside.all(axis=2)).tolist()}

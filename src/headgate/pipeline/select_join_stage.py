@@ -33,7 +33,7 @@ from headgate.tables.bucket_results import write_parquet
 from headgate.tables.group_teller import GroupTeller, Subscribed
 from headgate.tables.join_groups import JoinGroup
 from headgate.tables.lanes import lanes
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
 from headgate.tables.table_lots import Lot, read_lot
 from headgate.tables.whole_boxes import attributes_by_table
@@ -157,7 +157,7 @@ class Subscriptions:
         if known is not None and known[0] == key:
             return known[1]
         files = [_opened_file(path) for path in opened.joins[group]]
-        found = _subscribed(gathered_boxes(files, opened.dropped), SchemeName.REF_SJ_CLU_PLUS)
+        found = _subscribed(gathered_boxes(files, opened.dropped), JoinScheme.REF_SJ_CLU_PLUS)
         self._every[group] = key, found
         return found
 
@@ -170,7 +170,7 @@ class Subscriptions:
         feeds, boxes = read_numbers(path), every.boxes
         found = None
         if np.isin(boxes.feeds, feeds).any():
-            found = _subscribed(boxes.only(feeds), SchemeName.REF_J_PLUS)
+            found = _subscribed(boxes.only(feeds), JoinScheme.REF_J_PLUS)
         self._wanted[group] = every, path.name, found
         return found
 
@@ -185,7 +185,7 @@ def _opened_file(path: str) -> OpenBoxes:
     return open_boxes(Path(path))
 
 
-def _subscribed(boxes: OpenBoxes, scheme: SchemeName) -> Subscribed:
+def _subscribed(boxes: OpenBoxes, scheme: JoinScheme) -> Subscribed:
     audience = Audience.of(boxes.dimensions, boxes.trees, boxes.anchors, scheme)
     return Subscribed(boxes, audience)
 

@@ -13,7 +13,7 @@ import numpy as np
 from headgate.tables.box_tree_kernels import STACK, Excluded, Floats, Tree
 from headgate.tables.messages import Table
 from headgate.tables.question_kernels import Question
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class Audience:
     """The subscriptions, ordered for questions about changes of either table."""
     questions: tuple[Question, ...]
     anchors: tuple[Floats, ...]
-    scheme: SchemeName
+    scheme: JoinScheme
 
     @classmethod
     def of(
@@ -30,7 +30,7 @@ class Audience:
         dimensions: tuple[int, int],
         trees: tuple[Tree, ...],
         anchors: tuple[Floats, ...],
-        scheme: SchemeName,
+        scheme: JoinScheme,
     ) -> Audience:
         questions = tuple(question(dimensions, table, trees[table]) for table in Table)
         return cls(trees, questions, anchors, scheme)

@@ -62,7 +62,7 @@ class Out(NamedTuple):
     used: Longs  # [2]: messages and numbers
 
 
-class Scheme(NamedTuple):
+class SchemeCode(NamedTuple):
     """What is sent, and how it is described."""
 
     sends: int
@@ -75,7 +75,7 @@ class Teller(NamedTuple):
     trees: tuple[Tree, ...]
     questions: tuple[Question, ...]
     anchors: tuple[Floats, ...]
-    scheme: Scheme
+    scheme: SchemeCode
     out: Out
     wanted: npt.NDArray[np.bool_]
 

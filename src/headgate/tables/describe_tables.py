@@ -22,11 +22,9 @@ from headgate.tables.compile_boxes import Range, SelectJoin, box_group
 from headgate.tables.join_groups import JoinGroup, split_plan
 from headgate.tables.join_parts import JoinPart, JoinParts
 from headgate.tables.payload_apart import Registered, payload_apart
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import DEFAULT_SCHEME
 from headgate.tables.stabbing_sets import stab
 from headgate.tables.whole_boxes import attributes_by_table
-
-SCHEME = SchemeName.REF_SJ_CLU_PLUS
 
 
 def describe_groups(plans: Mapping[str, Plan], tables: Registered) -> list[str]:
@@ -68,7 +66,7 @@ def _group(own: Sequence[tuple[str, JoinPart]]) -> Iterable[str]:
     clusters = [len(stab(boxes.boxes.low[:, p], boxes.boxes.high[:, p])[1]) for p in sides]
     what = " ⋈ ".join(names) if group.form is None else str(group.form)
     count = _count(len(own), "join" if group.form is None else "semijoin")
-    yield f"{what} on {on}: {count} of {feeds}, by {SCHEME}"
+    yield f"{what} on {on}: {count} of {feeds}, by {DEFAULT_SCHEME}"
     selected = _selected(names, boxes.attributes)
     yield f"  {selected}; clusters: {clusters[0]:,} and {clusters[1]:,}"
 
@@ -89,7 +87,7 @@ def _spread(group: JoinGroup) -> str:
 def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
     apart = payload_apart(join, tables)
     many = len(apart.join.sides) > 2
-    scheme = "" if many else f", by {SCHEME}"
+    scheme = "" if many else f", by {DEFAULT_SCHEME}"
     yield f"{' ⋈ '.join(side.table for side in join.sides)} on {', '.join(join.on)}{scheme}"
     for side in join.sides:
         ranges = [f"{name} {_range(own)}" for name, own in sorted(side.ranges.items())]
@@ -98,7 +96,7 @@ def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
         yield f"  results are tested: {unparse_filter(join.rest)}"
     if many:
         chosen, costs = semijoins_of(apart), semijoin_costs(apart)
-        yield f"  clients hold {', '.join(map(str, chosen.values()))}, by {SCHEME}"
+        yield f"  clients hold {', '.join(map(str, chosen.values()))}, by {DEFAULT_SCHEME}"
         for form in sorted(costs.keys() - set(chosen.values())):
             least = costs[chosen[form.base]]
             if costs[form] < math.inf:

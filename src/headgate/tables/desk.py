@@ -10,7 +10,7 @@ import numpy.typing as npt
 from headgate.tables import change_kernels as kernels
 from headgate.tables.audience import Audience
 from headgate.tables.box_tree_kernels import Floats, Longs
-from headgate.tables.schemes import FORMS
+from headgate.tables.schemes import SCHEMES
 
 ROOM_MIN = 1_024
 
@@ -44,7 +44,7 @@ def teller(audience: Audience, desk: Desk) -> kernels.Teller:
         audience.trees,
         audience.questions,
         audience.anchors,
-        FORMS[audience.scheme].kernel,
+        SCHEMES[audience.scheme].code,
         kernels.Out(desk.header, desk.numbers, desk.used),
         desk.wanted,
     )

@@ -15,7 +15,7 @@ from headgate.tables import recipient_kernels as kernels
 from headgate.tables.audience import Audience
 from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.messages import Messages, Row, Table
-from headgate.tables.schemes import FORMS
+from headgate.tables.schemes import SCHEMES
 from headgate.tables.server import SelectJoinServer
 
 
@@ -75,7 +75,7 @@ def content(server: SelectJoinServer, subscription: int) -> list[Row]:
         server.join_values,
         low[0],
         high[0],
-        FORMS[server.scheme].keeps_unjoined,
+        SCHEMES[server.scheme].keeps_unjoined,
         out,
     )
     return [

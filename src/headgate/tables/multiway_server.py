@@ -31,10 +31,10 @@ from headgate.tables.messages import Table
 from headgate.tables.multiway_messages import GroupMessages
 from headgate.tables.multiway_rows import RowStore, TableChange, TableRow
 from headgate.tables.parametric_cost import JoinStatistics
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.semijoin_edge import Line, SemijoinEdge
 
-SCHEMES = tuple(each for each in SchemeName if "SJ" in each)
+SCHEMES = tuple(each for each in JoinScheme if "SJ" in each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Subscribed:
 
 class MultiwayServer:
     def __init__(
-        self, graph: JoinGraph, *, scheme: SchemeName = SchemeName.REF_SJ_CLU_PLUS
+        self, graph: JoinGraph, *, scheme: JoinScheme = JoinScheme.REF_SJ_CLU_PLUS
     ) -> None:
         if scheme not in SCHEMES:
             raise InvalidValue(f"multi-way joins have no {scheme}: expected {', '.join(SCHEMES)}")

@@ -24,7 +24,7 @@ from headgate.tables.messages import Key, Messages, Table
 from headgate.tables.multiway_messages import EdgeRows, GroupMessages
 from headgate.tables.multiway_rows import RowStore
 from headgate.tables.recipient_kernels import selected_rows
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.semijoins import tell_edge
 from headgate.tables.server import SelectJoinServer
 from headgate.tables.table_kernels import Index, compact, compact_places
@@ -76,7 +76,7 @@ class JoinIndex:
 
 class SemijoinEdge:
     def __init__(
-        self, edge: Edge, graph: JoinGraph, stores: tuple[RowStore, RowStore], scheme: SchemeName
+        self, edge: Edge, graph: JoinGraph, stores: tuple[RowStore, RowStore], scheme: JoinScheme
     ) -> None:
         self.edge = edge
         self.forms = Form(edge.left, edge), Form(edge.right, edge)

@@ -13,7 +13,7 @@ from headgate.tables.audience import Audience
 from headgate.tables.box_tree_kernels import Longs
 from headgate.tables.changes import Mask
 from headgate.tables.desk import Desk
-from headgate.tables.schemes import FORMS
+from headgate.tables.schemes import SCHEMES
 from headgate.tables.semijoin_kernels import process_edge
 from headgate.tables.table_kernels import Index
 
@@ -36,7 +36,7 @@ def tell_edge(
     """Apply changes of two tables, and write the messages of each base that is used to its desk."""
     needs, at = np.zeros(5, np.int64), 0
     groups = tuple((each.trees, each.questions, each.anchors) for each in audiences)
-    scheme = FORMS[audiences[0].scheme].kernel
+    scheme = SCHEMES[audiences[0].scheme].code
     for desk in desks:
         desk.used[:] = 0
     while True:

@@ -32,7 +32,7 @@ from headgate.tables.desk import Desk, teller
 from headgate.tables.joined_rows import JoinedRows
 from headgate.tables.messages import Messages, Table
 from headgate.tables.question_kernels import Question
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.semijoins import tell_edge
 from headgate.tables.stabbing_sets import StabbingSets
 from headgate.tables.table import TableRows
@@ -46,7 +46,7 @@ class SelectJoinServer:
         self,
         dimensions: tuple[int, int] = (1, 1),
         *,
-        scheme: SchemeName = SchemeName.REF_SJ_CLU_PLUS,
+        scheme: JoinScheme = JoinScheme.REF_SJ_CLU_PLUS,
         join_attributes: int = 1,
         numbers: tuple[int, int] = (0, 1),
     ) -> None:

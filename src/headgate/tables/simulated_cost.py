@@ -30,7 +30,7 @@ from headgate.tables.join_graph import Edge, Form, JoinGraph, Signature
 from headgate.tables.messages import Messages
 from headgate.tables.multiway_rows import TableChange
 from headgate.tables.multiway_server import MultiwayServer
-from headgate.tables.schemes import SchemeName
+from headgate.tables.schemes import JoinScheme
 from headgate.tables.signature_boxes import SignatureBoxes
 
 BATCH = 1_000
@@ -55,7 +55,7 @@ def simulated_costs(
     events: Sequence[TableChange],
     *,
     spread: Spread,
-    scheme: SchemeName = SchemeName.REF_SJ_CLU_PLUS,
+    scheme: JoinScheme = JoinScheme.REF_SJ_CLU_PLUS,
 ) -> dict[Form, float]:
     """c(R^S) of each form that one of the subscriptions may choose: bytes × links for each of them,
     summed over the events, which follow upon the rows."""
