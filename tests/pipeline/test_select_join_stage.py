@@ -60,8 +60,8 @@ def test_a_processor_keeps_its_rows_in_spark_s_state(tmp_path: Path) -> None:
 
 
 def test_messages_have_the_regions_of_the_default_scheme(tmp_path: Path) -> None:
-    """Six reviews of IBM, and no subscription lies between two of them: Ref-SJ-Clu+ describes a new
-    stock by one run, Ref-SJ-Tup would need a pair for each rating, Ref-SJ-Sub a range of someone."""
+    """Six reviews of IBM, and no subscription lies between two of them. Ref-SJ-Clu+ describes a new
+    stock by one run; Ref-SJ-Tup would need a pair for each rating, Ref-SJ-Sub a selected range."""
     assert DEFAULT_SCHEME is JoinScheme.REF_SJ_CLU_PLUS
     world = TableWorld(tmp_path)
     world.take(world.lot([world.item(table, at, own) for at, (table, own) in enumerate(REVIEWS)]))
