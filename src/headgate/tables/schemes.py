@@ -16,10 +16,10 @@ All nine are exact: each client ends up with its join. They differ in bytes and 
 
 A run (pipeline/select_join_stage.py) can use the four Ref-SJ schemes, `RUN_SCHEMES`. They differ
 only in the region of a message, so message files and clients are the same for all of them. The
-other five are for comparison and run in `headgate bench joins` only: Enum-J and Enum-SJ address every subscription
-by itself, which the log has no place for; Ref-J and Ref-J+ send pairs of rows, and a message file
-has one row per message; Rel-Sel needs clients that also keep rows without a partner, and has no
-form for joins of more than two tables.
+other five are for comparison and run in `headgate bench joins` only. Enum-J and Enum-SJ address
+every subscription by itself, and message files have no place for addresses. Ref-J and Ref-J+ send
+pairs of rows, and a message file has one row per message. Rel-Sel needs clients that also keep rows
+without a partner, and it has no form for joins of more than two tables.
 """
 
 from __future__ import annotations
