@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench import Plot, Result, Row, Say, seconds
+from bench.baselines.incremental_factors import LOSS_MAX, IncrementalFactors
 from bench.baselines.unshared_forest import unshared_forest, walks_us
 from bench.workloads.feed_queries import SCHEMA, Keywords, News, feed_queries, keywords, news
-from headgate.factor.factor_cost import CostModel
-from headgate.factor.factor_input import FactorInput, factor_input
-from headgate.factor.factor_selectivity import nothing_measured, selectivities_of
-from headgate.factor.factor_tree import FactorTree
-from headgate.factor.factorize import ALGORITHMS, factorize
-from headgate.factor.living_factors import LOSS_MAX, LivingFactors
-from headgate.factor.subsumption import implications_of
+from headgate.factor.clause_sets import ClauseSets, clause_sets
+from headgate.factor.factorize import factorize
+from headgate.factor.filter_tree import CostModel, FilterTree
+from headgate.factor.implications import implications_of
+from headgate.factor.methods import METHODS
+from headgate.factor.selectivity import nothing_measured, selectivities_of
 from headgate.factor.time_budget import UNLIMITED, TimeBudget, TimeBudgetExceeded
 from headgate.match.batch import Batch
 from headgate.match.conjunctions import conjunctions_of
@@ -42,7 +42,7 @@ GRAPH_FILTERS_MAX = 10_000
 CLEARLY = 0.1
 TARGET_S = {10_000: 2.0, 100_000: 30.0, 1_000_000: 300.0}
 
-Plans = dict[str, tuple[FactorTree, float]]
+Plans = dict[str, tuple[FilterTree, float]]
 Points = dict[str, list[tuple[float, float]]]
 
 
@@ -61,7 +61,7 @@ def run(*, quick: bool, say: Say) -> Result:
         given = _input(feed_queries(known, count), sample)
         plans = _plans(given, budget_s)
         rows += _plan_rows("Fig. 7", f"{count:,} conjunctions, {found.corpus}", plans, given)
-        _collect(plans, count, given.asked_count, time_points, cost_points)
+        _collect(plans, count, given.total_count, time_points, cost_points)
         shares += _against_sta(plans)
     eight: Points = {name: [] for name in ORDER}
     for most in range(1, 6):
@@ -71,7 +71,7 @@ def run(*, quick: bool, say: Say) -> Result:
         plans = _plans(given, budget_s)
         what = f"1,000 queries of {most} × 1–5 keywords"
         rows += _plan_rows("Fig. 8", what, plans, given)
-        _collect(plans, most, given.asked_count, {name: [] for name in ORDER}, eight)
+        _collect(plans, most, given.total_count, {name: [] for name in ORDER}, eight)
         shares += _against_sta(plans)
     worst = max(shares)
     ours = f"{worst:+.1%} at worst, {float(np.mean(shares)):+.1%} in the mean"
@@ -97,14 +97,14 @@ def run(*, quick: bool, say: Say) -> Result:
     )
 
 
-def _input(asked: Sequence[Filter], sample: Batch) -> FactorInput:
+def _input(asked: Sequence[Filter], sample: Batch) -> ClauseSets:
     found = conjunctions_of(asked)
     rows = compile_rows(found, SCHEMA)
     known = selectivities_of(found, rows, sample=sample, measured=nothing_measured)
-    return factor_input(found, implications_of(found, known), known)
+    return clause_sets(found, implications_of(found, known), known)
 
 
-def _plans(given: FactorInput, budget_s: float) -> Plans:
+def _plans(given: ClauseSets, budget_s: float) -> Plans:
     """The plan of each algorithm that ends in time, and how long it took."""
     plans: Plans = {}
     for name in ORDER:
@@ -112,16 +112,16 @@ def _plans(given: FactorInput, budget_s: float) -> Plans:
             continue
         began = time.perf_counter()
         try:
-            tree = ALGORITHMS[name](given, TimeBudget(budget_s))
+            tree = METHODS[name](given, TimeBudget(budget_s))
         except TimeBudgetExceeded:
             continue
         plans[name] = tree, time.perf_counter() - began
     return plans
 
 
-def _plan_rows(figure: str, what: str, plans: Plans, given: FactorInput) -> list[Row]:
+def _plan_rows(figure: str, what: str, plans: Plans, given: ClauseSets) -> list[Row]:
     """Of all algorithms together: what their plans cost, and how long they took."""
-    naive, distinct = given.asked_count, given.filter_count
+    naive, distinct = given.total_count, given.filter_count
     share = plans["vcb"][0].cost() / naive
     costs = _listed(plans, lambda tree, _: f"{tree.cost() / naive:.2%}")
     times = _listed(plans, lambda _, took: f"{took:.3f} s")
@@ -151,7 +151,7 @@ def _plan_rows(figure: str, what: str, plans: Plans, given: FactorInput) -> list
     ]
 
 
-def _listed(plans: Plans, tell: Callable[[FactorTree, float], str]) -> str:
+def _listed(plans: Plans, tell: Callable[[FilterTree, float], str]) -> str:
     others = [name for name in ORDER if name != "vcb"]
     return ", ".join(
         f"{name.upper() if name != 'prefix' else name} "
@@ -175,13 +175,13 @@ def _against_sta(plans: Plans) -> list[float]:
 def _large_rows(known: Keywords, sample: Batch, count: int, say: Say) -> list[Row]:
     say(f"{count:,} queries, from filters to the program")
     asked = feed_queries(known, count)
-    took = seconds(lambda: factorize(asked, SCHEMA, sample=sample, algorithm="vcb"))
+    took = seconds(lambda: factorize(asked, SCHEMA, sample=sample, method="vcb"))
     compiled = seconds(lambda: compile_program(asked, SCHEMA))
     given = _input(asked, sample)
     began = time.perf_counter()
-    tree = ALGORITHMS["vcb"](given, UNLIMITED)
+    tree = METHODS["vcb"](given, UNLIMITED)
     alone = time.perf_counter() - began
-    share, target_s = tree.cost() / given.asked_count, TARGET_S[count]
+    share, target_s = tree.cost() / given.total_count, TARGET_S[count]
     ours = (
         f"{took:.2f} s, of which the plan {alone:.2f} s; it costs {share:.3%} of naive "
         f"({tree.cost() / given.filter_count:.2%} of {given.filter_count:,} distinct)"
@@ -206,9 +206,9 @@ def _many_words_row(found: News, sample: Batch, say: Say) -> Row:
     asked = feed_queries(many, 1_000_000)
     given = _input(asked, sample)
     began = time.perf_counter()
-    tree = ALGORITHMS["vcb"](given, UNLIMITED)
+    tree = METHODS["vcb"](given, UNLIMITED)
     took = time.perf_counter() - began
-    ours = f"{took:.2f} s for the plan; it costs {tree.cost() / given.asked_count:.2%} of naive"
+    ours = f"{took:.2f} s for the plan; it costs {tree.cost() / given.total_count:.2%} of naive"
     return Row("VCB, plan", f"1,000,000 of 5,000 words ({given.filter_count:,} distinct)", ours)
 
 
@@ -264,10 +264,10 @@ def _choices(points: list[tuple[float, float]]) -> list[bool]:
     ]
 
 
-def _shapes(given: FactorInput, asked: list[Filter]) -> list[Forest]:
+def _shapes(given: ClauseSets, asked: list[Filter]) -> list[Forest]:
     """The same filters in shapes that cost more or less."""
     names = "prefix", "prefix-by-use", "vcb"
-    trees = [ALGORITHMS[name](given, UNLIMITED) for name in names]
+    trees = [METHODS[name](given, UNLIMITED) for name in names]
     return [
         unshared_forest(given),
         compile_program(asked, SCHEMA).forest,
@@ -316,7 +316,7 @@ def _churn_rows(known: Keywords, sample: Batch, *, quick: bool, say: Say) -> tup
     for loss_max in (float("inf"), LOSS_MAX):
         settles = loss_max < float("inf")
         say(f"{changes:,} changes of {count:,} filters" + (", built anew" if settles else ""))
-        living = LivingFactors(SCHEMA, sample=sample, loss_max=loss_max)
+        living = IncrementalFactors(SCHEMA, sample=sample, loss_max=loss_max)
         for name in range(count):
             living.add(name, asked[name])
         living.rebuild()
@@ -345,7 +345,7 @@ class _Churned:
 
 
 def _churn(
-    living: LivingFactors, asked: list[Filter], count: int, changes: int, sample: Batch
+    living: IncrementalFactors, asked: list[Filter], count: int, changes: int, sample: Batch
 ) -> _Churned:
     """One comes, one goes, … ; ten times on the way the plan is compared with a new one."""
     chance = np.random.default_rng(2026)
@@ -363,7 +363,7 @@ def _churn(
         took += time.perf_counter() - began
         rebuilt += living.settle()
         if change % (changes // 10) == 0:
-            anew = ALGORITHMS["vcb"](_input([asked[each] for each in there], sample), UNLIMITED)
+            anew = METHODS["vcb"](_input([asked[each] for each in there], sample), UNLIMITED)
             lost.append((change, living.cost / anew.cost() - 1))
             estimated.append((change, living.estimated_loss()))
     return _Churned(lost, estimated, rebuilt, took / changes * 1e3)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.factor.factor_input import FactorInput
+from headgate.factor.clause_sets import ClauseSets
 from headgate.match.batch import Batch
 from headgate.match.forest import Forest
 from headgate.match.kernels import Words
@@ -17,7 +17,7 @@ from headgate.match.walks import count_ends, skip_pointers
 RUNS = 15
 
 
-def unshared_forest(given: FactorInput) -> Forest:
+def unshared_forest(given: ClauseSets) -> Forest:
     lengths = np.diff(given.start)[given.distinct]
     ends = np.cumsum(lengths)
     depth = (np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)).astype(np.int32)

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 from tests.match.agree import item
 
-from headgate.factor.factor_input import FactorInput, factor_input
-from headgate.factor.factor_selectivity import nothing_measured, selectivities_of
-from headgate.factor.subsumption import implications_of
+from headgate.factor.clause_sets import ClauseSets, clause_sets
+from headgate.factor.implications import implications_of
+from headgate.factor.selectivity import nothing_measured, selectivities_of
 from headgate.match.batch import batch_of_items
 from headgate.match.conjunctions import ConjunctionBuilder
 from headgate.match.program import compile_rows
@@ -37,7 +37,7 @@ def sets_of(*, words: int = WORDS, most: int = 4) -> st.SearchStrategy[list[list
 
 def input_of(
     asked: Sequence[Filter], sample: Sequence[Item] = (), *, first: Sequence[Filter] = ()
-) -> FactorInput:
+) -> ClauseSets:
     """What is factorised; the clauses of `first` have the first numbers, though nobody asks."""
     builder = ConjunctionBuilder()
     for each in first:
@@ -46,10 +46,10 @@ def input_of(
     rows = compile_rows(found, SCHEMA)
     batch = batch_of_items(sample, TYPES) if sample else None
     known = selectivities_of(found, rows, sample=batch, measured=nothing_measured)
-    return factor_input(found, implications_of(found, known), known)
+    return clause_sets(found, implications_of(found, known), known)
 
 
-def word_input(sets: Sequence[Sequence[int]], *, items: int = 200, seed: int = 1) -> FactorInput:
+def word_input(sets: Sequence[Sequence[int]], *, items: int = 200, seed: int = 1) -> ClauseSets:
     """Clause n is word n. There is a sample in which lower numbers are more frequent words."""
     chance = np.random.default_rng(seed)
     share = 0.6 / np.arange(1, WORDS + 1)

@@ -12,7 +12,7 @@ from tests.match.agree import item
 
 from headgate.factor import candidates
 from headgate.factor.candidates import find_candidates
-from headgate.factor.factor_selectivity import nothing_measured, selectivities_of
+from headgate.factor.selectivity import nothing_measured, selectivities_of
 from headgate.match.batch import batch_of_items
 from headgate.match.conjunctions import conjunctions_of
 from headgate.match.program import compile_rows
@@ -32,9 +32,9 @@ def test_candidates_are_all_shared_subsets(sets: list[list[int]]) -> None:
                 expected.setdefault(subset, set()).add(number)
     found = find_candidates(given_)
     told = {
-        found.predicate(each): found.members[start:end].tolist()
+        found.predicate(each): found.members.values[start:end].tolist()
         for each, (start, end) in enumerate(
-            zip(found.member_start[:-1], found.member_start[1:], strict=True)
+            zip(found.members.start[:-1], found.members.start[1:], strict=True)
         )
     }
     assert {each: set(own) for each, own in told.items()} == {
@@ -67,7 +67,7 @@ def test_what_implies_is_a_member_too() -> None:
     clauses = {found.predicate(each): each for each in range(found.count)}
     assert set(clauses) == {(0, 1), (0,), (1,)}, "the wider bound is 0, the word 1"
     assert found.as_filter[clauses[0, 1]] == 0
-    assert np.diff(found.member_start).tolist() == [2, 2, 2]
+    assert np.diff(found.members.start).tolist() == [2, 2, 2]
 
 
 def test_too_many_sets_are_made_fewer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.factor.factor_examples import clause_filters, input_of, sets_of, word_input
 
-from headgate.factor.factor_cost import CostModel, benefit
-from headgate.factor.factor_input import FactorInput
-from headgate.factor.factor_tree import FactorTree, flat_tree, tree_of
-from headgate.factor.factorize import ALGORITHMS
-from headgate.factor.factorize_prefix import factorize_prefix
-from headgate.factor.factorize_sta import factorize_sta
-from headgate.factor.factorize_vca import factorize_vca
-from headgate.factor.factorize_vcb import factorize_vcb
+from headgate.factor.clause_sets import ClauseSets
+from headgate.factor.filter_tree import CostModel, FilterTree, benefit, flat_tree, tree_of
+from headgate.factor.methods import METHODS
+from headgate.factor.prefix import factorize_prefix
+from headgate.factor.sta import factorize_sta
 from headgate.factor.subsumption_graph import subsumption_graph
 from headgate.factor.time_budget import UNLIMITED, TimeBudget, TimeBudgetExceeded
+from headgate.factor.vca import factorize_vca
+from headgate.factor.vcb import factorize_vcb
 from headgate.model.filters import Filter
 
 models = st.sampled_from([CostModel(), CostModel(16), CostModel(4_096)])
@@ -32,7 +31,7 @@ def test_every_plan_is_lawful_and_what_goes_by_cost_no_dearer_than_naive(
     given_ = word_input(sets)
     naive = flat_tree(given_).cost()
     assert naive == given_.filter_count
-    for name, algorithm in ALGORITHMS.items():
+    for name, algorithm in METHODS.items():
         tree = algorithm(given_, UNLIMITED)
         tree.check(given_)
         if not name.startswith("prefix"):  # these share whatever they can, also where it costs
@@ -64,7 +63,7 @@ def test_improving_never_costs_more(sets: list[list[int]], model: CostModel) -> 
 @given(st.lists(clause_filters(), min_size=1, max_size=8))
 def test_plans_by_implication_are_lawful(asked: list[Filter]) -> None:
     given_ = input_of(asked)
-    for algorithm in ALGORITHMS.values():
+    for algorithm in METHODS.values():
         algorithm(given_, UNLIMITED).check(given_)
 
 
@@ -79,7 +78,7 @@ def test_the_cheapest_tree_is_not_far(sets: list[list[int]]) -> None:
     assert factorize_vcb(given_).cost() >= best - 1e-9
 
 
-def cheapest(given_: FactorInput) -> float:
+def cheapest(given_: ClauseSets) -> float:
     """With the inserted nodes chosen, each node is cheapest below the most selective above it."""
     graph = subsumption_graph(given_)
     inserted = [each for each in graph.order if each not in graph.filters]
@@ -152,8 +151,8 @@ def test_a_hundred_thousand_filters_take_no_graph() -> None:
     given_ = word_input([list(dict.fromkeys(each)) for each in sets.tolist()])
     tree = factorize_vcb(given_)
     tree.check(given_)
-    assert given_.asked_count == 20_000
-    assert tree.cost() < 0.01 * given_.asked_count
+    assert given_.total_count == 20_000
+    assert tree.cost() < 0.01 * given_.total_count
 
 
 def test_the_benefit_of_the_paper() -> None:
@@ -171,7 +170,7 @@ def test_a_batch_visits_what_one_of_its_items_reaches() -> None:
 Edges = dict[tuple[int, ...], tuple[int, ...] | None]
 
 
-def edges(tree: FactorTree) -> Edges:
+def edges(tree: FilterTree) -> Edges:
     return {
         tree.predicate(node): None if above < 0 else tree.predicate(above)
         for node, above in enumerate(tree.parent.tolist())

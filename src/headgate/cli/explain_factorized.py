@@ -6,7 +6,7 @@ import typer
 
 from headgate.catalog.statistics import SourceStatistics
 from headgate.cli.output import print_json, print_text
-from headgate.factor.factor_text import factor_text
+from headgate.factor.explain import factor_text
 from headgate.factor.factorize import factorize
 from headgate.language.schemas import schemas_of
 from headgate.language.unparse import unparse_filter
@@ -46,10 +46,10 @@ def print_factorized(
             {
                 "source": source,
                 "measured_items": 0 if measured is None else measured.items,
-                "algorithm": found.choice.algorithm,
+                "algorithm": found.choice.method,
                 "cost": found.choice.tree.cost(),
-                "naive_cost": found.given.asked_count,
-                "expected_visits": found.choice.expected,
+                "naive_cost": found.filters.total_count,
+                "expected_visits": found.choice.expected_visits,
                 "plan": text.split("\n"),
             }
         )

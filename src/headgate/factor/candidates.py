@@ -1,19 +1,20 @@
 """The candidates of factorising: predicates that subsume at least two filters ([RoSeS §5]).
 
-    a b c    b c d    a e        b c ◄── a b c, b c d        each with the filters that it subsumes,
-                                 b   ◄── a b c, b c d        its members, and with its selectivity
-                                 c   ◄── a b c, b c d
-                                 a   ◄── a b c, a e
+    filters          candidates, each with its members: the filters that it subsumes
+    a b c            b c ◄── a b c, b c d
+    b c d            b   ◄── a b c, b c d
+    a e              c   ◄── a b c, b c d
+                     a   ◄── a b c, a e
 
-A candidate is a set of clauses out of those that a filter has or implies, none of which implies
-another. A clause that only one filter has or implies can be in no candidate. The same set, found
-with several filters, is one candidate: sets are brought together by a 64-bit key, and compared.
+A candidate is a set of clauses that a filter has or implies, none of which implies another. A
+clause that only one filter has or implies can be in no candidate. Equal sets of several filters are
+one candidate: sets are brought together by a 64-bit key, and then compared.
 
-Law: no two members of `members` of a candidate are equal, each is subsumed by it, and the
-candidates of a filter are all such sets among its most useful `width` clauses.
+Invariant: the members of a candidate are distinct and each is subsumed by it; the candidates of a
+filter are all such sets among its most useful `width` clauses.
 
-Cost: 2^width sets for each filter. Filters have few clauses ([RoSeS §6]: one to three), so width
-hardly matters for them; it is lowered until all sets together are at most PAIRS_MAX.
+Cost: 2^width sets for each filter. Filters have few clauses ([RoSeS §6]: one to three), so the
+width rarely matters; it is lowered until all sets together are at most PAIRS_MAX.
 
 Rejected: the complete subsumption graph, which has an edge for each two of these sets; frequent
 item sets level by level, which saves little where most filters have three clauses.
@@ -22,19 +23,15 @@ item sets level by level, which saves little where most filters have three claus
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 
-from headgate.factor.candidate_kernels import (
-    choose_clauses,
-    count_in_closures,
-    count_sets,
-    group_sets,
-    write_sets,
-)
-from headgate.factor.factor_input import FactorInput
-from headgate.factor.factor_selectivity import Floats
-from headgate.match.kernels import Ints, Longs
+from headgate.factor.clause_sets import ClauseSets, sort_few
+from headgate.factor.implications import Lists, implies_clause
+from headgate.factor.selectivity import Floats
+from headgate.match.kernels import Ints, Longs, Words
 
 WIDTH_MAX = 8
 PAIRS_MAX = 24_000_000
@@ -42,74 +39,290 @@ _KEY_SEED = 2011
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
-    """Candidate c is the set clauses[start[c] : start[c + 1]], and subsumes the filters
-    members[member_start[c] : member_start[c + 1]]. as_filter[c] is the filter that it is, or −1.
+class CandidateSets:
+    """List c of `sets` has the clauses of candidate c, and list c of `members` the filters that it
+    subsumes. as_filter[c] is the filter that the candidate is equal to, or −1.
 
-    They come in the order of VCA: the most selective first, the more specific first among equals.
+    Candidates come in the order of VCA: the most selective first, among equals the more specific.
     """
 
-    start: Longs
-    clauses: Ints
-    member_start: Longs
-    members: Ints
+    sets: Lists
+    members: Lists
     as_filter: Ints
     selectivity: Floats
 
     @property
     def count(self) -> int:
-        return self.start.size - 1
+        return self.as_filter.size
+
+    def clauses(self, candidate: int) -> Ints:
+        sets = self.sets
+        return sets.values[sets.start[candidate] : sets.start[candidate + 1]]
 
     def predicate(self, candidate: int) -> tuple[int, ...]:
-        return tuple(self.clauses[self.start[candidate] : self.start[candidate + 1]].tolist())
+        return tuple(self.clauses(candidate).tolist())
 
 
-def find_candidates(given: FactorInput, *, width: int = WIDTH_MAX) -> Candidates:
+class _Chosen(NamedTuple):
+    """The clauses that the candidates of filter f are made of: clauses[f, : used[f]], ascending.
+
+    clauses int32 [filters, width], used int32 [filters]
+    """
+
+    clauses: Ints
+    used: Ints
+
+
+class _Subsets(NamedTuple):
+    """Sets of clauses, each found with one filter; equal sets have equal keys.
+
+    key uint64, owner int32 (the filter), mask uint8: bit n stands for clause n of those chosen for
+    the filter
+    """
+
+    key: Words
+    owner: Ints
+    mask: np.ndarray[tuple[int], np.dtype[np.uint8]]
+
+
+def find_candidates(filters: ClauseSets, *, width: int = WIDTH_MAX) -> CandidateSets:
     """All predicates that subsume at least two of the filters."""
-    own = given.start, given.clauses, given.implied_start, given.implied
-    rows = given.selectivities.single.size
-    shared = np.zeros(rows, np.int64)
-    count_in_closures(*own, shared)
-    worth = shared * (1 - given.selectivities.single)
-    chosen_start = np.zeros(given.filter_count + 1, np.int64)
+    sets, implied = filters.sets, filters.implied
+    row_count = filters.selectivities.single.size
+    shared = np.zeros(row_count, np.int64)
+    _count_in_closures(sets, implied, shared)
+    worth = shared * (1 - filters.selectivities.single)
+    start = np.zeros(filters.filter_count + 1, np.int64)
     while True:
-        chosen = np.empty((given.filter_count, width), np.int32)
-        chosen_count = np.zeros(given.filter_count, np.int32)
-        choose_clauses(*own, shared, worth, chosen, chosen_count)
-        sets = count_sets(chosen, chosen_count, *own[2:], chosen_start)
-        if sets <= PAIRS_MAX or width == 1:
+        chosen = _Chosen(
+            np.empty((filters.filter_count, width), np.int32),
+            np.zeros(filters.filter_count, np.int32),
+        )
+        _choose_clauses(sets, implied, shared, worth, chosen)
+        total = _count_subsets(chosen, implied, start)
+        if total <= PAIRS_MAX or width == 1:
             break
         width -= 1
-    keys = np.random.default_rng(_KEY_SEED).integers(1, 2**63, rows, np.uint64)
-    key, owner, mask = (np.empty(sets, each) for each in (np.uint64, np.int32, np.uint8))
-    write_sets(chosen, chosen_count, *own[2:], chosen_start, keys, key, owner, mask)
-    order = np.argsort(key, kind="stable")
-    key, owner, mask = key[order], owner[order], mask[order]
-    start, clauses, member_start, members, as_filter = group_sets(
-        key, owner, mask, chosen, given.start, given.clauses
+    keys = np.random.default_rng(_KEY_SEED).integers(1, 2**63, row_count, np.uint64)
+    found = _Subsets(
+        np.empty(total, np.uint64), np.empty(total, np.int32), np.empty(total, np.uint8)
     )
-    found = Candidates(start, clauses, member_start, members, as_filter, np.zeros(0))
-    return _in_order(given, found)
+    _write_subsets(chosen, implied, start, keys, found)
+    order = np.argsort(found.key, kind="stable")
+    found = _Subsets(found.key[order], found.owner[order], found.mask[order])
+    return _in_order(filters, *_group_subsets(found, chosen, sets))
 
 
-def _in_order(given: FactorInput, found: Candidates) -> Candidates:
-    """The same ones with their selectivities, in the order of VCA."""
-    start, clauses = found.start, found.clauses
-    selectivity = given.selectivities.of_sets(start, clauses)
-    # How much a set says: what it implies is counted too, so that `price > 10` comes before
-    # `price > 5`, of which it may be no more selective in a sample.
-    reach = np.diff(given.implied_start)[clauses] + 1
-    said = np.add.reduceat(reach, start[:-1]) if clauses.size else np.zeros(0, np.int64)
-    order = np.lexsort((-said, selectivity))
-    members = _take(found.member_start, found.members, order)
-    own = _take(start, clauses, order)
-    return Candidates(*own, *members, found.as_filter[order], selectivity[order])
+def _in_order(filters: ClauseSets, sets: Lists, members: Lists, as_filter: Ints) -> CandidateSets:
+    """These candidates with their selectivities, in the order of VCA."""
+    start, clauses = sets
+    selectivity = filters.selectivities.of_sets(start, clauses)
+    # How specific a set is: implied clauses are counted too, so that `price > 10` comes before
+    # `price > 5` even where the sample has as many items of both.
+    reach = np.diff(filters.implied.start)[clauses] + 1
+    specific = np.add.reduceat(reach, start[:-1]) if clauses.size else np.zeros(0, np.int64)
+    order = np.lexsort((-specific, selectivity))
+    return CandidateSets(
+        _take(sets, order), _take(members, order), as_filter[order], selectivity[order]
+    )
 
 
-def _take(start: Longs, flat: Ints, order: Longs) -> tuple[Longs, Ints]:
-    """Lists in another order."""
-    lengths = np.diff(start)[order]
-    taken = np.zeros(start.size, np.int64)
-    np.cumsum(lengths, out=taken[1:])
-    places = np.repeat(start[order] - taken[:-1], lengths) + np.arange(int(taken[-1]))
-    return taken, flat[places]
+def _take(lists: Lists, order: Longs) -> Lists:
+    """The lists in another order."""
+    lengths = np.diff(lists.start)[order]
+    start = np.zeros(lists.start.size, np.int64)
+    np.cumsum(lengths, out=start[1:])
+    places = np.repeat(lists.start[order] - start[:-1], lengths) + np.arange(int(start[-1]))
+    return Lists(start, lists.values[places])
+
+
+@nb.njit(nogil=True, cache=True)
+def _closure(own, implied, found):  # type: ignore[no-untyped-def]
+    """Write the clauses of a filter (own, int32), then the clauses that they imply, each once, to
+    `found` (int32); how many."""
+    count = own.shape[0]
+    found[:count] = own
+    for clause in own:
+        for at in range(implied.start[clause], implied.start[clause + 1]):
+            is_known = False
+            for place in range(count):
+                if found[place] == implied.values[at]:
+                    is_known = True
+                    break
+            if not is_known and count < found.shape[0]:
+                found[count] = implied.values[at]
+                count += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def _count_in_closures(sets, implied, shared):  # type: ignore[no-untyped-def]
+    """Out: shared int64 [clauses], how many filters have or imply each clause. In: sets, Lists of
+    clauses by filter; implied, Lists by clause."""
+    found = np.empty(256, np.int32)
+    for each in range(sets.start.shape[0] - 1):
+        own = sets.values[sets.start[each] : sets.start[each + 1]]
+        for place in range(_closure(own, implied, found)):
+            shared[found[place]] += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _choose_clauses(sets, implied, shared, worth, chosen):  # type: ignore[no-untyped-def]
+    """Out: chosen (_Chosen): for each filter, of the clauses that other filters share, those that
+    are worth most. In: shared int64 [clauses], worth float64 [clauses]."""
+    found = np.empty(256, np.int32)
+    chosen_clauses, width = chosen.clauses, chosen.clauses.shape[1]
+    for each in range(chosen.used.shape[0]):
+        own = sets.values[sets.start[each] : sets.start[each + 1]]
+        count = 0
+        for place in range(_closure(own, implied, found)):
+            clause = found[place]
+            if shared[clause] < 2 or (
+                count == width and worth[chosen_clauses[each, -1]] >= worth[clause]
+            ):
+                continue
+            # Sorted by worth, as there may be more than fit: the clause that is worth least is
+            # dropped.
+            at = min(count, width - 1)
+            while at > 0 and worth[chosen_clauses[each, at - 1]] < worth[clause]:
+                chosen_clauses[each, at] = chosen_clauses[each, at - 1]
+                at -= 1
+            chosen_clauses[each, at] = clause
+            count = min(count + 1, width)
+        sort_few(chosen_clauses[each, :count])
+        chosen.used[each] = count
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _mark_valid(own, implied, conflict, valid):  # type: ignore[no-untyped-def]
+    """Out: valid bool [2^n]: whether no clause of the subset with this mask implies another one.
+    How many are valid. In: own int32 [n] clauses; conflict is scratch, int64 [n]."""
+    count = own.shape[0]
+    for one in range(count):
+        conflict[one] = 0
+        for other in range(count):
+            if one != other and (
+                implies_clause(own[one], own[other], implied)
+                or implies_clause(own[other], own[one], implied)
+            ):
+                conflict[one] |= 1 << other
+    total = 0
+    valid[0] = True
+    for mask in range(1, 1 << count):
+        lowest = 0
+        while not (mask >> lowest) & 1:
+            lowest += 1
+        valid[mask] = valid[mask & (mask - 1)] and (conflict[lowest] & mask) == 0
+        total += valid[mask]
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def _count_subsets(chosen, implied, start):  # type: ignore[no-untyped-def]
+    """Out: start int64 [filters + 1], where the subsets of each filter begin. How many in all."""
+    width = chosen.clauses.shape[1]
+    conflict, valid = np.zeros(width, np.int64), np.zeros(1 << width, np.bool_)
+    for each in range(chosen.used.shape[0]):
+        own = chosen.clauses[each, : chosen.used[each]]
+        start[each + 1] = start[each] + _mark_valid(own, implied, conflict, valid)
+    return start[-1]
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_subsets(chosen, implied, start, clause_keys, found):  # type: ignore[no-untyped-def]
+    """Out: found (_Subsets), those of filter f from start[f] on. In: clause_keys uint64 [clauses];
+    the key of a set is the sum of the keys of its clauses."""
+    width = chosen.clauses.shape[1]
+    conflict, valid = np.zeros(width, np.int64), np.zeros(1 << width, np.bool_)
+    key_of = np.zeros(1 << width, np.uint64)
+    for each in range(chosen.used.shape[0]):
+        own = chosen.clauses[each, : chosen.used[each]]
+        _mark_valid(own, implied, conflict, valid)
+        at = start[each]
+        for mask in range(1, 1 << own.shape[0]):
+            lowest = 0
+            while not (mask >> lowest) & 1:
+                lowest += 1
+            key_of[mask] = key_of[mask & (mask - 1)] + clause_keys[own[lowest]]
+            if valid[mask]:
+                found.key[at], found.owner[at], found.mask[at] = key_of[mask], each, mask
+                at += 1
+
+
+@nb.njit(nogil=True, cache=True)
+def _write_set(own, mask, buffer):  # type: ignore[no-untyped-def]
+    """Write the clauses of `own` that the mask has to `buffer`, both int32; how many."""
+    count = 0
+    for place in range(own.shape[0]):
+        if (mask >> place) & 1:
+            buffer[count] = own[place]
+            count += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def _group_subsets(found, chosen, filters):  # type: ignore[no-untyped-def]
+    """The sets that at least two filters have: Lists of their clauses, Lists of their members, and
+    the filter that each is equal to (int32, −1 if none). In: found (_Subsets), keys ascending.
+
+    Equal keys may belong to different sets. Those that differ from the first are left out: that is
+    so rare that the lost candidates do not matter.
+    """
+    keys, owners, masks = found
+    pairs = keys.shape[0]
+    groups, flat, listed = _measure_groups(keys, masks)
+    set_start, member_start = np.zeros(groups + 1, np.int64), np.zeros(groups + 1, np.int64)
+    sets, members = np.empty(flat, np.int32), np.empty(listed, np.int32)
+    as_filter = np.full(groups, -1, np.int32)
+    buffer = np.empty(chosen.clauses.shape[1], np.int32)
+    group, at, used, written = 0, 0, 0, 0
+    while at < pairs:
+        end = at + 1
+        while end < pairs and keys[end] == keys[at]:
+            end += 1
+        if end - at > 1:
+            first = used
+            used += _write_set(chosen.clauses[owners[at]], masks[at], sets[first:])
+            candidate = sets[first:used]
+            begin = written
+            for pair in range(at, end):
+                owner = owners[pair]
+                count = _write_set(chosen.clauses[owner], masks[pair], buffer)
+                if not np.array_equal(buffer[:count], candidate):
+                    continue
+                members[written] = owner
+                written += 1
+                own = filters.values[filters.start[owner] : filters.start[owner + 1]]
+                if np.array_equal(own, candidate):
+                    as_filter[group] = owner
+            if written - begin > 1:
+                group += 1
+                set_start[group], member_start[group] = used, written
+            else:
+                used, written, as_filter[group] = first, begin, -1
+        at = end
+    return (
+        Lists(set_start[: group + 1], sets[:used]),
+        Lists(member_start[: group + 1], members[:written]),
+        as_filter[:group],
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def _measure_groups(keys, masks):  # type: ignore[no-untyped-def]
+    """How many keys occur at least twice, how many clauses their sets have, and how many
+    entries."""
+    groups, flat, listed, at = 0, 0, 0, 0
+    while at < keys.shape[0]:
+        end = at + 1
+        while end < keys.shape[0] and keys[end] == keys[at]:
+            end += 1
+        if end - at > 1:
+            groups += 1
+            listed += end - at
+            mask = masks[at]
+            while mask:
+                mask &= mask - 1
+                flat += 1
+        at = end
+    return groups, flat, listed

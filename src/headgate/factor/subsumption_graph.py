@@ -1,34 +1,34 @@
 """The subsumption graph: all predicates of a source, and which subsume which ([RoSeS §4.3]).
 
-    a ──► a b ──► a b c        an edge wherever one predicate subsumes another, transitive ones too;
-    b ──►     ──►              it weighs what the predicate that it comes from lets through
+    a ──► a b ──► a b c        an edge from each predicate to each one that it subsumes, transitive
+    b ──►     ──►              edges included; its weight is the share of items that pass its origin
 
-Nodes are the filters and every predicate that subsumes at least two of them. One that subsumes a
-single filter is left out: it has a price itself, and spares no more than what it takes its place
-of, so no cheapest tree has it.
+Nodes are the filters and every predicate that subsumes at least two of them. A predicate that
+subsumes a single filter is left out: it has a cost itself and saves no more than that, so no
+cheapest tree contains it.
 
-Law: any tree in it that reaches all filters from `true` is a filter plan.
+Invariant: any tree of the graph that reaches all filters from `true` is a filter plan.
 
-Cost: a look at each pair of a filter and one of its candidates, and a set for each; this is for STA
-and for Algorithm 1 as printed, which need all of it. factorize_vcb.py needs none.
+Cost: one test for each pair of a filter and one of its candidates, and a Python set for each. STA
+and VCA (Algorithm 1 as printed) need all of the graph; vcb.py needs none of it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from headgate.factor.candidates import Candidates, find_candidates
-from headgate.factor.factor_cost import PAPER, CostModel
-from headgate.factor.factor_input import FactorInput
-from headgate.factor.factor_kernels import subsumes
-from headgate.factor.factor_tree import Predicate
+from headgate.factor.candidates import find_candidates
+from headgate.factor.clause_sets import ClauseSets
+from headgate.factor.filter_tree import PAPER, CostModel, Predicate
+from headgate.factor.implications import subsumes
 from headgate.factor.time_budget import UNLIMITED, TimeBudget
 
 
 @dataclass(frozen=True, slots=True)
 class SubsumptionGraph:
-    """`order` has the candidates as VCA takes them; above[p] are those that subsume p, in that
-    order, and below[p] the predicates that p subsumes."""
+    """order[p] is the place of candidate p in the order in which VCA takes them; above[p] are the
+    candidates that subsume p, in that order; below[p] are the predicates that p subsumes."""
 
     filters: frozenset[Predicate]
     order: dict[Predicate, int]
@@ -38,40 +38,39 @@ class SubsumptionGraph:
 
 
 def subsumption_graph(
-    given: FactorInput, *, model: CostModel = PAPER, budget: TimeBudget = UNLIMITED
+    filters: ClauseSets, *, model: CostModel = PAPER, budget: TimeBudget = UNLIMITED
 ) -> SubsumptionGraph:
     """The graph; `TimeBudgetExceeded` if there is no time for it."""
-    found = find_candidates(given)
-    filters = given.predicates()
-    sets = [found.predicate(each) for each in range(found.count)]
-    order = {predicate: at for at, predicate in enumerate(sets)}
-    weights = model.weight(found.selectivity).tolist()
+    candidates = find_candidates(filters)
+    terminals = filters.predicates()
+    sets = [candidates.predicate(number) for number in range(candidates.count)]
+    order = {predicate: number for number, predicate in enumerate(sets)}
+    weights = model.weight(candidates.selectivity).tolist()
+    flat, start = candidates.members.values, candidates.members.start
     members = [
-        [filters[member] for member in found.members[start:end].tolist()]
-        for start, end in zip(found.member_start[:-1], found.member_start[1:], strict=True)
+        [terminals[member] for member in flat[begin:end].tolist()]
+        for begin, end in pairwise(start.tolist())
     ]
-    above: dict[Predicate, list[Predicate]] = {each: [] for each in filters}
-    for predicate, own in zip(sets, members, strict=True):
-        for member in own:
+    above: dict[Predicate, list[Predicate]] = {terminal: [] for terminal in terminals}
+    for predicate, subsumed in zip(sets, members, strict=True):
+        for member in subsumed:
             if member != predicate:
                 above[member].append(predicate)
-    for at, predicate in enumerate(sets):
+    for number, predicate in enumerate(sets):
         if predicate not in above:
             budget.check("the subsumption graph")
             # What subsumes a candidate subsumes all of its members.
-            near = [each for each in above[members[at][0]] if each != predicate]
-            above[predicate] = [each for each in near if _subsumes(given, found, order[each], at)]
-    below: dict[Predicate, set[Predicate]] = {each: set() for each in above}
-    for predicate, own_above in above.items():
-        for each in own_above:
-            below[each].add(predicate)
+            near = [other for other in above[members[number][0]] if other != predicate]
+            own = candidates.clauses(number)
+            above[predicate] = [
+                other
+                for other in near
+                if subsumes(candidates.clauses(order[other]), own, filters.implied)
+            ]
+    below: dict[Predicate, set[Predicate]] = {predicate: set() for predicate in above}
+    for predicate, general in above.items():
+        for other in general:
+            below[other].add(predicate)
     return SubsumptionGraph(
-        frozenset(filters), order, above, below, dict(zip(sets, weights, strict=True))
+        frozenset(terminals), order, above, below, dict(zip(sets, weights, strict=True))
     )
-
-
-def _subsumes(given: FactorInput, found: Candidates, general: int, specific: int) -> bool:
-    one, other = (
-        found.clauses[found.start[at] : found.start[at + 1]] for at in (general, specific)
-    )
-    return bool(subsumes(one, other, given.implied_start, given.implied))

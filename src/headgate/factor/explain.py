@@ -8,8 +8,8 @@
         price > 5                        2 %    → Cheap
         description contains 'live'    0.4 %    → Tonight, Weekend
 
-A line has the clauses that a node adds to those above it, and the share of all items that satisfy
-the node. An arrow leads to those who asked for it. What nobody asked for was inserted.
+A line has the clauses that a node adds to its parent, and the share of all items that satisfy the
+node. An arrow leads to the subscriptions with this filter. A node without an arrow was inserted.
 """
 
 from __future__ import annotations
@@ -17,45 +17,46 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from headgate.factor.factor_tree import FactorTree
 from headgate.factor.factorize import Factorized
+from headgate.factor.filter_tree import FilterTree
 from headgate.model.filters import Or
 
 INDENT = "  "
 DEPTH_SHOWN_MAX = 64
 
 
-def factor_text(found: Factorized, clauses: Sequence[str], owners: Sequence[str]) -> str:
+def factor_text(plan: Factorized, clauses: Sequence[str], owners: Sequence[str]) -> str:
     """The plan in lines, given the text of each clause and the name of each filter."""
-    lines = list(_lines(found, clauses, owners))
+    lines = list(_lines(plan, clauses, owners))
     width = max(len(text) for text, _, _ in lines)
     shown = [
         f"{text:<{width}}  {share_text(share):>7}" + (f"    → {to}" if to else "")
         for text, share, to in lines
     ]
-    return "\n".join([summary_text(found), expected_text(found), "", *shown])
+    return "\n".join([summary_text(plan), expected_text(plan), "", *shown])
 
 
-def summary_text(found: Factorized) -> str:
+def summary_text(plan: Factorized) -> str:
     """`vcb: 3 filters, 1 inserted node; 1.2 of 3 evaluations for each item, 40 %`"""
-    tree, asked = found.choice.tree, found.given.asked_count
+    tree, total = plan.choice.tree, plan.filters.total_count
     inserted = tree.parent.size - tree.filter_count
     cost = tree.cost()
-    share = f", {share_text(cost / asked)}" if asked else ""
+    share = f", {share_text(cost / total)}" if total else ""
     return (
-        f"{found.choice.algorithm}: {_counted(asked, 'filter')}, "
+        f"{plan.choice.method}: {_counted(total, 'filter')}, "
         f"{_counted(inserted, 'inserted node')}; "
-        f"{cost:,.3g} of {asked:,} evaluations for each item{share}"
+        f"{cost:,.3g} of {total:,} evaluations for each item{share}"
     )
 
 
-def expected_text(found: Factorized) -> str:
-    """What each algorithm's plan was expected to cost."""
-    told = (
-        f"{name} {'no time' if visits is None else format(visits, ',.0f')}"
-        for name, visits in found.choice.expected.items()
+def expected_text(plan: Factorized) -> str:
+    """What the plan of each method that was compared is expected to cost, and why one was not."""
+    choice = plan.choice
+    costs = (
+        f"{name} {choice.not_run[name] if visits is None else format(visits, ',.0f')}"
+        for name, visits in choice.expected_visits.items()
     )
-    return f"expected visits for a batch: {', '.join(told)}"
+    return f"expected visits for a batch: {', '.join(costs)}"
 
 
 def share_text(share: float) -> str:
@@ -67,16 +68,16 @@ def share_text(share: float) -> str:
 
 
 def _lines(
-    found: Factorized, clauses: Sequence[str], owners: Sequence[str]
+    plan: Factorized, clauses: Sequence[str], owners: Sequence[str]
 ) -> Iterator[tuple[str, float, str]]:
-    tree, given = found.choice.tree, found.given
-    asked_by: defaultdict[int, list[str]] = defaultdict(list)
-    for filter_, owner in zip(given.distinct.tolist(), given.owners.tolist(), strict=True):
-        asked_by[filter_].append(owners[owner])
+    tree, filters = plan.choice.tree, plan.filters
+    names_of: defaultdict[int, list[str]] = defaultdict(list)
+    for filter_, owner in zip(filters.distinct.tolist(), filters.owners.tolist(), strict=True):
+        names_of[filter_].append(owners[owner])
     children: defaultdict[int, list[int]] = defaultdict(list)
     for node, above in enumerate(tree.parent.tolist()):
         children[above].append(node)
-    always = ", ".join(owners[at] for at in found.program.always.tolist())
+    always = ", ".join(owners[at] for at in plan.program.always.tolist())
     yield "true", 1.0, always
     stack = [(node, 1) for node in _ordered(tree, children[-1])]
     while stack:
@@ -84,20 +85,21 @@ def _lines(
         above = tree.parent[node]
         known = set(tree.predicate(above)) if above >= 0 else set()
         added = [each for each in tree.predicate(node) if each not in known]
-        # A disjunction needs its parentheses only beside others.
+        # A disjunction needs parentheses only if the node adds other clauses too.
         own = [
             f"({clauses[each]})"
-            if len(added) > 1 and isinstance(found.clauses[each], Or)
+            if len(added) > 1 and isinstance(plan.clauses[each], Or)
             else clauses[each]
             for each in added
         ]
         indent = INDENT * min(depth, DEPTH_SHOWN_MAX)
-        yield indent + " and ".join(own), float(tree.selectivity[node]), ", ".join(asked_by[node])
+        yield indent + " and ".join(own), float(tree.selectivity[node]), ", ".join(names_of[node])
         stack += [(child, depth + 1) for child in _ordered(tree, children[node])]
 
 
-def _ordered(tree: FactorTree, nodes: list[int]) -> list[int]:
-    """The last one is shown first: from the most frequent to the rarest, then as they came."""
+def _ordered(tree: FilterTree, nodes: list[int]) -> list[int]:
+    """In the order of the stack: the last one is shown first, so from the most frequent to the
+    rarest."""
     return sorted(nodes, key=lambda node: (tree.selectivity[node], -node))
 
 

@@ -8,8 +8,9 @@ import pytest
 from tests.factor.factor_examples import SCHEMA, TYPES, word
 from tests.match.agree import item
 
-from headgate.factor.factor_text import factor_text, share_text
+from headgate.factor.explain import factor_text, share_text
 from headgate.factor.factorize import factorize
+from headgate.factor.methods import AUTO
 from headgate.language.unparse import unparse_filter
 from headgate.match.batch import batch_of_items
 from headgate.model.atoms import Comparison, Relation
@@ -18,9 +19,9 @@ from headgate.model.filters import TRUE, And, Filter, Not, Or
 SAMPLE = [item(w=f"word{n % 5} word{n % 7} word{n % 11}", i=n % 40) for n in range(400)]
 
 
-def told(filters: dict[str, Filter], algorithm: str | None = None) -> str:
+def told(filters: dict[str, Filter], method: str = AUTO) -> str:
     sample = batch_of_items(SAMPLE, TYPES)
-    found = factorize(list(filters.values()), SCHEMA, sample=sample, algorithm=algorithm)
+    found = factorize(list(filters.values()), SCHEMA, sample=sample, method=method)
     clauses = [unparse_filter(each) for each in found.clauses]
     return factor_text(found, clauses, list(filters)) + "\n"
 

@@ -5,31 +5,31 @@
     border: a                       a ─┬─ a b               expand: benefit(a, true) > 0
                                        └─ a c ── a c d      reduce: a c stays, it is a filter
 
-Law: the cost never rises: `expand` has a positive benefit, `reduce` takes away a negative one.
+Invariant: the cost never rises. `expand` inserts a node only if its benefit is positive, and
+`reduce` removes one only if its benefit is negative.
 
-The benefit is the paper's, (k − 1) · w(y) − k · w(x), but for a candidate that is on the border
-itself: it is evaluated anyway, so moving the k others below it gains k · (w(y) − w(x)).
+The benefit is that of the paper, (k − 1) · w(y) − k · w(x), except for a candidate that is on the
+border itself: it is evaluated anyway, so moving the k others below it gains k · (w(y) − w(x)).
 
-Cost: the candidates are found anew after each step, for the whole border: quadratic in the filters.
-It stays for comparison; factorize_vcb.py finds the same tree.
+Cost: after each step the candidates are found again for the whole border: quadratic in the filters.
+VCA is kept for comparison; vcb.py finds the same tree in one pass.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from headgate.factor.factor_cost import PAPER, CostModel, benefit
-from headgate.factor.factor_input import FactorInput
-from headgate.factor.factor_tree import FactorTree, Predicate, tree_of
+from headgate.factor.clause_sets import ClauseSets
+from headgate.factor.filter_tree import PAPER, CostModel, FilterTree, Predicate, benefit, tree_of
 from headgate.factor.subsumption_graph import SubsumptionGraph, subsumption_graph
 from headgate.factor.time_budget import UNLIMITED, TimeBudget
 
 
 def factorize_vca(
-    given: FactorInput, *, model: CostModel = PAPER, budget: TimeBudget = UNLIMITED
-) -> FactorTree:
+    filters: ClauseSets, *, model: CostModel = PAPER, budget: TimeBudget = UNLIMITED
+) -> FilterTree:
     """The filter plan; `TimeBudgetExceeded` if there is no time for it."""
-    graph = subsumption_graph(given, model=model, budget=budget)
+    graph = subsumption_graph(filters, model=model, budget=budget)
     plan = _Plan(graph)
     candidates = plan.find_candidates()
     while candidates:
@@ -41,11 +41,11 @@ def factorize_vca(
         else:
             plan.refused.add(best)
             candidates.discard(best)
-    return tree_of(given, plan.parent)
+    return tree_of(filters, plan.parent)
 
 
 class _Plan:
-    """The tree as it grows. What has no parent stands below `true`: the border."""
+    """The tree as it grows. The border is the set of nodes directly below `true`."""
 
     def __init__(self, graph: SubsumptionGraph) -> None:
         self._graph = graph
@@ -55,9 +55,9 @@ class _Plan:
         self._children: dict[Predicate, set[Predicate]] = {}
 
     def find_candidates(self) -> set[Predicate]:
-        """The predicates that subsume at least two of the border, themselves included."""
+        """The predicates that subsume at least two border nodes, themselves included."""
         graph = self._graph
-        counts = Counter(each for node in self.border for each in graph.above[node])
+        counts = Counter(general for node in self.border for general in graph.above[node])
         counts.update(node for node in self.border if node in graph.order)
         return {each for each, count in counts.items() if count > 1}
 
@@ -68,30 +68,31 @@ class _Plan:
         return benefit(count, 1.0, weight)
 
     def expand(self, candidate: Predicate) -> None:
-        """Insert the candidate below `true`, and below it what it subsumes of the border."""
+        """Insert the candidate below `true`; the border nodes that it subsumes move below it."""
         factorized = self._factorized(candidate)
         children = self._children.setdefault(candidate, set())
         self.border.add(candidate)
-        for fact in factorized:
-            self.border.discard(fact)
-            own = self._children.get(fact, set())
-            if fact not in self._graph.filters and own and self._loses(fact, candidate):
-                self._reduce(fact, candidate)
+        for node in factorized:
+            self.border.discard(node)
+            below = self._children.get(node, set())
+            if node not in self._graph.filters and below and self._loses(node, candidate):
+                self._reduce(node, candidate)
             else:
-                self.parent[fact] = candidate
-                children.add(fact)
+                self.parent[node] = candidate
+                children.add(node)
 
-    def _loses(self, fact: Predicate, candidate: Predicate) -> bool:
+    def _loses(self, node: Predicate, candidate: Predicate) -> bool:
+        """Whether the children of a node would cost less directly below the candidate."""
         weight = self._graph.weight
-        return benefit(len(self._children[fact]), weight[candidate], weight[fact]) < 0
+        return benefit(len(self._children[node]), weight[candidate], weight[node]) < 0
 
-    def _reduce(self, fact: Predicate, candidate: Predicate) -> None:
-        """Its children go below the candidate instead."""
-        for child in self._children.pop(fact):
+    def _reduce(self, node: Predicate, candidate: Predicate) -> None:
+        """Remove a node: its children move below the candidate."""
+        for child in self._children.pop(node):
             self.parent[child] = candidate
             self._children[candidate].add(child)
 
     def _factorized(self, candidate: Predicate) -> list[Predicate]:
-        """What the candidate subsumes of the border, itself not among it."""
+        """The other border nodes that the candidate subsumes."""
         below = self._graph.below[candidate]
-        return [each for each in self.border if each in below]
+        return [node for node in self.border if node in below]

@@ -1,25 +1,25 @@
-"""A filter plan that lives with change: filters come and go, and the tree stays a good one.
+"""A filter plan that is maintained as filters are added and removed ([RoSeS §8]).
 
-    come   below the most selective node that subsumes it; if it and others there have clauses in
-           common that are worth a node, that node is inserted (Algorithm 1, for one filter)
-    go     its node goes, or stays as an inserted one if its children are worth it (reduce)
+    add      below the most selective node that subsumes the filter; if it and its siblings have
+             clauses in common that are worth a node, that node is inserted (Algorithm 1, one
+             filter)
+    remove   the filter's node goes, or stays as an inserted node if its children are worth it
 
-Law: at any time the tree has just the filters that are there, each below what it implies.
+Invariant: the tree has just the filters that were added, each below a node that it implies.
 
-[RoSeS §8] leaves open when to build the tree anew, and says what is needed: the difference to a
-new tree, without building it. It is estimated from what has changed alone. A filter that came costs
-w(parent); the least that it could cost is w(x), where x is the most that it has in common with any
-other filter. In a tree that was just built the two differ as well, by so much in the mean; what
-they differ by beyond that, the changes have lost. A filter that goes may raise the price of others:
-that is lost, too.
+[RoSeS §8] leaves open when to build a new tree, and says what is needed: the difference to a new
+tree, without building it. Here it is estimated from the changed filters alone. A filter that was
+added costs w(parent); the least that it could cost is w(x), where x is the most that it has in
+common with any other filter. In a new tree the two differ as well, by some mean; the difference
+beyond that mean is the loss. A removed filter may raise the cost of others: that is a loss, too.
 
-        loss = (Σ came (w(parent) − w(x) − mean) + Σ prices raised) / cost
+        loss = (Σ added (w(parent) − w(x) − mean) + Σ costs raised) / cost
 
-Cost: a filter that comes looks at the nodes that have one of its clauses: some thousands, by a few
-operations of NumPy, for a million filters of 200 words. One that goes looks at its children.
+Cost: a new filter looks at the nodes that have one of its clauses: some thousands, by a few NumPy
+operations, for a million filters of 200 words. A removed one looks at its children.
 
-Rejected: keeping the subsumption graph (§8). It has 2^n edges for a filter of n clauses, all to be
-kept right; the list of nodes for each clause says the same when it is asked.
+Rejected: maintaining the subsumption graph (§8). It has 2^n edges for a filter of n clauses; the
+list of nodes for each clause (`Postings`) gives the same answer on demand.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.factor.candidates import Candidates, find_candidates
-from headgate.factor.factor_cost import PAPER, CostModel, benefit
-from headgate.factor.factor_input import FactorInput
-from headgate.factor.factor_selectivity import Selectivities
-from headgate.factor.factor_tree import FactorTree, Predicate
-from headgate.factor.factorize_vcb import factorize_vcb
-from headgate.factor.postings import Postings
+from headgate.factor.candidates import CandidateSets, find_candidates
+from headgate.factor.clause_sets import ClauseSets
+from headgate.factor.filter_tree import PAPER, CostModel, FilterTree, Predicate, benefit
+from headgate.factor.selectivity import Selectivities
+from headgate.factor.vcb import factorize_vcb
 from headgate.match.kernels import Ints, Longs
 
 GONE = -2
@@ -43,10 +41,53 @@ COMMON_MAX = 16
 """Of a filter so many clauses are looked at for what it has in common with others."""
 
 
-class LivingTree:
+class Postings:
+    """For each clause the nodes that have it. Nodes are numbered in the order in which they are
+    added."""
+
+    def __init__(self, start: Longs, clauses: Ints, clause_count: int) -> None:
+        lengths = np.diff(start)
+        order = np.argsort(clauses, kind="stable")
+        self._nodes = np.repeat(np.arange(lengths.size), lengths)[order]
+        counts = np.bincount(clauses, minlength=clause_count)
+        self._start = np.concatenate([[0], np.cumsum(counts)])
+        self._lengths = lengths.tolist()
+        self._since: defaultdict[int, list[int]] = defaultdict(list)
+
+    def make_room(self, clause_count: int) -> None:
+        """For clauses that are new: no node that was there has them."""
+        more = clause_count + 1 - self._start.size
+        self._start = np.concatenate([self._start, np.full(more, self._start[-1])])
+
+    def append(self, clauses: Sequence[int]) -> None:
+        """A further node."""
+        for clause in clauses:
+            self._since[clause].append(len(self._lengths))
+        self._lengths.append(len(clauses))
+
+    def with_clause(self, clause: int) -> Longs:
+        old = self._nodes[self._start[clause] : self._start[clause + 1]]
+        since = self._since.get(clause)
+        return np.concatenate([old, np.array(since, np.int64)]) if since else old
+
+    def in_common(self, clauses: Sequence[int]) -> tuple[Longs, Longs]:
+        """The nodes that have some of the clauses, and which: bit n stands for clauses[n]."""
+        listed = [self.with_clause(each) for each in clauses]
+        bits = np.repeat(1 << np.arange(len(listed)), [each.size for each in listed])
+        nodes, place = np.unique(np.concatenate(listed), return_inverse=True)
+        masks = np.zeros(nodes.size, np.int64)
+        np.bitwise_or.at(masks, place, bits)
+        return nodes, masks
+
+    def lengths(self, nodes: Longs) -> Longs:
+        """How many clauses these nodes have."""
+        return np.array([self._lengths[node] for node in nodes.tolist()], np.int64)
+
+
+class IncrementalTree:
     """For one thread. Nodes are numbered as they come; a node that is gone is not used again."""
 
-    def __init__(self, given: FactorInput, *, model: CostModel = PAPER) -> None:
+    def __init__(self, given: ClauseSets, *, model: CostModel = PAPER) -> None:
         candidates = find_candidates(given)
         tree = factorize_vcb(given, model=model, candidates=candidates)
         self._model = model
@@ -110,7 +151,7 @@ class LivingTree:
             self._lost -= self._regret.pop(node, 0.0)
         self._drop_if_useless(node)
 
-    def tree(self, start: Longs, clauses: Ints) -> FactorTree:
+    def tree(self, start: Longs, clauses: Ints) -> FilterTree:
         """The tree as it is, with the filters in this order: they must be all that there are."""
         predicates = [
             tuple(clauses[at:end].tolist())
@@ -126,7 +167,7 @@ class LivingTree:
         own_start = np.cumsum([0, *map(len, sets)])
         flat = np.array([clause for each in sets for clause in each], np.int32)
         share = self._known.of_sets(own_start, flat)
-        return FactorTree(parent, own_start, flat, share, len(asked))
+        return FilterTree(parent, own_start, flat, share, len(asked))
 
     def _best_above(self, predicate: Predicate, nodes: Longs, masks: Longs) -> int:
         """The most selective node whose clauses are all among these; −1 is `true`."""
@@ -249,15 +290,15 @@ def _chosen(clauses: Sequence[int], mask: int) -> Predicate:
     return tuple(clause for at, clause in enumerate(clauses) if (mask >> at) & 1)
 
 
-def _mean_regret(tree: FactorTree, candidates: Candidates, model: CostModel) -> float:
+def _mean_regret(tree: FilterTree, candidates: CandidateSets, model: CostModel) -> float:
     """What a filter of a new tree costs more than the least that it could cost, in the mean."""
     if not tree.filter_count:
         return 0.0
-    lengths = np.diff(candidates.member_start)
-    others = candidates.members != np.repeat(candidates.as_filter, lengths)
+    lengths = np.diff(candidates.members.start)
+    others = candidates.members.values != np.repeat(candidates.as_filter, lengths)
     weights = np.repeat(model.weight(candidates.selectivity), lengths)
     least = np.ones(tree.filter_count)
-    np.minimum.at(least, candidates.members[others], weights[others])
+    np.minimum.at(least, candidates.members.values[others], weights[others])
     above = np.append(tree.selectivity, 1.0)[tree.parent[: tree.filter_count]]
     prices = model.weight(above)
     return float(np.mean(prices - np.minimum(prices, least)))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.factor.factor_examples import SCHEMA, TYPES, clause_filters
 from tests.match.strategies import filters, items
 
-from headgate.factor.factor_selectivity import nothing_measured, selectivities_of
-from headgate.factor.subsumption import IMPLIED_MAX, Implications, implications_of
+from headgate.factor.implications import IMPLIED_MAX, Implications, implications_of
+from headgate.factor.selectivity import nothing_measured, selectivities_of
 from headgate.match.batch import batch_of_items
 from headgate.match.conjunctions import Conjunctions, conjunctions_of
 from headgate.match.program import compile_rows
@@ -38,7 +38,9 @@ def pairs(asked: list[Filter]) -> set[tuple[object, object]]:
     return {
         (clauses[each], clauses[other])
         for each in range(found.row_count)
-        for other in told.implied[told.start[each] : told.start[each + 1]].tolist()
+        for other in told.implied.values[
+            told.implied.start[each] : told.implied.start[each + 1]
+        ].tolist()
     }
 
 
@@ -59,7 +61,9 @@ def test_no_item_is_a_counterexample(
     clauses = found.row_filters()
     for each in range(found.row_count):
         same = clauses[told.same_as[each]]
-        implied = told.implied[told.start[each] : told.start[each + 1]].tolist()
+        implied = told.implied.values[
+            told.implied.start[each] : told.implied.start[each + 1]
+        ].tolist()
         assert len(implied) <= IMPLIED_MAX
         assert each not in implied
         for item in of:

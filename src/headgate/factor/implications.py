@@ -5,16 +5,16 @@
     a or b                         implies  a or b or c                   clauses: each literal of
     price > 10 or a                implies  price > 5 or a or b           the one implies one of the
                                                                           other
-Law: a clause in another's list follows from it, in the logic of model/evaluate.py. A set of clauses
-then subsumes another if each of its clauses follows from one of the other's. The reverse need not
-hold: a few implications that are not found cost sharing, and never an answer.
+Invariant: a clause in another's list follows from it, in the logic of model/evaluate.py. A set of
+clauses subsumes another set if each of its clauses follows from a clause of the other. The reverse
+need not hold: an implication that is not found costs sharing, never an answer.
 
-Literals are judged by model/implies.py, one pair after the other, so few pairs may reach it. Words
-are looked up, not compared. Of other literals those on the same attribute are compared, the widely
-used first, and only where no item of the sample is a counterexample.
+Two literals are compared by model/implies.py, which takes about 40 µs, so few pairs may reach it.
+Words are looked up, not compared. Other literals are compared with those on the same attribute, the
+most used first, and only where no item of the sample is a counterexample.
 
-Cost: at most CHECKS_MAX judgements of about 40 µs, and a bit operation for each pair before them;
-clauses are found through their rarest literal. Each clause keeps the IMPLIED_MAX most useful ones.
+Cost: at most CHECKS_MAX comparisons, and a bit operation for each pair before them. Clauses are
+found through their rarest literal. Each clause keeps its IMPLIED_MAX most useful implications.
 
 Rejected: all pairs of literals, which are 10¹⁰ for 100,000 prices; a list of all implied clauses,
 since a price may imply thousands, and candidates are subsets of what a filter implies.
@@ -25,10 +25,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 
-from headgate.factor.factor_selectivity import Selectivities
+from headgate.factor.selectivity import Selectivities
 from headgate.match.conjunctions import Conjunctions
 from headgate.match.kernels import NOT, OR, Ints, Longs
 from headgate.model.atoms import Atom, Call, Comparison, Constraint, Contains, Relation
@@ -37,42 +39,78 @@ from headgate.model.words import words
 
 CHECKS_MAX = 50_000
 GENERAL_MAX = 256
-"""Of the literals on one attribute, so many, the most used ones, may be found implied."""
+"""Of the literals on one attribute, only so many, the most used, are tested as the implied one."""
 SPECIFIC_MAX = 20_000
-"""… and so many, the most used ones as well, may imply others."""
+"""… and so many, the most used, as the one that implies others."""
 IMPLIED_MAX = 6
 
 Literals = Mapping[int, set[int]]
-"""For each literal those that it implies, itself not among them. A literal is a row."""
+"""For each literal the other literals that it implies. A literal is a row of the program."""
+
+
+class Lists(NamedTuple):
+    """Lists of numbers in flat arrays: list n is values[start[n] : start[n + 1]].
+
+    start    int64 [lists + 1]
+    values   int32 [start[-1]]
+    """
+
+    start: Longs
+    values: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Implications:
-    """Clause c implies implied[start[c] : start[c + 1]]; same_as[c] is the first that is equivalent
-    to it. Only such first ones imply and are implied."""
+    """List c of `implied` has the other clauses that clause c implies. same_as[c] is the first
+    clause that is equivalent to c; only such first clauses imply others and are implied."""
 
     same_as: Ints
-    start: Longs
-    implied: Ints
+    implied: Lists
 
 
 def no_implications(row_count: int) -> Implications:
-    """Every clause stands for itself alone: subsumption is that of subsets."""
-    start = np.zeros(row_count + 1, np.int64)
-    return Implications(np.arange(row_count, dtype=np.int32), start, np.zeros(0, np.int32))
+    """No clause implies another one: subsumption is that of subsets."""
+    nothing = Lists(np.zeros(row_count + 1, np.int64), np.zeros(0, np.int32))
+    return Implications(np.arange(row_count, dtype=np.int32), nothing)
 
 
-def implications_of(found: Conjunctions, known: Selectivities) -> Implications:
+@nb.njit(nogil=True, cache=True, inline="always")
+def implies_clause(specific, general, implied):  # type: ignore[no-untyped-def]
+    """Whether clause `specific` (a number) implies clause `general`; implied: Lists by clause."""
+    if specific == general:
+        return True
+    for at in range(implied.start[specific], implied.start[specific + 1]):
+        if implied.values[at] == general:
+            return True
+    return False
+
+
+@nb.njit(nogil=True, cache=True)
+def subsumes(general, specific, implied):  # type: ignore[no-untyped-def]
+    """Whether each clause of `general` (int32 array) follows from a clause of `specific` (int32
+    array); implied: Lists by clause."""
+    for needed in general:
+        follows = False
+        for clause in specific:
+            if implies_clause(clause, needed, implied):
+                follows = True
+                break
+        if not follows:
+            return False
+    return True
+
+
+def implications_of(conjunctions: Conjunctions, known: Selectivities) -> Implications:
     """The implications between the rows that conjunctions use as clauses."""
-    uses = np.bincount(found.rows, minlength=found.row_count)
-    by_literal = _literal_implications(found, known, uses)
-    by_clause = _clause_implications(found, by_literal, uses)
-    same_as = np.arange(found.row_count, dtype=np.int32)
+    uses = np.bincount(conjunctions.rows, minlength=conjunctions.row_count)
+    by_literal = _literal_implications(conjunctions, known, uses)
+    by_clause = _clause_implications(conjunctions, by_literal, uses)
+    same_as = np.arange(conjunctions.row_count, dtype=np.int32)
     for clause, implied in by_clause.items():
         equivalent = [each for each in implied if clause in by_clause.get(each, ())]
         same_as[clause] = min([clause, *equivalent])
     worth = uses * (1 - known.single)
-    start, flat = np.zeros(found.row_count + 1, np.int64), []
+    start, flat = np.zeros(conjunctions.row_count + 1, np.int64), []
     for clause in sorted(by_clause):
         if same_as[clause] != clause:
             continue
@@ -80,14 +118,14 @@ def implications_of(found: Conjunctions, known: Selectivities) -> Implications:
         useful = sorted(others, key=lambda each: (-worth[each], each))[:IMPLIED_MAX]
         start[clause + 1] = len(useful)
         flat += sorted(useful)
-    return Implications(same_as, np.cumsum(start), np.array(flat, np.int32))
+    return Implications(same_as, Lists(np.cumsum(start), np.array(flat, np.int32)))
 
 
 def _clause_implications(
-    found: Conjunctions, by_literal: Literals, uses: Longs
+    conjunctions: Conjunctions, by_literal: Literals, uses: Longs
 ) -> dict[int, set[int]]:
     """For each clause that is used those that it implies."""
-    literals_of = {row: _literals_of(row, found) for row in np.nonzero(uses)[0].tolist()}
+    literals_of = {row: _literals_of(row, conjunctions) for row in np.nonzero(uses)[0].tolist()}
     clauses_with: defaultdict[int, list[int]] = defaultdict(list)
     for clause, literals in literals_of.items():
         for literal in literals:
@@ -112,22 +150,27 @@ def _clause_implications(
     return implied
 
 
-def _literals_of(row: int, found: Conjunctions) -> tuple[int, ...]:
+def _literals_of(row: int, conjunctions: Conjunctions) -> tuple[int, ...]:
     """The literals of a clause; a row of another form is taken as one literal."""
-    at = row - len(found.atoms)
-    if at < 0 or found.derived[at][0] != OR:
+    at = row - len(conjunctions.atoms)
+    if at < 0 or conjunctions.derived[at][0] != OR:
         return (row,)
-    return found.derived[at][1]
+    return conjunctions.derived[at][1]
 
 
-def _literal_implications(found: Conjunctions, known: Selectivities, uses: Longs) -> Literals:
+def _literal_implications(
+    conjunctions: Conjunctions, known: Selectivities, uses: Longs
+) -> Literals:
     negated = {
-        rows[0]: len(found.atoms) + at
-        for at, (operator, rows) in enumerate(found.derived)
-        if operator == NOT and rows[0] < len(found.atoms)
+        rows[0]: len(conjunctions.atoms) + at
+        for at, (operator, rows) in enumerate(conjunctions.derived)
+        if operator == NOT and rows[0] < len(conjunctions.atoms)
     }
     implied: defaultdict[int, set[int]] = defaultdict(set)
-    for specific, general in (*_by_words(found.atoms), *_by_attribute(found, known, uses)):
+    for specific, general in (
+        *_by_words(conjunctions.atoms),
+        *_by_attribute(conjunctions, known, uses),
+    ):
         implied[specific].add(general)
         if specific in negated and general in negated:
             implied[negated[general]].add(negated[specific])
@@ -137,7 +180,7 @@ def _literal_implications(found: Conjunctions, known: Selectivities, uses: Longs
 def _by_words(atoms: Iterable[Atom]) -> Iterator[tuple[int, int]]:
     """What contains words, or equals a text of them, implies `contains` of each of them."""
     listed = list(atoms)
-    asked = {
+    row_of = {
         (atom.attribute, atom.words): row
         for row, atom in enumerate(listed)
         if isinstance(atom, Contains) and not atom.phrase
@@ -152,20 +195,20 @@ def _by_words(atoms: Iterable[Atom]) -> Iterator[tuple[int, int]]:
                 continue
         for word in inside:
             for where in dict.fromkeys((attribute, None)):
-                general = asked.get((where, (word,)), row)
+                general = row_of.get((where, (word,)), row)
                 if general != row and implies(atom, listed[general]):
                     yield row, general
 
 
 def _by_attribute(
-    found: Conjunctions, known: Selectivities, uses: Longs
+    conjunctions: Conjunctions, known: Selectivities, uses: Longs
 ) -> Iterator[tuple[int, int]]:
     """Pairs of other atoms on one attribute, until the checks run out; the most used first."""
     used = uses.copy()
-    for _, rows in found.derived:
+    for _, rows in conjunctions.derived:
         np.add.at(used, list(rows), 1)
     groups: defaultdict[str | None, list[int]] = defaultdict(list)
-    for row, atom in enumerate(found.atoms):
+    for row, atom in enumerate(conjunctions.atoms):
         if not isinstance(atom, Contains | Call | Constraint):
             groups[atom.attribute].append(row)
     checks_left = CHECKS_MAX
@@ -181,5 +224,5 @@ def _by_attribute(
                 checks_left -= 1
                 if checks_left < 0:
                     return
-                if implies(found.atoms[row], found.atoms[other]):
+                if implies(conjunctions.atoms[row], conjunctions.atoms[other]):
                     yield row, other

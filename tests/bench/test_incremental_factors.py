@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.baselines.incremental_factors import IncrementalFactors
+from bench.baselines.incremental_tree import IncrementalTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.factor.factor_examples import clause_filters, sets_of, word, word_input
 from tests.factor.test_factorize import TYPES, answers, naive
 from tests.match.strategies import SCHEMA, filters, items
 
-from headgate.factor.factorize_vcb import factorize_vcb
-from headgate.factor.living_factors import LivingFactors
-from headgate.factor.living_tree import LivingTree
+from headgate.factor.vcb import factorize_vcb
 from headgate.match.batch import batch_of_items
 from headgate.model.filters import And, Filter
 from headgate.model.items import Item
@@ -29,7 +29,7 @@ def test_factorised_is_naive_with_churn(
     history: list[Change], of: list[Item], sample: list[Item]
 ) -> None:
     """A change adds a filter; then the number says which goes, whether to settle."""
-    living = LivingFactors(SCHEMA, sample=batch_of_items(sample, TYPES), loss_max=0.02)
+    living = IncrementalFactors(SCHEMA, sample=batch_of_items(sample, TYPES), loss_max=0.02)
     there: dict[int, Filter] = {}
     for name, (filter_, then) in enumerate(history):
         living.add(name, filter_)
@@ -55,7 +55,7 @@ def test_the_cost_that_is_kept_is_that_of_the_tree(
     whole = word_input([[0], [1], [2], [3], [4], [5], [6], [7], *first, *later])
     predicates = whole.predicates()
     asked = [predicates[each] for each in whole.distinct.tolist()]
-    living = LivingTree(whole)
+    living = IncrementalTree(whole)
     for each in asked[8 : 8 + len(first)]:
         living.remove(each)
         living.add(each)
@@ -76,7 +76,7 @@ def test_churn_loses_little_and_the_estimate_says_how_much() -> None:
     sets = [chance.choice(8, chance.integers(1, 5), replace=False).tolist() for _ in range(400)]
     whole = word_input(sets)
     predicates = [whole.predicates()[each] for each in whole.distinct.tolist()]
-    living = LivingTree(whole)
+    living = IncrementalTree(whole)
     assert living.estimated_loss() == 0
     for each in predicates[200:]:
         living.remove(each)
@@ -89,7 +89,7 @@ def test_churn_loses_little_and_the_estimate_says_how_much() -> None:
 
 def test_what_has_lost_too_much_is_built_anew() -> None:
     chance = np.random.default_rng(4)
-    living = LivingFactors(SCHEMA, loss_max=0.0)
+    living = IncrementalFactors(SCHEMA, loss_max=0.0)
     for name in range(60):
         chosen = chance.choice(8, chance.integers(2, 5), replace=False).tolist()
         living.add(name, And(tuple(map(word, chosen))))
@@ -103,4 +103,4 @@ def test_what_has_lost_too_much_is_built_anew() -> None:
 
 def test_nobody_removes_what_is_not_there() -> None:
     with pytest.raises(KeyError):
-        LivingFactors(SCHEMA).remove(3)
+        IncrementalFactors(SCHEMA).remove(3)

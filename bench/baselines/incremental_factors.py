@@ -1,14 +1,14 @@
-"""The factorised filters of a source as they come and go ([RoSeS §8]).
+"""The factorised filters of a source, maintained as filters are added and removed ([RoSeS §8]).
 
-    add, remove ──► LivingTree: the tree stays, a little changed
-    settle      ──► has it lost more than `loss_max` by now? then it is built anew
-    compile     ──► the program in the tree's shape, whenever one is wanted
+    add, remove ──► IncrementalTree: a small change of the tree
+    settle      ──► build a new tree if the old one has lost more than `loss_max`
+    compile     ──► the program in the shape of the tree
 
-Law: at any time the program of `compile` gives the answers of each filter by itself.
+Invariant: at any time the program of `compile` gives the answers of each filter by itself.
 
-Clauses are numbered here as they come, so that the tree keeps its numbers while atoms come; what a
-new clause implies is found when the tree is built anew. Cost: that of LivingTree, and for a clause
-that is new, its row of the sample.
+Clauses are numbered in the order in which they appear, so that the tree keeps its numbers; what a
+new clause implies is found when a new tree is built. No command uses this: catalogs change in
+batches, and a new plan for 100,000 filters takes seconds (bench/factorize.py compares both).
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from headgate.factor.factor_cost import PAPER, CostModel
-from headgate.factor.factor_input import factor_input
-from headgate.factor.factor_kernels import reduce_sets
-from headgate.factor.factor_selectivity import Measured, nothing_measured, selectivities_of
-from headgate.factor.factor_tree import Predicate
+from bench.baselines.incremental_tree import IncrementalTree
+from headgate.factor.clause_sets import clause_sets, reduce_sets
 from headgate.factor.factorize import in_clauses
-from headgate.factor.living_tree import LivingTree
-from headgate.factor.subsumption import Implications, implications_of
+from headgate.factor.filter_tree import PAPER, CostModel, Predicate
+from headgate.factor.implications import Implications, Lists, implications_of
+from headgate.factor.selectivity import Measured, nothing_measured, selectivities_of
 from headgate.match.batch import Batch
 from headgate.match.conjunctions import ConjunctionBuilder, Conjunctions, conjunctions_of
 from headgate.match.kernels import Words
@@ -35,7 +33,7 @@ from headgate.model.schema import Schema
 LOSS_MAX = 0.05
 
 
-class LivingFactors:
+class IncrementalFactors:
     """For one thread. Filters are known by names, which are numbers."""
 
     def __init__(
@@ -85,8 +83,8 @@ class LivingFactors:
         rows = compile_rows(found, self._schema)
         self._known = selectivities_of(found, rows, sample=self._sample, measured=self._measured)
         self._implications = implications_of(found, self._known)
-        given = factor_input(found, self._implications, self._known)
-        self._tree = LivingTree(given, model=self._model)
+        given = clause_sets(found, self._implications, self._known)
+        self._tree = IncrementalTree(given, model=self._model)
         self._number_of = [*range(len(found.atoms)), *(-1 - at for at in range(len(found.derived)))]
         self._clause_of = {number: clause for clause, number in enumerate(self._number_of)}
 
@@ -97,7 +95,7 @@ class LivingFactors:
         clause_at = np.full(found.row_count, -1, np.int32)
         clause_at[row_of] = np.arange(row_of.size, dtype=np.int32)
         by_clause = replace(found, rows=clause_at[found.rows])
-        given = factor_input(by_clause, self._implications, self._known)
+        given = clause_sets(by_clause, self._implications, self._known)
         forest = self._tree.tree(given.start, given.clauses).forest(given)
         names = sorted(self._filters)
         rows = compile_rows(found, self._schema, names=names)
@@ -116,9 +114,7 @@ class LivingFactors:
         clauses = np.array([self._clause(each) for each in numbers], np.int32)
         lengths, kept = np.array([clauses.size], np.int32), np.empty_like(clauses)
         known = self._implications
-        used = reduce_sets(
-            lengths, clauses, known.same_as, known.start, known.implied, lengths.copy(), kept
-        )
+        used = reduce_sets(lengths, clauses, known, lengths.copy(), kept)
         return tuple(kept[:used].tolist())
 
     def _clause(self, number: int) -> int:
@@ -131,8 +127,7 @@ class LivingFactors:
             old = self._implications
             self._implications = Implications(
                 np.append(old.same_as, np.int32(clause)),
-                np.append(old.start, old.start[-1]),
-                old.implied,
+                Lists(np.append(old.implied.start, old.implied.start[-1]), old.implied.values),
             )
             self._tree.learn(self._known)
         return clause
