@@ -42,7 +42,7 @@ from headgate.pipeline.session import start_session
 from headgate.pipeline.snapshot import Layer, Snapshot, write_snapshot
 from headgate.pipeline.sources.lots_source import LotsReader
 from headgate.pipeline.table_join_query import TableJoinQuery
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.boxes import Boxes
 from headgate.tables.bucket import Bucket, Held
 from headgate.tables.compile_boxes import BoxGroup
@@ -87,14 +87,14 @@ START = datetime(2026, 11, 16, tzinfo=UTC)
 class Ground:
     """A run's folder with subscriptions and lots of changes, the first of them the database."""
 
-    folder: Folder
+    folder: DataFolder
     snapshot: str
     events: work.Events
     groups: tuple[str, ...] = (GROUP.name,)
 
     @classmethod
     def make(cls, path: Path, boxes: Boxes, events: work.Events) -> Ground:
-        folder = Folder(path).make()
+        folder = DataFolder(path).make()
         feeds = np.arange(len(boxes.numbers), dtype=np.int32)
         group = BoxGroup((("a",), ("c",)), boxes)
         file = write_boxes(folder.plans, group, feeds, np.zeros_like(feeds))

@@ -5,7 +5,7 @@ entry is received by the first fetch that finds it in the document, and lost if 
 then. Delay and loss are weighted by subscribers. All policies start without any knowledge, but for
 the last, which knows the true rates and shows what is to be gained by better estimates.
 
-The law is that of acquire/refresh.py. The baseline takes all feeds in turn.
+The law is that of acquire/refresh_queue.py. The baseline takes all feeds in turn.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from bench import Plot, Result, Row, Say, seconds
+from bench.baselines.refresh_round_robin import RoundRobin
 from bench.workloads.feeds import DAY_S, Feed, feeds
-from headgate.acquire.feed_state import FeedState, Observation
-from headgate.acquire.refresh import Refresh
-from headgate.acquire.refresh_round_robin import RoundRobin
+from headgate.acquire.refresh_queue import RefreshQueue
+from headgate.acquire.refresh_state import Observation, RefreshState
 
 MINUTE_S = 60.0
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.05)
@@ -119,7 +119,9 @@ def _in_turn(given: list[Feed], world: World, budget: int, end: float) -> None:
 
 
 def _ours(given: list[Feed], world: World, budget: int, end: float) -> None:
-    policy = Refresh({str(n): FeedState(weight=feed.weight) for n, feed in enumerate(given)})
+    policy = RefreshQueue(
+        {str(n): RefreshState(weight=feed.weight) for n, feed in enumerate(given)}
+    )
     for minute in range(1, int(end / MINUTE_S)):
         now = minute * MINUTE_S
         for feed in policy.next_due(now, budget):
@@ -129,9 +131,9 @@ def _ours(given: list[Feed], world: World, budget: int, end: float) -> None:
 
 
 def _known(given: list[Feed], world: World, budget: int, end: float) -> None:
-    policy = Refresh(
+    policy = RefreshQueue(
         {
-            str(n): FeedState(
+            str(n): RefreshState(
                 weight=feed.weight,
                 items=feed.rate_per_s * KNOWN_S,
                 exposure_s=KNOWN_S,
@@ -172,7 +174,7 @@ def _rows(workload: str, found: dict[str, Outcome]) -> list[Row]:
 
 def _speed() -> Row:
     """Deciding and reporting, without any fetching."""
-    policy = Refresh({str(number): FeedState() for number in range(100_000)})
+    policy = RefreshQueue({str(number): RefreshState() for number in range(100_000)})
     fetched = 0
 
     def an_hour() -> None:

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from bench import Row, Say
 from bench.running.processes import below, end, is_worker
-from headgate.deliver.outbox import Outbox, State
-from headgate.store.files import stored_files
+from headgate.deliver.outbox import DeliveryState, Outbox
+from headgate.store.item_files import stored_files
 
 SCRIPT = """
 register stream Tickets from json 'tickets/*.json' (id text, price int);
@@ -172,7 +172,7 @@ def sent_count(folder: Path) -> int:
     if not path.exists():
         return 0
     with Outbox.open(path, read_only=True) as outbox:
-        return outbox.count()[State.SENT]
+        return outbox.count()[DeliveryState.SENT]
 
 
 def _judge(folder: Path, items: int) -> tuple[int, int]:

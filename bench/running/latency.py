@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from bench import Row, Say
 from bench.running.ticks import STATEMENTS, ticks
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.settings import Settings
+from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline.meters import quantile
 from headgate.pipeline.run import Run, RunSettings
-from headgate.store.files import stored_files
+from headgate.store.item_files import stored_files
 
 RATE = 20.0
 GROUP = "Ticks"
@@ -61,7 +61,7 @@ def _ages_ms(
     began_s = time.time() + 8.0 if rate >= 1 else time.time()
     frame = ticks(session, rate=rate, began_s=began_s)
     folder.mkdir()
-    settings = RunSettings(folder / "data", Settings(folder, folder), base=folder)
+    settings = RunSettings(folder / "data", DeliverySettings(folder, folder), base=folder)
     with Run(catalog, session, settings, streams={GROUP: frame}) as run:
         run.start()
         time.sleep(max(began_s - time.time(), 0.0) + length_s)

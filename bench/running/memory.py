@@ -30,7 +30,7 @@ from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.snapshot import Layer, Snapshot, write_snapshot
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 
 TARGET_MB = 4_096.0
 
@@ -38,7 +38,7 @@ TARGET_MB = 4_096.0
 def memory_row(session: SparkSession, *, quick: bool, say: Say) -> Row:
     filters, items = (50_000, 20_000) if quick else (1_000_000, 200_000)
     with tempfile.TemporaryDirectory() as name:
-        folder = Folder(Path(name)).make()
+        folder = DataFolder(Path(name)).make()
         say(f"compiling {filters:,} filters")
         planned = _planned(folder, filters)
         say("matching with them on Spark")
@@ -52,7 +52,7 @@ def memory_row(session: SparkSession, *, quick: bool, say: Say) -> Row:
     )
 
 
-def _planned(folder: Folder, filters: int) -> Planned:
+def _planned(folder: DataFolder, filters: int) -> Planned:
     leaves: dict[object, Askers] = {}
     for number, filter_ in enumerate(workload("A", "S", filters).filters()):
         leaves.setdefault(filter_, Askers()).feeds.append(str(number))
@@ -64,7 +64,7 @@ def _planned(folder: Folder, filters: int) -> Planned:
     return Planned(snapshot, write_snapshot(folder.plans, snapshot), names, {}, {"S": SCHEMA})
 
 
-def _most_mb(session: SparkSession, folder: Folder, planned: Planned, items: int) -> float:
+def _most_mb(session: SparkSession, folder: DataFolder, planned: Planned, items: int) -> float:
     columns = {name: column[0] for name, column in batch(items, seed=1).columns.items()}
     rows = {"@source": ["S"] * items, "@id": [str(n) for n in range(items)], **columns}
     path = folder.path / "rows.parquet"

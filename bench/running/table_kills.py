@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from bench import Row, Say
 from bench.running.kills import judged_row, kill, sent_count, start
 from bench.running.processes import below, end
-from headgate.store.files import TABLES, stored_files
+from headgate.store.item_files import TABLES, stored_files
 from headgate.tables.table_lots import read_lot_progress
 
 SCRIPT = """

@@ -22,7 +22,7 @@ from bench.workloads import multiway_joins as work
 from headgate.language import parse_script
 from headgate.language.statements import RegisterTable
 from headgate.pipeline.snapshot import Layer, Snapshot, write_numbers, write_snapshot
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.compile_boxes import SelectedTable, SelectJoin
 from headgate.tables.multiway_rows import TableChange
 from headgate.tables.signature_boxes import SignatureBoxes
@@ -42,7 +42,7 @@ NOTE = "x" * 100
 class MixGround:
     """A run's folder with the subscriptions of the mix."""
 
-    folder: Folder
+    folder: DataFolder
     snapshot: str
     groups: tuple[str, ...]
     wanted: str
@@ -50,7 +50,7 @@ class MixGround:
     @classmethod
     def make(cls, path: Path, workload: work.Workload, *, wanted: int) -> MixGround:
         """`wanted` feeds, spread over the mix, have subscribers who want items."""
-        folder = Folder(path).make()
+        folder = DataFolder(path).make()
         registered = {
             str(each.name): each for each in parse_script(TABLES) if isinstance(each, RegisterTable)
         }

@@ -8,7 +8,7 @@ from datetime import datetime
 from email.utils import format_datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from headgate.acquire.parsed import ParsedFeed
+from headgate.acquire.feed_entries import ParsedFeed
 from headgate.model.schema import FEED_SCHEMA, Attribute, Schema
 from headgate.model.values import Link, Type, Value
 

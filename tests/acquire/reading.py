@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from headgate.acquire.item_rows import Columns, moment, places_of
+from headgate.acquire.item_rows import SourceColumns, instant, places_of
 from headgate.match.item_columns import items_of_batch
 from headgate.model.errors import InvalidValue
 from headgate.model.items import Item
@@ -26,7 +26,7 @@ SCHEMA = Schema(
         Attribute("data", Type.BYTES),
     )
 )
-COLUMNS = Columns("S", "stream", SCHEMA)
+COLUMNS = SourceColumns("S", "stream", SCHEMA)
 
 
 def naive_line(line: bytes, schema: Schema = SCHEMA) -> dict[str, Value] | None:
@@ -59,13 +59,13 @@ def naive(data: bytes, schema: Schema = SCHEMA) -> tuple[dict[int, dict[str, Val
 
 
 def items(
-    found: Iterable[tuple[dict[str, pa.Array], pa.Array]], columns: Columns = COLUMNS
+    found: Iterable[tuple[dict[str, pa.Array], pa.Array]], columns: SourceColumns = COLUMNS
 ) -> list[Item]:
     return [
         item
         for attributes, lines in found
         for item in items_of_batch(
-            columns.rows(attributes, places_of("f", lines), moment(0)), columns.schema
+            columns.rows(attributes, places_of("f", lines), instant(0)), columns.schema
         )
     ]
 

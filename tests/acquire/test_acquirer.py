@@ -20,10 +20,10 @@ from tests.acquire.hostile_server import Request, Server, answer, says
 from tests.acquire.rss import Publisher, ids_in, rows_of, rss, wait_for
 
 from headgate.acquire.acquirer import Acquirer, AcquirerSettings
-from headgate.acquire.feed_table import broken_feeds, feed_table
 from headgate.acquire.inbox import Inbox
-from headgate.acquire.limits import Limits
-from headgate.acquire.refresh import Policy
+from headgate.acquire.inbox_tables import broken_feeds, feed_table
+from headgate.acquire.limits import FeedLimits
+from headgate.acquire.refresh_queue import RefreshPolicy
 from headgate.model.errors import StateError
 
 KILLS = 20
@@ -106,7 +106,7 @@ def test_hostile_feeds_are_refused_or_cut_and_the_good_one_goes_on(tmp_path: Pat
     urls += [
         server.on(f"/{name}", way).replace("127.0.0.1", "localhost") for name, way in ways.items()
     ]
-    settings = replace(QUICK, threads=12, limits=Limits(host_delay_s=0.0, total_s=1.0))
+    settings = replace(QUICK, threads=12, limits=FeedLimits(host_delay_s=0.0, total_s=1.0))
     with acquiring(tmp_path, urls, settings) as (_, inbox):
         wait_for(lambda: len([e for e in feed_table(tmp_path) if e.tried_at]) == len(urls))
         during = good.published
@@ -175,7 +175,7 @@ def test_it_does_not_run_ahead_of_its_reader(tmp_path: Path, server: Server):
 
 def test_private_addresses_are_refused_unless_allowed(tmp_path: Path, server: Server):
     url = server.on("/a", says(GOOD))
-    settings = AcquirerSettings(policy=Policy(0.0, 0.01))
+    settings = AcquirerSettings(policy=RefreshPolicy(0.0, 0.01))
     with acquiring(tmp_path, [url], settings):
         wait_for(lambda: broken_feeds(tmp_path))
     assert "loopback" in broken_feeds(tmp_path)[0].error

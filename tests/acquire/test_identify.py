@@ -8,17 +8,17 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.acquire.feed_entries import FeedEntry, ParsedFeed
 from headgate.acquire.identify import (
     NOTHING_SEEN,
-    KeyKind,
+    IdentityKeyKind,
     Seen,
     duplicates,
     id_of,
     items_of,
     keys_of,
 )
-from headgate.acquire.limits import Limits
-from headgate.acquire.parsed import Entry, ParsedFeed
+from headgate.acquire.limits import FeedLimits
 from headgate.model.items import Item
 from headgate.model.values import Link, Value
 
@@ -27,7 +27,7 @@ EARLIER = NOW - timedelta(hours=1)
 
 
 def feed(*entries: dict[str, Value]) -> ParsedFeed:
-    return ParsedFeed("T", tuple(Entry(each) for each in entries))
+    return ParsedFeed("T", tuple(FeedEntry(each) for each in entries))
 
 
 def ids(parsed: ParsedFeed, seen: Seen) -> tuple[list[str], Seen]:
@@ -37,11 +37,11 @@ def ids(parsed: ParsedFeed, seen: Seen) -> tuple[list[str], Seen]:
 
 def test_an_entry_is_known_by_guid_then_link_then_content() -> None:
     link = Link("HTTP://Muse.MU:80/a#b")
-    assert id_of(Entry({"guid": "17", "link": link})) == "17"
-    assert id_of(Entry({"link": link})) == "http://muse.mu/a"
-    by_content = id_of(Entry({"title": "a", "published": NOW}))
-    assert by_content == id_of(Entry({"title": "a"})) != id_of(Entry({"title": "b"}))
-    assert len(id_of(Entry({"guid": "x" * 100_000}))) < 100
+    assert id_of(FeedEntry({"guid": "17", "link": link})) == "17"
+    assert id_of(FeedEntry({"link": link})) == "http://muse.mu/a"
+    by_content = id_of(FeedEntry({"title": "a", "published": NOW}))
+    assert by_content == id_of(FeedEntry({"title": "a"})) != id_of(FeedEntry({"title": "b"}))
+    assert len(id_of(FeedEntry({"guid": "x" * 100_000}))) < 100
 
 
 def test_what_was_seen_is_not_new() -> None:
@@ -98,7 +98,7 @@ def test_each_entry_is_an_item_once_while_it_is_remembered(history: list[list[in
 
 @given(documents)
 def test_memory_is_bounded_and_holds_the_document(history: list[list[int]]) -> None:
-    limits = Limits(seen_min=5)
+    limits = FeedLimits(seen_min=5)
     seen = NOTHING_SEEN
     for document in history:
         parsed = feed(*({"guid": str(n)} for n in document))
@@ -126,8 +126,8 @@ def test_the_same_in_two_feeds_is_known_by_guid_link_or_content() -> None:
     ]
     found = duplicates(items)
     assert [(each.item.source, each.same_as.source, each.by) for each in found] == [
-        ("B", "A", KeyKind.GUID),
-        ("C", "A", KeyKind.LINK),
-        ("D", "A", KeyKind.CONTENT),
+        ("B", "A", IdentityKeyKind.GUID),
+        ("C", "A", IdentityKeyKind.LINK),
+        ("D", "A", IdentityKeyKind.CONTENT),
     ]
     assert keys_of(items[-1]) == ()

@@ -9,32 +9,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.acquire.feed_state import DAY_S, FeedState
-from headgate.acquire.feed_table import broken_feeds, feed_table
-from headgate.acquire.identify import Seen, Sight
+from headgate.acquire.identify import Seen, SeenEntry
 from headgate.acquire.inbox import BODIES_KEPT_S, MARGIN, RELEASE_STEP, Inbox
 from headgate.acquire.inbox_tables import (
-    Document,
-    Failure,
+    FailedFetch,
+    FeedMemory,
+    FetchedDocument,
     ListedFeed,
-    Remembered,
-    Visit,
+    SuccessfulFetch,
+    broken_feeds,
+    feed_table,
     pack_seen,
     unpack_seen,
 )
+from headgate.acquire.refresh_state import DAY_S, RefreshState
 from headgate.model.errors import StateError, StateTaken
 
 FEED = ListedFeed("news", "http://example.org/feed")
 NOW = 1_000_000.0
 
 
-def visit(at: float = NOW, etag: str = "e", seen: Seen | None = None) -> Visit:
-    state = FeedState(fetched_at=at, items=3.0)
-    return Visit(at, state, at + 300, Remembered(etag, None, seen or Seen({"k": Sight("d", 1.5)})))
+def visit(at: float = NOW, etag: str = "e", seen: Seen | None = None) -> SuccessfulFetch:
+    state = RefreshState(fetched_at=at, items=3.0)
+    return SuccessfulFetch(
+        at, state, at + 300, FeedMemory(etag, None, seen or Seen({"k": SeenEntry("d", 1.5)}))
+    )
 
 
-def document(text: str = "rows", rows: int = 2) -> Document:
-    return Document(b"<rss/>" + text.encode(), text.encode(), rows)
+def document(text: str = "rows", rows: int = 2) -> FetchedDocument:
+    return FetchedDocument(b"<rss/>" + text.encode(), text.encode(), rows)
 
 
 def names(folder: Path) -> set[str]:
@@ -51,7 +54,7 @@ def test_a_document_has_a_number_and_is_there_after_a_restart(tmp_path: Path):
         assert inbox.row_counts(0, 2) == [(1, 2), (2, 5)]
         assert inbox.path_of(2).read_bytes() == b"two"
         assert gzip.decompress((tmp_path / "1.body").read_bytes()) == b"<rss/>one"
-        assert inbox.remembered("news") == Remembered("f", None, Seen({"k": Sight("d", 1.5)}))
+        assert inbox.remembered("news") == FeedMemory("f", None, Seen({"k": SeenEntry("d", 1.5)}))
         assert inbox.list_feeds([FEED], NOW)["news"].items == 3.0
 
 
@@ -85,7 +88,7 @@ def test_a_transaction_that_fails_leaves_the_number_to_the_next(
             with pytest.raises(ZeroDivisionError):
                 inbox.put(FEED, visit(), document("lost"))
         assert inbox.last == 0
-        assert inbox.remembered("news") == Remembered()
+        assert inbox.remembered("news") == FeedMemory()
         assert inbox.put(FEED, visit(), document("kept")) == 1
         assert inbox.path_of(1).read_bytes() == b"kept"
 
@@ -170,8 +173,8 @@ def test_a_dropped_feed_is_remembered_for_a_day(tmp_path: Path):
         assert [each.name for each in feed_table(tmp_path)] == ["news"]
         inbox.list_feeds([], NOW)
         inbox.list_feeds([], NOW + DAY_S + 1)
-        assert inbox.list_feeds([FEED], NOW + DAY_S + 2)["news"] == FeedState()
-        assert inbox.remembered("news") == Remembered()
+        assert inbox.list_feeds([FEED], NOW + DAY_S + 2)["news"] == RefreshState()
+        assert inbox.remembered("news") == FeedMemory()
 
 
 def test_a_feed_with_another_url_starts_anew_but_has_seen_what_it_has_seen(tmp_path: Path):
@@ -179,11 +182,11 @@ def test_a_feed_with_another_url_starts_anew_but_has_seen_what_it_has_seen(tmp_p
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
         inbox.put(FEED, visit(), document())
-        assert inbox.list_feeds([moved], NOW)["news"] == FeedState()
-        assert inbox.remembered("news") == Remembered(None, None, visit().remembered.seen)
+        assert inbox.list_feeds([moved], NOW)["news"] == RefreshState()
+        assert inbox.remembered("news") == FeedMemory(None, None, visit().remembered.seen)
         # What was fetched from the old one in the meantime is not kept.
         assert inbox.put(FEED, visit(etag="old"), document("late")) is None
-        inbox.put_failure(FEED, Failure(NOW, FeedState(failures=1), NOW, "late"))
+        inbox.put_failure(FEED, FailedFetch(NOW, RefreshState(failures=1), NOW, "late"))
         assert inbox.remembered("news").etag is None
         assert inbox.put(moved, visit(), document("two")) == 2
         assert inbox.path_of(2).read_bytes() == b"two"
@@ -195,8 +198,8 @@ def test_broken_feeds_are_told_while_another_process_writes(tmp_path: Path):
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
         for failures in (1, 2):
-            state = FeedState(failures=failures)
-            inbox.put_failure(FEED, Failure(NOW + failures, state, NOW + 600, "no answer"))
+            state = RefreshState(failures=failures)
+            inbox.put_failure(FEED, FailedFetch(NOW + failures, state, NOW + 600, "no answer"))
         (found,) = broken_feeds(tmp_path)
         assert (found.name, found.url, found.error) == ("news", FEED.url, "no answer")
         assert (found.failures, found.since.timestamp()) == (2, NOW + 1)
@@ -212,9 +215,9 @@ def test_broken_feeds_are_told_while_another_process_writes(tmp_path: Path):
 @given(
     st.dictionaries(
         st.text(),
-        st.tuples(st.text(), st.none() | st.floats(allow_nan=False)).map(lambda t: Sight(*t)),
+        st.tuples(st.text(), st.none() | st.floats(allow_nan=False)).map(lambda t: SeenEntry(*t)),
     )
 )
-def test_what_was_seen_survives_packing_in_its_order(sights: dict[str, Sight]):
+def test_what_was_seen_survives_packing_in_its_order(sights: dict[str, SeenEntry]):
     found = unpack_seen(pack_seen(Seen(sights)))
     assert list(found.sights.items()) == list(sights.items())

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.acquire.limits import Limits
-from headgate.acquire.opml import Subscribed, read_opml, write_opml
-from headgate.acquire.opml_names import RESERVED, FeedNames
+from headgate.acquire.limits import FeedLimits
+from headgate.acquire.opml import RESERVED, FeedNamer, OpmlFeed, read_opml, write_opml
 from headgate.language import parse_script
 from headgate.language.literals import KEYWORDS
 from headgate.language.statements import RegisterFeed
@@ -18,26 +17,26 @@ from headgate.language.statements import RegisterFeed
 titles = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
 urls = st.from_regex(r"https?://[a-z]{1,9}\.example/[a-z0-9]{0,9}", fullmatch=True)
 feeds = st.lists(
-    st.builds(Subscribed, titles, urls, st.lists(titles, max_size=3).map(tuple)),
+    st.builds(OpmlFeed, titles, urls, st.lists(titles, max_size=3).map(tuple)),
     max_size=8,
     unique_by=lambda each: each.url,
 )
 
 
-def in_folders(given_feeds: list[Subscribed]) -> list[Subscribed]:
+def in_folders(given_feeds: list[OpmlFeed]) -> list[OpmlFeed]:
     """The order in which folders put them: those of a folder together."""
     return sorted(given_feeds, key=lambda each: each.url)
 
 
 @given(feeds)
-def test_what_is_written_is_read(given_feeds: list[Subscribed]) -> None:
+def test_what_is_written_is_read(given_feeds: list[OpmlFeed]) -> None:
     found = read_opml(write_opml(given_feeds))
     assert in_folders(list(found.feeds)) == in_folders(given_feeds)
     assert found.bad_lines == () or not given_feeds
 
 
 @given(feeds)
-def test_each_name_is_valid_and_given_once(given_feeds: list[Subscribed]) -> None:
+def test_each_name_is_valid_and_given_once(given_feeds: list[OpmlFeed]) -> None:
     found = read_opml(write_opml(given_feeds), taken={"Feed", "A"})
     names = [each.name for each in found.feeds]
     assert len(set(names) | {"Feed", "A"}) == len(names) + 2
@@ -49,7 +48,7 @@ def test_each_name_is_valid_and_given_once(given_feeds: list[Subscribed]) -> Non
 def test_the_words_of_the_language_are_no_names() -> None:
     assert KEYWORDS - {"shares-link"} <= RESERVED
     for word in RESERVED:
-        name = FeedNames().make(word, "")
+        name = FeedNamer().make(word, "")
         assert parse_script(f"register feed 'http://a.example/' as {name};")
 
 
@@ -120,7 +119,7 @@ def test_a_large_list_is_read_in_seconds() -> None:
     assert time.process_time() - began < 10
     assert len({each.name for each in found.feeds}) == 30_000
     assert found.bad_lines == ()
-    limited = read_opml(body, limits=Limits(outlines_max=10))
+    limited = read_opml(body, limits=FeedLimits(outlines_max=10))
     assert len(limited.feeds) == len(limited.bad_lines) == 10
 
 

@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.acquire.feed_texts import SHOP_SCHEMA, Values, atom, json_feed, rdf, rss, show
 
-from headgate.acquire.limits import Limits
+from headgate.acquire.feed_entries import ParsedFeed
+from headgate.acquire.limits import FeedLimits
 from headgate.acquire.parse_feed import parse_feed
-from headgate.acquire.parsed import ParsedFeed
 from headgate.model.atoms import Contains, LinkAtom, LinkRelation
 from headgate.model.errors import FeedError
 from headgate.model.evaluate import matches
@@ -120,7 +120,7 @@ def test_json_feed_gives_back_what_was_put_in(given_entries: list[Values]) -> No
 
 # --- any bytes ----------------------------------------------------------------------------------
 
-SMALL = Limits(
+SMALL = FeedLimits(
     entries_max=5,
     entry_bytes_max=2_000,
     elements_max=200,
@@ -259,7 +259,7 @@ def item_at(minute: int) -> str:
 
 
 def test_of_too_many_entries_the_newest_are_read() -> None:
-    limits = Limits(entries_max=3)
+    limits = FeedLimits(entries_max=3)
     oldest_first = feed_of("".join(item_at(minute) for minute in range(10)))
     parsed = parse_feed(oldest_first, limits=limits)
     assert [each.attributes["title"] for each in parsed.entries] == ["t7", "t8", "t9"]
@@ -280,7 +280,7 @@ def test_fifty_thousand_entries_take_seconds_not_minutes() -> None:
 
 
 def test_a_long_text_is_cut_and_a_large_entry_left_out() -> None:
-    limits = Limits(attribute_length_max=10, entry_bytes_max=500)
+    limits = FeedLimits(attribute_length_max=10, entry_bytes_max=500)
     long = f"<item><title>{'a' * 50}</title></item>"
     large = f"<item><title>{'b' * 600}</title></item>"
     parsed = parse_feed(feed_of(long + large + "<item><title>c</title></item>"), limits=limits)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from tests.acquire.reading import COLUMNS, items
 
 from headgate.acquire import read_csv
-from headgate.acquire.item_rows import Columns
+from headgate.acquire.item_rows import SourceColumns
 from headgate.acquire.read_csv import read_records, value_of_text
 from headgate.acquire.rejected import Rejected, Rejects
 from headgate.model.errors import InvalidValue
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 
-TEXTS = Columns("S", "stream", Schema((Attribute("a", Type.TEXT), Attribute("b", Type.TEXT))))
+TEXTS = SourceColumns("S", "stream", Schema((Attribute("a", Type.TEXT), Attribute("b", Type.TEXT))))
 
 
 def lines(data: bytes) -> Iterator[bytes]:
@@ -29,7 +29,7 @@ def lines(data: bytes) -> Iterator[bytes]:
 
 
 def read(
-    data: bytes, header: list[str], columns: Columns = COLUMNS, **more: bool
+    data: bytes, header: list[str], columns: SourceColumns = COLUMNS, **more: bool
 ) -> tuple[list, list[Rejected]]:
     rejects = Rejects("S", "f")
     found = items(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.acquire.reading import COLUMNS, SCHEMA, items, naive, same_rows
 
 from headgate.acquire import read_json
-from headgate.acquire.item_rows import Columns
+from headgate.acquire.item_rows import SourceColumns
 from headgate.acquire.read_json import read_array, read_lines, read_quickly
 from headgate.acquire.rejected import KEPT_MAX, Rejects
 from headgate.model.schema import Attribute, Schema
@@ -117,7 +117,7 @@ lines = st.lists(
 )
 
 
-def read(data: bytes, columns: Columns = COLUMNS) -> tuple[list, set[int | None]]:
+def read(data: bytes, columns: SourceColumns = COLUMNS) -> tuple[list, set[int | None]]:
     rejects = Rejects("S", "f")
     found = items(read_lines(data, columns, rejects, first_line=1), columns)
     return found, {each.line for each in rejects.found()}
@@ -188,7 +188,7 @@ def test_ids_and_times():
     schema = Schema(
         (Attribute("id", Type.TEXT), Attribute("time", Type.TIMESTAMP), Attribute("n", Type.INT))
     )
-    columns = Columns("S", "stream", schema)
+    columns = SourceColumns("S", "stream", schema)
     data = b"\n".join(
         [
             b'{"id": "a", "time": "1969-01-02"}',
@@ -207,7 +207,7 @@ def test_ids_and_times():
 @pytest.mark.parametrize("quick", [0, 10**9])
 def test_a_row_of_a_table_has_a_key_and_an_id_for_each_change(quick: int):
     schema = Schema((Attribute("symbol", Type.TEXT, key=True), Attribute("n", Type.INT, key=True)))
-    columns = Columns("S", "table", schema)
+    columns = SourceColumns("S", "table", schema)
     data = b'{"symbol": "A", "n": 1}\n{"symbol": "A", "n": 1}'
     with patch.object(read_json, "SHORTEST_QUICK", quick):
         found, _ = read(data, columns)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from headgate.acquire import rejected_counts
+from headgate.acquire import rejected as rejected_counts
 from headgate.acquire.rejected import (
     KEPT_MAX,
     TEXT_MAX,
+    RejectedCounts,
     Rejects,
     read_rejected,
     remove_rejected,
 )
-from headgate.acquire.rejected_counts import RejectedCounts
 
 
 def reject(folder: Path, name: str, source: str, count: int) -> None:

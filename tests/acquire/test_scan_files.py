@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headgate.acquire import file_parts
 from headgate.acquire.file_log import FileLog, file_problems
-from headgate.acquire.file_parts import LINES, LONG, TABLE, Part, cut
+from headgate.acquire.file_parts import LINES, LONG, TABLE, FilePart, cut_parts
 from headgate.acquire.read_part import read_part
 from headgate.acquire.rejected import read_rejected
 from headgate.acquire.scan_files import FileScanner, checked_pattern, files_of
@@ -298,9 +298,9 @@ def test_parts_are_all_lines_and_each_once(
     texts: list[str], ended: bool, part_bytes: int, whole: bool
 ):
     data = "\n".join(texts).encode() + (b"\n" if ended else b"")
-    before = Part("s", "stream", "json", "f", LINES, 0, 0, 1, 0, 0, 0)
+    before = FilePart("s", "stream", "json", "f", LINES, 0, 0, 1, 0, 0, 0)
     with patch.object(file_parts, "PART_BYTES", part_bytes):
-        found = cut(io.BytesIO(data), before, len(data), whole=whole)
+        found = cut_parts(io.BytesIO(data), before, len(data), whole=whole)
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     at, line = start, 1
     for part in found.parts:
@@ -324,9 +324,9 @@ def test_parts_are_all_lines_and_each_once(
 )
 def test_a_record_is_cut_where_its_quotes_are_closed(text: str, part_bytes: int):
     data = b"h\n" + text.encode()
-    before = Part("s", "stream", "csv", "f", TABLE, 0, 0, 1, 0, 0, 0)
+    before = FilePart("s", "stream", "csv", "f", TABLE, 0, 0, 1, 0, 0, 0)
     with patch.object(file_parts, "PART_BYTES", part_bytes):
-        found = cut(io.BytesIO(data), before, len(data), whole=False)
+        found = cut_parts(io.BytesIO(data), before, len(data), whole=False)
     ends = [
         at + 1
         for at in range(2, len(data))

@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 import pytest
 from tests.acquire.hostile_server import Request, Server, answer, says
 
-from headgate.acquire.feed_state import FeedState, Observation
 from headgate.acquire.fetch import Fetched, Fetcher
 from headgate.acquire.identify import NOTHING_SEEN, Seen, items_of
-from headgate.acquire.limits import Limits
+from headgate.acquire.limits import FeedLimits
 from headgate.acquire.parse_feed import parse_feed
-from headgate.acquire.refresh import Refresh
+from headgate.acquire.refresh_queue import RefreshQueue
+from headgate.acquire.refresh_state import Observation, RefreshState
 from headgate.model.addresses import LOOPBACK
 from headgate.model.errors import FeedError, FetchError
 from headgate.model.items import Item
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
-LIMITS = Limits(total_s=2.0, host_delay_s=0.0)
+LIMITS = FeedLimits(total_s=2.0, host_delay_s=0.0)
 GOOD = b"<rss version='2.0'><channel><item><guid>1</guid><title>good</title></item></channel></rss>"
 MANY = b"<rss version='2.0'><channel>" + b"".join(
     b"<item><guid>%d</guid></item>" % number for number in range(50_000)
@@ -90,7 +90,7 @@ def test_a_broken_feed_is_backed_off_and_comes_back(server: Server) -> None:
 
     urls = {"broken": server.on("/broken", behave)}
     urls["good"] = server.on("/good", lambda request: request.send(answer(GOOD)))
-    policy = Refresh({name: FeedState() for name in urls})
+    policy = RefreshQueue({name: RefreshState() for name in urls})
     outcomes: list[str] = []
     with Fetcher(limits=LIMITS, allowed=LOOPBACK) as fetcher:
         for minute in range(24 * 60):

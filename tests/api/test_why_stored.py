@@ -12,7 +12,7 @@ from tests.store.small_store import NOON, SmallStore, news, ticket
 from headgate.api.why_stored import WhyStored, found_item, why_stored
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.item_deliveries import count_deliveries, dead_letters
-from headgate.deliver.outbox import Delivery, Outbox
+from headgate.deliver.outbox import ItemDelivery, Outbox
 from headgate.language import parse_script
 from headgate.model.errors import CatalogError, UnknownName
 from headgate.store.read_store import StoreReader
@@ -125,7 +125,7 @@ def test_deliveries(store: SmallStore, living: Catalog) -> None:
     assert "not in the outbox" in asked(store, living, "1", who).delivery()
     now_s = NOON.timestamp()
     with Outbox.open(store.folder.outbox) as outbox:
-        outbox.put([Delivery(newest.id, newest.version, "Cheap", CHEAP)], now_s=now_s)
+        outbox.put([ItemDelivery(newest.id, newest.version, "Cheap", CHEAP)], now_s=now_s)
         assert "waiting since 2026-11-16 12:00:00" in asked(store, living, "1", who).delivery()
         (message,) = outbox.messages(newest.id, together=False, limit=1, now_s=now_s + 1)
         outbox.mark_sending(message)

@@ -7,9 +7,9 @@ from io import StringIO
 
 from rich.console import Console
 
-from headgate.acquire.feed_table import BrokenFeed
+from headgate.acquire.inbox_tables import BrokenFeed
 from headgate.cli.run_display import ConsoleLines, line, screen, summary
-from headgate.deliver.outbox import State
+from headgate.deliver.outbox import DeliveryState
 from headgate.model.items import Item
 from headgate.operators.estimates import Learned
 from headgate.pipeline.deliveries import Found
@@ -31,11 +31,11 @@ def status(**changes: object) -> Status:
         "feeds": 3,
         "catalog_version": 5,
         "outbox": {
-            State.WAITING: 1,
-            State.SENDING: 0,
-            State.SENT: 8,
-            State.FAILED: 2,
-            State.DEAD: 1,
+            DeliveryState.WAITING: 1,
+            DeliveryState.SENDING: 0,
+            DeliveryState.SENT: 8,
+            DeliveryState.FAILED: 2,
+            DeliveryState.DEAD: 1,
         },
         "rejected": {"Tickets": 4},
         "broken": (

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.headgate_command import Run
 from tests.store.small_store import NOON, SmallStore, news, ticket
 
-from headgate.deliver.outbox import Delivery, Outbox
+from headgate.deliver.outbox import ItemDelivery, Outbox
 
 SINCE = ("--since", "2026-11-01")
 
@@ -27,7 +27,9 @@ def store(tmp_path: Path) -> SmallStore:
     made.put([news("1", "rock"), news("2", "[red]pop", source="Photos")], arrived=NOON)
     with Outbox.open(made.folder.outbox) as outbox:
         items = [ticket(str(n), 1, "Rome") for n in range(3)]
-        outbox.put([Delivery(n % 2 + 1, 1, "Cheap", each) for n, each in enumerate(items)], now_s=0)
+        outbox.put(
+            [ItemDelivery(n % 2 + 1, 1, "Cheap", each) for n, each in enumerate(items)], now_s=0
+        )
         outbox.give_up(1, "the receiver\x1b[31m has gone", now_s=1)
     return made
 

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.deliver.backoff import Backoff
-from headgate.deliver.deliver import Deliverer
-from headgate.deliver.outbox import Delivery, Outbox
+from headgate.deliver.deliverer import Deliverer
+from headgate.deliver.outbox import ItemDelivery, Outbox
 from headgate.deliver.output_webhook import WebhookSettings
-from headgate.deliver.settings import Settings
-from headgate.deliver.subscriptions import OutputKind, Subscription
+from headgate.deliver.settings import DeliverySettings
+from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.model.addresses import LOOPBACK
 from headgate.model.items import Item
 from headgate.model.values import Link
@@ -28,29 +28,29 @@ BATCH_ITEMS = 3
 START = datetime(2026, 11, 16, tzinfo=UTC)
 
 
-def subscriptions(url: str) -> dict[int, Subscription]:
+def subscriptions(url: str) -> dict[int, PushSubscription]:
     found = [
-        Subscription(number, 1, "Rock", OutputKind.FILE, path)
+        PushSubscription(number, 1, "Rock", Transport.FILE, path)
         for number, path in enumerate(FILES, 1)
     ]
-    found.append(Subscription(9, 1, "Rock", OutputKind.WEBHOOK, url))
+    found.append(PushSubscription(9, 1, "Rock", Transport.WEBHOOK, url))
     return {each.id: each for each in found}
 
 
-def batch(number: int, ids: list[int]) -> list[Delivery]:
+def batch(number: int, ids: list[int]) -> list[ItemDelivery]:
     items = [
         Item(
             f"{number}.{n}", "S", START, {"title": f"item {number}.{n}", "link": Link("http://a.b")}
         )
         for n in range(BATCH_ITEMS)
     ]
-    return [Delivery(each, 1, "Rock", item) for item in items for each in ids]
+    return [ItemDelivery(each, 1, "Rock", item) for item in items for each in ids]
 
 
 def main(folder: str, url: str) -> None:
     home = Path(folder)
     known = subscriptions(url)
-    settings = Settings(
+    settings = DeliverySettings(
         home / "out",
         home / "stylesheets",
         webhook=WebhookSettings(key=b"key", allowed=LOOPBACK),

@@ -16,10 +16,10 @@ from tests.deliver import deliverer_process
 from tests.deliver.deliverer_process import BATCH_ITEMS, FILES, subscriptions
 from tests.deliver.servers import Receiver, receiver
 
-from headgate.deliver.deliver import Deliverer
-from headgate.deliver.outbox import Outbox, State
+from headgate.deliver.deliverer import Deliverer
+from headgate.deliver.outbox import DeliveryState, Outbox
 from headgate.deliver.output_webhook import WebhookSettings
-from headgate.deliver.settings import Settings
+from headgate.deliver.settings import DeliverySettings
 from headgate.model.addresses import LOOPBACK
 
 pytestmark = pytest.mark.integration
@@ -72,7 +72,7 @@ def test_nothing_is_lost_or_doubled_by_kill_9(tmp_path: Path):
     batches = max(acknowledged) + 1
     # One batch more may be in it: committed, but killed before it could say so.
     assert len(stored) in (batches * BATCH_ITEMS, (batches + 1) * BATCH_ITEMS)
-    assert counts[State.SENT] == sum(counts.values()) == len(stored) * (len(FILES) + 1)
+    assert counts[DeliveryState.SENT] == sum(counts.values()) == len(stored) * (len(FILES) + 1)
     expected = {f"item {number}" for number in stored}
     for path in FILES:
         titles = titles_in(tmp_path / "out" / path)
@@ -85,7 +85,7 @@ def test_nothing_is_lost_or_doubled_by_kill_9(tmp_path: Path):
 
 def finish(folder: Path, hook: Receiver) -> None:
     known = subscriptions(hook.url)
-    settings = Settings(
+    settings = DeliverySettings(
         folder / "out",
         folder / "stylesheets",
         webhook=WebhookSettings(key=b"key", allowed=LOOPBACK),

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.deliver.things import NOW, NOW_S, delivery, item
 
-from headgate.deliver.outbox import Delivery, Message, Outbox, State, message_id
-from headgate.deliver.prune import prune
-from headgate.deliver.schedule import Agenda
+from headgate.deliver.outbox import DeliveryState, ItemDelivery, Outbox, OutgoingMessage, message_id
+from headgate.deliver.outbox_tables import prune
+from headgate.deliver.schedule import DeliverySchedule
 from headgate.model.errors import StateError, StateTaken
 from headgate.model.items import Item
 
 Key = tuple[int, int, str, str]
-PENDING = {State.WAITING, State.SENDING, State.FAILED}
+PENDING = {DeliveryState.WAITING, DeliveryState.SENDING, DeliveryState.FAILED}
 names = st.sampled_from(["a", "b", "c", "\ud800", "\0", ""])
 deliveries = st.builds(
-    lambda subscription, version, name, source: Delivery(
+    lambda subscription, version, name, source: ItemDelivery(
         subscription, version, "F", item(name, source)
     ),
     st.integers(1, 3),
@@ -36,7 +36,7 @@ deliveries = st.builds(
 )
 
 
-def key_of(found: Delivery) -> Key:
+def key_of(found: ItemDelivery) -> Key:
     return found.subscription, found.version, found.item.id, found.item.source
 
 
@@ -47,7 +47,7 @@ class OutboxHistory(RuleBasedStateMachine):
     def open(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.outbox = Outbox.open(Path(self.folder.name) / "outbox")
-        self.states: dict[Key, State] = {}
+        self.states: dict[Key, DeliveryState] = {}
         self.attempts: dict[Key, int] = {}
         self.halted: set[int] = set()
 
@@ -57,39 +57,43 @@ class OutboxHistory(RuleBasedStateMachine):
             self.folder.cleanup()
 
     @rule(some=st.lists(deliveries, max_size=5))
-    def put(self, some: list[Delivery]) -> None:
+    def put(self, some: list[ItemDelivery]) -> None:
         new = {key_of(each) for each in some} - set(self.states)
         assert self.outbox.put(some, now_s=NOW_S) == len(new)
         for key in new:
-            self.states[key] = State.DEAD if key[0] in self.halted else State.WAITING
+            self.states[key] = (
+                DeliveryState.DEAD if key[0] in self.halted else DeliveryState.WAITING
+            )
             self.attempts[key] = 0
 
-    @rule(subscription=st.integers(1, 3), together=st.booleans(), fate=st.sampled_from(State))
-    def run(self, subscription: int, together: bool, fate: State) -> None:
+    @rule(
+        subscription=st.integers(1, 3), together=st.booleans(), fate=st.sampled_from(DeliveryState)
+    )
+    def run(self, subscription: int, together: bool, fate: DeliveryState) -> None:
         for message in self.outbox.messages(subscription, together=together, limit=2, now_s=NOW_S):
             again = self.outbox.messages(subscription, together=together, limit=2, now_s=NOW_S)
             assert message.id in {each.id for each in again}
             self.meet(message, fate)
-        Agenda(self.outbox).settle(subscription, now_s=NOW_S)
+        DeliverySchedule(self.outbox).settle(subscription, now_s=NOW_S)
 
-    def meet(self, message: Message, fate: State) -> None:
+    def meet(self, message: OutgoingMessage, fate: DeliveryState) -> None:
         keys = [key_of(each.delivery) for each in message.parts]
         assert all(self.states[key] in PENDING for key in keys)
         assert message.id == message_id(message.parts)
-        if fate in (State.SENDING, State.SENT):
+        if fate in (DeliveryState.SENDING, DeliveryState.SENT):
             self.outbox.mark_sending(message)
-        if fate is State.SENT:
+        if fate is DeliveryState.SENT:
             self.outbox.mark_sent(message.numbers, now_s=NOW_S)
-        if fate in (State.SENDING, State.SENT):
+        if fate in (DeliveryState.SENDING, DeliveryState.SENT):
             self.states.update(dict.fromkeys(keys, fate))
-        if fate in (State.FAILED, State.DEAD):
+        if fate in (DeliveryState.FAILED, DeliveryState.DEAD):
             self.outbox.mark_failed(message.numbers, "no", attempts_max=2, now_s=NOW_S)
             for key in keys:
                 self.fail(key)
 
     def fail(self, key: Key) -> None:
         self.attempts[key] += 1
-        self.states[key] = State.DEAD if self.attempts[key] >= 2 else State.FAILED
+        self.states[key] = DeliveryState.DEAD if self.attempts[key] >= 2 else DeliveryState.FAILED
 
     @rule()
     def crash(self) -> None:
@@ -97,31 +101,31 @@ class OutboxHistory(RuleBasedStateMachine):
         self.outbox = Outbox.open(Path(self.folder.name) / "outbox")
         self.outbox.recover()
         for key, state in self.states.items():
-            if state is State.SENDING:
-                self.states[key] = State.FAILED
+            if state is DeliveryState.SENDING:
+                self.states[key] = DeliveryState.FAILED
                 self.attempts[key] += 1
 
     @rule(subscription=st.integers(1, 3))
     def halt(self, subscription: int) -> None:
-        Agenda(self.outbox).halt(subscription, "gone")
+        DeliverySchedule(self.outbox).halt(subscription, "gone")
         self.outbox.give_up(subscription, "gone", now_s=NOW_S)
         self.halted.add(subscription)
         for key, state in self.states.items():
             if key[0] == subscription and state in PENDING:
-                self.states[key] = State.DEAD
+                self.states[key] = DeliveryState.DEAD
 
     @rule(subscription=st.integers(1, 3))
     def replay(self, subscription: int) -> None:
         self.outbox.replay(subscription, now_s=NOW_S)
         self.halted.discard(subscription)
         for key, state in self.states.items():
-            if key[0] == subscription and state is State.DEAD:
-                self.states[key], self.attempts[key] = State.WAITING, 0
+            if key[0] == subscription and state is DeliveryState.DEAD:
+                self.states[key], self.attempts[key] = DeliveryState.WAITING, 0
 
     @rule()
     def forget(self) -> None:
-        prune(self.outbox, sent_before_s=NOW_S + 1, dead_before_s=NOW_S)
-        for key in [key for key, state in self.states.items() if state is State.SENT]:
+        prune(self.outbox.database, sent_before_s=NOW_S + 1, dead_before_s=NOW_S)
+        for key in [key for key, state in self.states.items() if state is DeliveryState.SENT]:
             del self.states[key], self.attempts[key]
 
     @invariant()
@@ -131,7 +135,7 @@ class OutboxHistory(RuleBasedStateMachine):
         found = {key_of(each.delivery): each.state for each in self.outbox._select("1", [])}
         assert found == self.states
         counted = Counter(self.states.values())
-        assert self.outbox.count() == {state: counted[state] for state in State}
+        assert self.outbox.count() == {state: counted[state] for state in DeliveryState}
         with self.outbox.database.reading() as connection:
             unused = connection.execute(
                 "SELECT count(*) FROM contents WHERE number NOT IN (SELECT content FROM deliveries)"
@@ -142,7 +146,7 @@ class OutboxHistory(RuleBasedStateMachine):
     def what_is_pending_is_on_the_agenda(self) -> None:
         if not hasattr(self, "outbox"):
             return
-        due = set(Agenda(self.outbox).due(NOW_S, limit=10))
+        due = set(DeliverySchedule(self.outbox).due(NOW_S, limit=10))
         assert {key[0] for key, state in self.states.items() if state in PENDING} <= due
 
 
@@ -158,7 +162,7 @@ def outbox(tmp_path: Path):
 
 def test_ten_thousand_are_put_within_a_second(outbox: Outbox):
     many = [
-        Delivery(number % 100, 1, "F", Item(f"n{number}", "S", NOW, {"title": "x" * 500}))
+        ItemDelivery(number % 100, 1, "F", Item(f"n{number}", "S", NOW, {"title": "x" * 500}))
         for number in range(10_000)
     ]
     began = time.monotonic()
@@ -169,14 +173,14 @@ def test_ten_thousand_are_put_within_a_second(outbox: Outbox):
 
 def test_an_item_for_many_is_stored_once(outbox: Outbox):
     shared = item()
-    outbox.put([Delivery(number, 1, "F", shared) for number in range(1000)], now_s=NOW_S)
+    outbox.put([ItemDelivery(number, 1, "F", shared) for number in range(1000)], now_s=NOW_S)
     with outbox.database.reading() as connection:
         assert connection.execute("SELECT count(*) FROM contents").fetchone() == (1,)
 
 
 def test_the_content_of_a_key_is_the_first_one(outbox: Outbox):
-    outbox.put([Delivery(1, 1, "F", item(title="first"))], now_s=NOW_S)
-    assert outbox.put([Delivery(1, 1, "F", item(title="second"))], now_s=NOW_S) == 0
+    outbox.put([ItemDelivery(1, 1, "F", item(title="first"))], now_s=NOW_S)
+    assert outbox.put([ItemDelivery(1, 1, "F", item(title="second"))], now_s=NOW_S) == 0
     (found,) = outbox.pending(1, limit=10)
     assert found.delivery.item.attributes["title"] == "first"
 
@@ -210,7 +214,7 @@ def test_pruning_keeps_what_files_are_made_of(outbox: Outbox):
     outbox.put([delivery(f"n{n}", subscription=s) for s in (1, 2) for n in range(9)], now_s=NOW_S)
     for subscription in (1, 2):
         outbox.mark_sent(outbox.pending_numbers(subscription), now_s=NOW_S)
-    gone = prune(outbox, sent_before_s=NOW_S + 1, dead_before_s=0, keep=[1], keep_last=3)
+    gone = prune(outbox.database, sent_before_s=NOW_S + 1, dead_before_s=0, keep=[1], keep_last=3)
     assert gone == 3 + 9
     assert [each.delivery.item.id for each in outbox.latest(1, limit=3)] == ["n8", "n7", "n6"]
     assert outbox.latest(2, limit=3) == []
@@ -219,9 +223,9 @@ def test_pruning_keeps_what_files_are_made_of(outbox: Outbox):
 def test_pruning_keeps_what_is_not_done_or_not_old(outbox: Outbox):
     outbox.put([delivery("a"), delivery("b")], now_s=NOW_S)
     outbox.mark_sent(outbox.pending_numbers(1)[:1], now_s=NOW_S)
-    assert prune(outbox, sent_before_s=NOW_S, dead_before_s=NOW_S) == 0
-    assert prune(outbox, sent_before_s=NOW_S + 1, dead_before_s=0) == 1
-    assert outbox.count()[State.WAITING] == 1
+    assert prune(outbox.database, sent_before_s=NOW_S, dead_before_s=NOW_S) == 0
+    assert prune(outbox.database, sent_before_s=NOW_S + 1, dead_before_s=0) == 1
+    assert outbox.count()[DeliveryState.WAITING] == 1
 
 
 def test_a_second_writer_is_refused_and_readers_are_not(outbox: Outbox):

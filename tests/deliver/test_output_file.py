@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,15 +11,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.deliver.things import any_text, item
+from tests.deliver.things import any_text, item, items
 
-from headgate.deliver import folder as folder_module
-from headgate.deliver.entry import Document, FreeText, entry_of
+from headgate.deliver import safe_folder as folder_module
+from headgate.deliver.entry import OutputDocument, TransformedText, entry_of
 from headgate.deliver.errors import OutputError
-from headgate.deliver.folder import checked_parts, read_file, replace_file
-from headgate.deliver.output_file import RENDERERS, renderer_of, write_document
+from headgate.deliver.output_file import (
+    RENDERERS,
+    console_lines,
+    renderer_of,
+    write_console,
+    write_document,
+)
+from headgate.deliver.safe_folder import checked_parts, read_file, replace_file
+from headgate.model.items import Item
 
-DOCUMENT = Document("urn:x", "Rock", (entry_of(item("a")), entry_of(item("b"))))
+DOCUMENT = OutputDocument("urn:x", "Rock", (entry_of(item("a")), entry_of(item("b"))))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +151,37 @@ def test_the_extension_chooses_the_format(tmp_path: Path, extension: str):
 def test_an_unknown_extension_needs_a_stylesheet(tmp_path: Path):
     with pytest.raises(OutputError, match=r"no known extension; name it \.atom, .* or \.txt"):
         renderer_of("a.csv", has_stylesheet=False)
-    free = [FreeText("a;b", is_html=False), FreeText("<row>1</row>", is_html=True)]
-    rows = Document("urn:x", "Rock", tuple(entry_of(item(), each) for each in free))
+    free = [TransformedText("a;b", is_html=False), TransformedText("<row>1</row>", is_html=True)]
+    rows = OutputDocument("urn:x", "Rock", tuple(entry_of(item(), each) for each in free))
     assert write_document(tmp_path, "a.csv", rows, has_stylesheet=True)
     assert (tmp_path / "a.csv").read_bytes() == b"a;b\n<row>1</row>\n"
+
+
+# === part: tests.deliver.test_output_file
+# Lines for a terminal, with nothing that it would obey.
+
+
+@given(any_text, items)
+def test_a_line_is_printable(feed: str, item: Item):
+    (line,) = console_lines(feed, entry_of(item))
+    assert line.isprintable()
+
+
+@given(items, any_text)
+def test_free_text_is_printable_too(item: Item, text: str):
+    for line in console_lines("F", entry_of(item, TransformedText(text, is_html=False))):
+        assert line.isprintable()
+
+
+def test_a_line_says_feed_time_title_and_link():
+    stream = io.StringIO()
+    write_console(stream, "Rock", entry_of(item("a", title="\x1b[2JMuse\u202e")))
+    expected = "Rock  2026-11-16 12:00:00+00:00  [2JMuse  https://muse.mu/a\n"
+    assert stream.getvalue() == expected
+
+
+def test_a_console_that_is_gone_is_an_error():
+    stream = io.StringIO()
+    stream.close()
+    with pytest.raises(OutputError, match="console"):
+        write_console(stream, "Rock", entry_of(item()))

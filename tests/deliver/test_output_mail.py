@@ -14,7 +14,7 @@ from hypothesis import given
 from tests.deliver.servers import free_port, mail_server, silent_server
 from tests.deliver.things import NOW, any_text, item, items
 
-from headgate.deliver.entry import Document, entry_of
+from headgate.deliver.entry import OutputDocument, entry_of
 from headgate.deliver.errors import OutputError
 from headgate.deliver.output_mail import (
     MailSettings,
@@ -23,19 +23,19 @@ from headgate.deliver.output_mail import (
     make_mail,
     send_mail,
 )
-from headgate.deliver.subscriptions import OutputKind, Subscription
+from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.model.items import Item
 
 UNSUBSCRIBE = "https://a.org/unsubscribe?ticket=x"
 
 
-def subscription(**changes: object) -> Subscription:
+def subscription(**changes: object) -> PushSubscription:
     plain: dict[str, object] = {"target": "me@mail.org", "unsubscribe_url": UNSUBSCRIBE}
-    return Subscription(7, 1, "Rock", OutputKind.MAIL, **(plain | changes))  # type: ignore[arg-type]
+    return PushSubscription(7, 1, "Rock", Transport.MAIL, **(plain | changes))  # type: ignore[arg-type]
 
 
-def mail_of(*some: Item, to: Subscription | None = None) -> EmailMessage:
-    document = Document("d", "Rock", tuple(entry_of(each) for each in some))
+def mail_of(*some: Item, to: PushSubscription | None = None) -> EmailMessage:
+    document = OutputDocument("d", "Rock", tuple(entry_of(each) for each in some))
     return make_mail(to or subscription(), document, message_id="abc", sender="news@a.org", now=NOW)
 
 
@@ -74,7 +74,7 @@ def test_the_same_mail_has_the_same_bytes():
 
 @given(items, any_text)
 def test_nothing_is_injected(item: Item, feed: str):
-    to = Subscription(7, 1, feed, OutputKind.MAIL, "me@mail.org")
+    to = PushSubscription(7, 1, feed, Transport.MAIL, "me@mail.org")
     content = mail_of(item, to=to).as_bytes()
     mail = read(content)
     assert sorted(mail.keys()) == [

@@ -16,17 +16,17 @@ from standardwebhooks import Webhook
 from tests.deliver.servers import Receiver, free_port, receiver, silent_server
 from tests.deliver.things import NOW, NOW_S, any_text, item, items
 
-from headgate.deliver.entry import FreeText
+from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError
-from headgate.deliver.outbox import Delivery, Message, State, Stored
+from headgate.deliver.outbox import DeliveryState, ItemDelivery, OutgoingMessage, StoredDelivery
 from headgate.deliver.output_webhook import (
     WebhookOutput,
     WebhookSettings,
     checked_url,
+    render_webhook,
     retry_after_s,
     secret_of,
 )
-from headgate.deliver.render_webhook import render_webhook
 from headgate.model.addresses import LOOPBACK
 from headgate.model.items import Item
 
@@ -240,12 +240,14 @@ def test_nothing_is_sent_without_a_key(hook: Receiver):
     assert WebhookSettings.from_environment({"HEADGATE_WEBHOOK_KEY": "k"}).key == b"k"
 
 
-def message(*some: Item) -> Message:
+def message(*some: Item) -> OutgoingMessage:
     stored = [
-        Stored(number, Delivery(7, 1, "Rock", each), State.WAITING, None, 0, "", NOW_S)
+        StoredDelivery(
+            number, ItemDelivery(7, 1, "Rock", each), DeliveryState.WAITING, None, 0, "", NOW_S
+        )
         for number, each in enumerate(some)
     ]
-    return Message("abc", tuple(stored))
+    return OutgoingMessage("abc", tuple(stored))
 
 
 @given(items)
@@ -271,7 +273,7 @@ def test_a_body_is_plain():
         "seen": "2026-11-16T12:00:00Z",
         "title": "Title of n1",
     }
-    free = json.loads(render_webhook(message(one), [(one, FreeText("x", is_html=False))]))
+    free = json.loads(render_webhook(message(one), [(one, TransformedText("x", is_html=False))]))
     assert free["data"]["items"][0]["content"] == "x"
     assert "attributes" not in free["data"]["items"][0]
 

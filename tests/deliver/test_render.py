@@ -13,24 +13,27 @@ from hypothesis import strategies as st
 from lxml import etree
 from tests.deliver.things import NOW, item, items
 
-from headgate.deliver.entry import Document, Entry, FreeText, entry_of, stable_id
-from headgate.deliver.render_atom import render_atom, rfc3339
-from headgate.deliver.render_html import render_html
-from headgate.deliver.render_json_feed import render_json_feed
-from headgate.deliver.render_rss import render_rss
-from headgate.deliver.render_text import render_text
+from headgate.deliver.entry import OutputDocument, OutputEntry, TransformedText, entry_of, stable_id
+from headgate.deliver.render import (
+    render_atom,
+    render_html,
+    render_json_feed,
+    render_rss,
+    render_text,
+    rfc3339,
+)
 from headgate.model.items import Annotation, Item
 from headgate.model.values import Link
 
-Render = Callable[[Document], bytes]
+Render = Callable[[OutputDocument], bytes]
 
 
-def document(*some: Item) -> Document:
-    return Document(stable_id("d"), "Rock", tuple(entry_of(each) for each in some))
+def document(*some: Item) -> OutputDocument:
+    return OutputDocument(stable_id("d"), "Rock", tuple(entry_of(each) for each in some))
 
 
 documents = st.lists(items, max_size=2).map(lambda some: document(*some))
-free_texts = st.builds(FreeText, st.text(max_size=30), st.booleans())
+free_texts = st.builds(TransformedText, st.text(max_size=30), st.booleans())
 PHOTOS = Annotation(
     "3",
     frozenset(
@@ -63,7 +66,7 @@ MUSE = Item(
 
 @given(documents)
 @settings(max_examples=60)
-def test_atom_is_read_back(found: Document):
+def test_atom_is_read_back(found: OutputDocument):
     read = feedparser.parse(render_atom(found))
     assert not read.bozo
     assert read.version == "atom10"
@@ -75,14 +78,14 @@ def test_atom_is_read_back(found: Document):
 
 @given(documents)
 @settings(max_examples=60)
-def test_rss_is_read_back(found: Document):
+def test_rss_is_read_back(found: OutputDocument):
     read = feedparser.parse(render_rss(found))
     assert not read.bozo
     assert read.version == "rss20"
     assert_same_entries(read.entries, found)
 
 
-def assert_same_entries(elements: list[feedparser.FeedParserDict], found: Document) -> None:
+def assert_same_entries(elements: list[feedparser.FeedParserDict], found: OutputDocument) -> None:
     assert [each.id for each in elements] == [each.id for each in found.entries]
     for element, entry in zip(elements, found.entries, strict=True):
         assert repaired(element.title) == repaired(entry.title)
@@ -110,7 +113,7 @@ def instant(text: str) -> datetime:
 
 
 @given(documents)
-def test_json_feed_is_read_back(found: Document):
+def test_json_feed_is_read_back(found: OutputDocument):
     read = json.loads(render_json_feed(found))
     assert read["version"] == "https://jsonfeed.org/version/1.1"
     assert [each["id"] for each in read["items"]] == [each.id for each in found.entries]
@@ -122,7 +125,7 @@ def test_json_feed_is_read_back(found: Document):
 
 
 @given(documents)
-def test_pages_and_texts_can_be_encoded(found: Document):
+def test_pages_and_texts_can_be_encoded(found: OutputDocument):
     page = render_html(found)
     assert page.encode().decode() == page
     assert "<script" not in page.lower()
@@ -130,8 +133,8 @@ def test_pages_and_texts_can_be_encoded(found: Document):
 
 
 @given(items, free_texts)
-def test_free_text_is_rendered_everywhere(item: Item, free: FreeText):
-    found = Document(stable_id("d"), "Rock", (entry_of(item, free),))
+def test_free_text_is_rendered_everywhere(item: Item, free: TransformedText):
+    found = OutputDocument(stable_id("d"), "Rock", (entry_of(item, free),))
     for render in (render_atom, render_rss, render_json_feed):
         assert render(found)
     assert render_html(found)
@@ -139,7 +142,7 @@ def test_free_text_is_rendered_everywhere(item: Item, free: FreeText):
 
 
 @given(documents)
-def test_the_same_entries_give_the_same_bytes(found: Document):
+def test_the_same_entries_give_the_same_bytes(found: OutputDocument):
     for render in (render_atom, render_rss, render_json_feed):
         assert render(found) == render(found)
 
@@ -223,6 +226,6 @@ def test_ids_depend_on_source_and_id_only():
 
 def test_times_at_the_ends_of_the_calendar():
     for time in ("0001-01-01T00:00:00+05:30", "9999-12-31T23:59:59-09:00"):
-        entry: Entry = entry_of(Item("i", "S", datetime.fromisoformat(time), {}))
+        entry: OutputEntry = entry_of(Item("i", "S", datetime.fromisoformat(time), {}))
         assert rfc3339(entry.updated).endswith("Z")
-        assert render_rss(Document("d", "t", (entry,)))
+        assert render_rss(OutputDocument("d", "t", (entry,)))

@@ -11,7 +11,7 @@ from tests.deliver.things import NOW_S, delivery
 
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.schedule import (
-    Agenda,
+    DeliverySchedule,
     boundary_after_s,
     due_at_s,
     phase_s,
@@ -50,7 +50,7 @@ def outbox(tmp_path: Path):
 
 
 def test_what_waits_is_due_until_it_is_settled(outbox: Outbox):
-    agenda = Agenda(outbox)
+    agenda = DeliverySchedule(outbox)
     outbox.put([delivery(), delivery(subscription=2)], now_s=NOW_S)
     assert agenda.due(NOW_S - 1, limit=9) == []
     assert agenda.due(NOW_S, limit=9) == [1, 2]
@@ -66,7 +66,7 @@ def test_what_waits_is_due_until_it_is_settled(outbox: Outbox):
 
 
 def test_new_items_do_not_hasten_what_is_planned(outbox: Outbox):
-    agenda = Agenda(outbox)
+    agenda = DeliverySchedule(outbox)
     outbox.put([delivery("a")], now_s=NOW_S)
     agenda.plan(1, NOW_S + 100, by_timetable=True)
     outbox.put([delivery("b")], now_s=NOW_S + 1)
@@ -75,7 +75,7 @@ def test_new_items_do_not_hasten_what_is_planned(outbox: Outbox):
 
 
 def test_new_items_do_not_wait_for_the_retry_of_another(outbox: Outbox):
-    agenda = Agenda(outbox)
+    agenda = DeliverySchedule(outbox)
     outbox.put([delivery("a")], now_s=NOW_S)
     again_s = NOW_S + 100
     outbox.mark_failed(
@@ -108,7 +108,7 @@ def test_what_is_due_is_what_is_taken(put_s: float, now_s: float, period: int, n
 
 
 def test_a_clock_that_goes_back_by_years_costs_one_period_at_most(outbox: Outbox):
-    agenda, wrong_s = Agenda(outbox), NOW_S + 5 * 365 * 86_400
+    agenda, wrong_s = DeliverySchedule(outbox), NOW_S + 5 * 365 * 86_400
     assert not agenda.note_clock(wrong_s)
     outbox.put([delivery("a")], now_s=wrong_s)
     agenda.plan(1, wrong_s + 3600, by_timetable=True)
@@ -120,7 +120,7 @@ def test_a_clock_that_goes_back_by_years_costs_one_period_at_most(outbox: Outbox
 
 
 def test_a_clock_that_is_set_right_by_seconds_changes_nothing(outbox: Outbox):
-    agenda = Agenda(outbox)
+    agenda = DeliverySchedule(outbox)
     agenda.note_clock(NOW_S)
     outbox.put([delivery("a")], now_s=NOW_S)
     agenda.plan(1, NOW_S + 100, by_timetable=True)
@@ -131,7 +131,7 @@ def test_a_clock_that_is_set_right_by_seconds_changes_nothing(outbox: Outbox):
 def test_the_agenda_survives_a_restart(tmp_path: Path):
     with Outbox.open(tmp_path / "o") as outbox:
         outbox.put([delivery("a")], now_s=NOW_S)
-        Agenda(outbox).plan(1, NOW_S + 100, by_timetable=True)
+        DeliverySchedule(outbox).plan(1, NOW_S + 100, by_timetable=True)
     with Outbox.open(tmp_path / "o") as outbox:
-        assert Agenda(outbox).due(NOW_S + 99, limit=9) == []
-        assert Agenda(outbox).due(NOW_S + 100, limit=9) == [1]
+        assert DeliverySchedule(outbox).due(NOW_S + 99, limit=9) == []
+        assert DeliverySchedule(outbox).due(NOW_S + 100, limit=9) == [1]

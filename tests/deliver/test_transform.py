@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.deliver.things import item
 
-from headgate.deliver.entry import FreeText
+from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import TransformError
 from headgate.deliver.transform import (
     LimitBroken,
@@ -47,7 +47,7 @@ TITLE = sheet(
 
 
 def assert_still_works(transformer: Transformer) -> None:
-    assert transformer.transform(TITLE, item()) == FreeText("Title of n1", is_html=False)
+    assert transformer.transform(TITLE, item()) == TransformedText("Title of n1", is_html=False)
 
 
 def test_text_is_free_text(transformer: Transformer):
@@ -56,7 +56,7 @@ def test_text_is_free_text(transformer: Transformer):
 
 def test_html_is_free_text(transformer: Transformer):
     found = transformer.transform(template("<p><xsl:value-of select='item/title'/></p>"), item())
-    assert isinstance(found, FreeText)
+    assert isinstance(found, TransformedText)
     assert found.is_html
     assert "<p>Title of n1</p>" in found.text
 
@@ -272,7 +272,7 @@ def test_threads_take_turns(transformer: Transformer):
     for thread in threads:
         thread.join()
     expected = {f"{number}.{n}" for number in range(4) for n in range(20)}
-    assert {each.text for each in found if isinstance(each, FreeText)} == expected
+    assert {each.text for each in found if isinstance(each, TransformedText)} == expected
 
 
 def test_stylesheets_come_from_their_folder_only(tmp_path: Path):

@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from headgate.deliver.backoff import Backoff
-from headgate.deliver.outbox import Delivery
-from headgate.deliver.settings import Settings
-from headgate.deliver.subscriptions import Find, Subscription
+from headgate.deliver.outbox import ItemDelivery
+from headgate.deliver.settings import DeliverySettings
+from headgate.deliver.subscriptions import FindSubscriptions, PushSubscription
 from headgate.model.items import Annotation, Item
 from headgate.model.values import Link, Value, Xml
 
@@ -23,17 +23,17 @@ def item(name: str = "n1", source: str = "MuseNews", **attributes: Value) -> Ite
     return Item(name, source, NOW, plain | attributes)
 
 
-def delivery(name: str = "n1", subscription: int = 1, version: int = 1) -> Delivery:
-    return Delivery(subscription, version, "Rock", item(name))
+def delivery(name: str = "n1", subscription: int = 1, version: int = 1) -> ItemDelivery:
+    return ItemDelivery(subscription, version, "Rock", item(name))
 
 
-def settings(folder: Path, **changes: object) -> Settings:
+def settings(folder: Path, **changes: object) -> DeliverySettings:
     """No jitter, so that the time of a retry is known."""
     plain: dict[str, object] = {"backoff": Backoff(first_s=10, chance=lambda: 1.0)}
-    return Settings(folder / "out", folder / "stylesheets", **(plain | changes))  # type: ignore[arg-type]
+    return DeliverySettings(folder / "out", folder / "stylesheets", **(plain | changes))  # type: ignore[arg-type]
 
 
-def find_among(*subscriptions: Subscription) -> Find:
+def find_among(*subscriptions: PushSubscription) -> FindSubscriptions:
     known = {each.id: each for each in subscriptions}
     return lambda ids: {each: known[each] for each in ids if each in known}
 

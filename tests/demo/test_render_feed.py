@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.demo.demo import START_S
 
+from headgate.acquire.feed_entries import ParsedFeed
 from headgate.acquire.identify import NOTHING_SEEN, items_of
 from headgate.acquire.parse_feed import parse_feed
-from headgate.acquire.parsed import ParsedFeed
 from headgate.demo.feeds import FEEDS, MORE, Feed, items_shown
 from headgate.demo.render_feed import render_feed
 from headgate.demo.rhythm import Rhythm

@@ -12,13 +12,13 @@ from tests.pipeline.test_planner import NOON
 from tests.pipeline.waiting import until
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.settings import Settings
+from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.model.evaluate import matches
 from headgate.model.items import Item
 from headgate.pipeline.run import Run, RunSettings
 from headgate.pipeline.session import start_session
-from headgate.store.files import stored_files
+from headgate.store.item_files import stored_files
 
 FEEDS = 20
 ITEMS = 2_000
@@ -46,7 +46,7 @@ def main(folder: Path, master: str) -> None:
         )
         settings = RunSettings(
             folder / "data",
-            Settings(folder / "out", folder, items_in_file=ITEMS),
+            DeliverySettings(folder / "out", folder, items_in_file=ITEMS),
             base=folder,
             options={"settle_s": "0", "tail_s": "0", "parts": "4"},
         )

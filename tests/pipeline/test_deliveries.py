@@ -15,7 +15,7 @@ from headgate.model.items import Item
 from headgate.pipeline.batch_stage import BatchTask, Stored, match_and_store
 from headgate.pipeline.deliveries import Dispatcher, Found, found_in
 from headgate.pipeline.planner import Planned, Planner
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SCRIPT = """
@@ -30,7 +30,7 @@ subscribe to Big output file 'b.rss';
 def planned(tmp_path: Path):
     with Catalog.open("sqlite://") as catalog:
         catalog.apply(parse_script(SCRIPT))
-        yield catalog, Planner(catalog, Folder(tmp_path).make()).update(), tmp_path
+        yield catalog, Planner(catalog, DataFolder(tmp_path).make()).update(), tmp_path
 
 
 def stored(planned: Planned, folder: Path) -> Stored:

@@ -27,8 +27,8 @@ from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
 from headgate.pipeline.planner import Planner
 from headgate.pipeline.run_batch import BatchRunner
-from headgate.store.files import stored_files
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import stored_files
 from headgate.tables.join_progress import read_progress
 
 SCRIPT = """
@@ -42,7 +42,7 @@ subscribe to J output console for 30 days;
 class Process:
     """What one process of a run has: it may be left at any moment, and the next one goes on."""
 
-    def __init__(self, folder: Folder, catalog: Catalog) -> None:
+    def __init__(self, folder: DataFolder, catalog: Catalog) -> None:
         self.folder, self.catalog = folder, catalog
         self.planner = Planner(catalog, folder)
         self.planner.update()
@@ -113,7 +113,7 @@ Steps = st.lists(
 def test_histories(steps: list[tuple[str, list[tuple[bool, int]]]]) -> None:
     with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
         catalog.apply(parse_script(SCRIPT))
-        folder = Folder(Path(home)).make()
+        folder = DataFolder(Path(home)).make()
         process = Process(folder, catalog)
         number, items = 0, []
         for kind, rows in steps:
@@ -160,7 +160,7 @@ def test_joins_that_come_and_go(steps: list[tuple[str, list[tuple[bool, int]] | 
     """A join decides on what arrives while it is registered, whatever layers there are."""
     with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
         catalog.apply(parse_script(SCRIPT.partition("create")[0]))
-        folder = Folder(Path(home)).make()
+        folder = DataFolder(Path(home)).make()
         process = Process(folder, catalog)
         number, keys = 0, set[int]()
         living: dict[int, int] = {}
@@ -195,7 +195,7 @@ def test_joins_that_come_and_go(steps: list[tuple[str, list[tuple[bool, int]] | 
         process.leave()
 
 
-def _stored_pairs(folder: Folder) -> Counter[tuple[int, str]]:
+def _stored_pairs(folder: DataFolder) -> Counter[tuple[int, str]]:
     found: Counter[tuple[int, str]] = Counter()
     for file in stored_files(folder.store):
         if file.group.startswith("joined."):
@@ -234,7 +234,7 @@ def _expected(batches: list[list[Item]]) -> list[str]:
     return found
 
 
-def _stored_outputs(folder: Folder) -> Counter[str]:
+def _stored_outputs(folder: DataFolder) -> Counter[str]:
     found: Counter[str] = Counter()
     for file in stored_files(folder.store):
         if file.group.startswith("joined."):
@@ -245,7 +245,7 @@ def _stored_outputs(folder: Folder) -> Counter[str]:
 def test_a_new_join_sees_its_window_but_decides_only_on_what_comes() -> None:
     with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
         catalog.apply(parse_script(SCRIPT.partition("create")[0]))
-        folder = Folder(Path(home)).make()
+        folder = DataFolder(Path(home)).make()
         process = Process(folder, catalog)
         past = datetime.now(UTC) - timedelta(minutes=1)
         process.batch(0, [Item("w", "W", past, {"k": 1}), Item("old", "P", past, {"k": 1})])

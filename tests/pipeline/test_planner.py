@@ -22,7 +22,7 @@ from headgate.pipeline import snapshot as snapshot_module
 from headgate.pipeline.match_stage import Asked, match_batch
 from headgate.pipeline.planner import Merge, Planned, Planner
 from headgate.pipeline.snapshot import open_snapshot, read_snapshot
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.stored_boxes import gathered_boxes, open_boxes
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -64,7 +64,7 @@ Steps = st.lists(
 @settings(deadline=None)
 def test_histories(steps: list[tuple[str, int, int, str]]) -> None:
     with TemporaryDirectory() as home:
-        folder = Folder(Path(home)).make()
+        folder = DataFolder(Path(home)).make()
         catalog = Catalog.open("sqlite://")
         catalog.apply(parse_script(SOURCES))
         planner = Planner(catalog, folder)
@@ -111,7 +111,7 @@ def catalog():
 
 
 def test_without_a_change_nothing_is_planned(catalog: Catalog, tmp_path: Path) -> None:
-    planner = Planner(catalog, Folder(tmp_path).make())
+    planner = Planner(catalog, DataFolder(tmp_path).make())
     first = planner.update()
     assert planner.update() is first
     catalog.apply(parse_script("create feed A from S where a > 1;"))
@@ -123,7 +123,7 @@ def test_without_a_change_nothing_is_planned(catalog: Catalog, tmp_path: Path) -
 
 def test_one_more_feed_beside_many_is_a_layer_of_its_own(catalog: Catalog, tmp_path: Path) -> None:
     notes: list[str] = []
-    planner = Planner(catalog, Folder(tmp_path).make(), note=notes.append)
+    planner = Planner(catalog, DataFolder(tmp_path).make(), note=notes.append)
     many = "".join(f"create feed F{n} from S where a > {n};" for n in range(100))
     catalog.apply(parse_script(many))
     planner.update()
@@ -138,7 +138,7 @@ def test_one_more_feed_beside_many_is_a_layer_of_its_own(catalog: Catalog, tmp_p
 def test_plans_of_joins_are_there_also_after_a_restart(catalog: Catalog, tmp_path: Path) -> None:
     text = "create feed J from S as $s join last 1 hour on T with $s[a = window.a];"
     catalog.apply(parse_script(text))
-    folder = Folder(tmp_path).make()
+    folder = DataFolder(tmp_path).make()
     first = Planner(catalog, folder).update()
     again = Planner(catalog, folder).update()
     assert list(first.above) == ["J"]
@@ -157,7 +157,7 @@ def test_a_feed_beyond_the_limits_stops_no_other(
         )
     )
     monkeypatch.setattr("headgate.plan.limits.BRANCHES_MAX", 1)
-    planned = Planner(catalog, Folder(tmp_path).make()).update()
+    planned = Planner(catalog, DataFolder(tmp_path).make()).update()
     assert list(planned.refused) == ["Bad"]
     assert matched(planned, "S")[6] == {"Good"}
     assert matched(planned, "T")[6] == {"Other"}
@@ -165,7 +165,7 @@ def test_a_feed_beyond_the_limits_stops_no_other(
 
 @pytest.mark.parametrize("change", ["truncate", "flip", "format"])
 def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change: str) -> None:
-    planned = Planner(catalog, Folder(tmp_path).make()).update()
+    planned = Planner(catalog, DataFolder(tmp_path).make()).update()
     content = planned.path.read_bytes()
     changed = {
         "truncate": content[:-3],
@@ -195,7 +195,7 @@ create feed Mixed from (One | S) where a > 3;
 def test_joins_of_tables_are_in_layers_of_their_own(catalog: Catalog, tmp_path: Path) -> None:
     """Programs know nothing of them; what is new, dropped or merged is so here too."""
     catalog.apply(parse_script(JOINS))
-    folder = Folder(tmp_path).make()
+    folder = DataFolder(tmp_path).make()
     planner = Planner(catalog, folder)
     planned = planner.update()
     assert not planned.refused

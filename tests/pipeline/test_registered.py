@@ -14,7 +14,7 @@ from headgate.language import parse_script
 from headgate.pipeline import write_plans
 from headgate.pipeline.planner import Planner
 from headgate.pipeline.registered import FEEDS, SOURCES, Registered
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 
 Steps = st.lists(
     st.tuples(
@@ -81,7 +81,7 @@ def test_planning_that_was_cut_off_is_done_the_next_time(
 ) -> None:
     with Catalog.open("sqlite://") as catalog:
         catalog.apply(parse_script("register stream S from json 's' (a int);"))
-        planner = Planner(catalog, Folder(tmp_path).make())
+        planner = Planner(catalog, DataFolder(tmp_path).make())
         catalog.apply(parse_script("create feed F from S where a > 1;"))
 
         def full(*_: object) -> None:
@@ -99,7 +99,7 @@ def test_planning_that_was_cut_off_is_done_the_next_time(
 def test_who_subscribes_changes_no_snapshot(tmp_path: Path) -> None:
     with Catalog.open("sqlite://") as catalog:
         catalog.apply(parse_script("register stream S from json 's' (a int);"))
-        planner = Planner(catalog, Folder(tmp_path).make())
+        planner = Planner(catalog, DataFolder(tmp_path).make())
         before = planner.update()
         catalog.apply(parse_script("subscribe to S output console for 30 days;"))
         assert planner.update() is before

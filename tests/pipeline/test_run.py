@@ -13,13 +13,13 @@ from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.outbox import State
-from headgate.deliver.settings import Settings
+from headgate.deliver.outbox import DeliveryState
+from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline import run_batch
 from headgate.pipeline.run import Run, RunSettings
 from headgate.pipeline.status import status_of
-from headgate.store.files import stored_files
+from headgate.store.item_files import stored_files
 
 pytestmark = pytest.mark.integration
 
@@ -54,7 +54,7 @@ class Home:
     def run(self) -> Run:
         settings = RunSettings(
             self.path / "data",
-            Settings(self.path / "out", self.path, items_in_file=1_000),
+            DeliverySettings(self.path / "out", self.path, items_in_file=1_000),
             base=self.path,
             options=OPTIONS,
             lateness_s=0.2,
@@ -154,7 +154,7 @@ def test_a_run_goes_on_where_the_last_one_was(home: Home) -> None:
         until(lambda: run.meters.tally().joined >= 7)
         counts = run.outbox.count()
     assert home.stored("Tickets") == Counter({str(n): 1 for n in [*range(50), *range(100, 150)]})
-    assert counts[State.DEAD] == counts[State.FAILED] == 0
+    assert counts[DeliveryState.DEAD] == counts[DeliveryState.FAILED] == 0
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
@@ -180,7 +180,7 @@ def test_a_batch_that_fails_is_run_again_and_nothing_comes_twice(
         until(lambda: any("disk is full" in each for each in run.queries.errors().values()))
         until(lambda: len(home.delivered("cheap.json")) == 50)
         until(lambda: run.meters.tally().sent >= 150)
-        assert run.outbox.count()[State.SENT] == 150
+        assert run.outbox.count()[DeliveryState.SENT] == 150
     assert home.stored("Tickets") == Counter({str(n): 1 for n in range(100)})
 
 

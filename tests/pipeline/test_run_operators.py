@@ -14,12 +14,12 @@ from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.settings import Settings
+from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline.operator_stage import OperatorRules
 from headgate.pipeline.run import Run, RunSettings
 from headgate.pipeline.status import status_of
-from headgate.store.files import stored_files
+from headgate.store.item_files import stored_files
 
 pytestmark = pytest.mark.integration
 
@@ -46,7 +46,7 @@ def test_the_city(catalog: Catalog, tmp_path: Path) -> None:
     shutil.copy(CITY / "drones.json", tmp_path)
     settings = RunSettings(
         tmp_path / "data",
-        Settings(tmp_path, tmp_path, items_in_file=1_000),
+        DeliverySettings(tmp_path, tmp_path, items_in_file=1_000),
         base=tmp_path,
         options={"settle_s": "0", "tail_s": "0", "scan_s": "0.05"},
         operators=OperatorRules(("tests.operators",)),

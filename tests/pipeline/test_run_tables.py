@@ -14,12 +14,12 @@ from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.settings import Settings
+from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline import table_join_runner
 from headgate.pipeline.run import Run, RunSettings
 from headgate.pipeline.status import status_of
-from headgate.store.files import TABLES, stored_files
+from headgate.store.item_files import TABLES, stored_files
 from headgate.tables.message_files import MessageFile
 
 pytestmark = pytest.mark.integration
@@ -57,7 +57,7 @@ class Home:
         fresh.rename(folder / f"{name}.json")
 
     def run(self) -> Run:
-        deliver = Settings(self.path / "out", self.path, items_in_file=1_000)
+        deliver = DeliverySettings(self.path / "out", self.path, items_in_file=1_000)
         settings = RunSettings(
             self.path / "data", deliver, base=self.path, options=OPTIONS, lateness_s=0.2
         )

@@ -20,8 +20,8 @@ from headgate.pipeline import write_plans as write_plans_module
 from headgate.pipeline.planner import Planned, Planner
 from headgate.pipeline.source_plan import open_source_plan
 from headgate.pipeline.write_plans import sample_of, write_plans_on
-from headgate.store.files import ItemsWriter, path_of
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import ItemsWriter, path_of
 
 SOURCES = ("S", "T", "U", "V")
 
@@ -41,7 +41,7 @@ def catalog(tmp_path: Path):
         yield opened
 
 
-def store_items(folder: Folder, planned: Planned, source: str, count: int) -> None:
+def store_items(folder: DataFolder, planned: Planned, source: str, count: int) -> None:
     schema = planned.schemas[source]
     items = [Item(str(n), source, NOON, {"a": n % 12, "b": n % 5}) for n in range(count)]
     batch = batch_of_items(items, schema)
@@ -57,7 +57,7 @@ def test_a_layer_is_planned_again_when_something_is_known(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner_module, "INFORM_MIN", 100)
-    planner = Planner(catalog, Folder(tmp_path / "data").make())
+    planner = Planner(catalog, DataFolder(tmp_path / "data").make())
     first = planner.update()
     assert [each.informed for each in first.snapshot.layers] == [False]
     assert planner.merge() is first
@@ -71,8 +71,8 @@ def test_a_layer_is_planned_again_when_something_is_known(
 
 
 def test_items_of_the_store_are_a_sample(catalog: Catalog, tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "data").make()
-    planned = Planner(catalog, Folder(tmp_path / "other").make()).update()
+    folder = DataFolder(tmp_path / "data").make()
+    planned = Planner(catalog, DataFolder(tmp_path / "other").make()).update()
     assert sample_of(folder.store, "S", planned.schemas["S"]) is None
     store_items(folder, planned, "S", 300)
     sample = sample_of(folder.store, "S", planned.schemas["S"])
@@ -89,7 +89,7 @@ def test_items_of_the_store_are_a_sample(catalog: Catalog, tmp_path: Path) -> No
 def test_many_sources_are_planned_on_spark(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = Planner(catalog, Folder(tmp_path / "here").make()).update()
+    here = Planner(catalog, DataFolder(tmp_path / "here").make()).update()
     monkeypatch.setattr(write_plans_module, "ON_SPARK_FILTERS", 100)
     jobs: list[int] = []
 
@@ -97,7 +97,7 @@ def test_many_sources_are_planned_on_spark(
         jobs.append(len(tasks))
         return write_plans_on(spark(), plans, store, tasks)
 
-    there = Planner(catalog, Folder(tmp_path / "there").make(), write=write).update()
+    there = Planner(catalog, DataFolder(tmp_path / "there").make(), write=write).update()
     assert jobs == [4]
     assert there.snapshot.layers[0].plans == here.snapshot.layers[0].plans
     for name in there.snapshot.layers[0].plans.values():

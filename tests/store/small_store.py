@@ -22,8 +22,8 @@ from headgate.plan.compose import compose, feed_names
 from headgate.plan.execute import execute
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize
-from headgate.store.files import ItemsWriter, path_of
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import ItemsWriter, path_of
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SCRIPT = """
@@ -67,7 +67,7 @@ class SmallStore:
 
     def __init__(self, path: Path, script: str = SCRIPT) -> None:
         self.path = path
-        self.folder = Folder(path / "headgate-data").make()
+        self.folder = DataFolder(path / "headgate-data").make()
         self.script = script
         self.definitions, self.plans = _planned(script)
         self.items: list[Item] = []

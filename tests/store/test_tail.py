@@ -14,10 +14,9 @@ from tests.store.small_store import NOON, SmallStore, news, ticket
 from headgate.model.errors import UnknownName
 from headgate.model.items import Item
 from headgate.store import tail as tail_file
-from headgate.store.finished import finished
+from headgate.store.item_files import finished_batches
 from headgate.store.read_store import StoreReader
-from headgate.store.tail import Follower, tail
-from headgate.store.wanted import Wanted, wanted_of
+from headgate.store.tail import Follower, ItemSelection, selection_of, tail
 
 ids = st.integers(0, 10**6)
 batches = st.lists(
@@ -60,7 +59,7 @@ def test_tail_is_the_end_of_everything(
             if item.source == name or (name in plans and store.number(name) in feeds(store, item))
         ]
         with StoreReader(store.folder) as reader:
-            found = tail(reader, wanted_of(name, store.definitions), lines=lines)
+            found = tail(reader, selection_of(name, store.definitions), lines=lines)
         assert [row.id for row in found] == own[-lines:]
 
 
@@ -87,7 +86,7 @@ def test_days_that_are_not_needed_are_not_read(
         lambda store, on: looked.append(on) or listed(store, on=on),
     )
     with StoreReader(store.folder) as reader:
-        wanted = wanted_of("Cheap", store.definitions)
+        wanted = selection_of("Cheap", store.definitions)
         assert len(tail(reader, wanted, lines=10)) == 10
         assert looked == [NOON.date()]
         assert len(tail(reader, wanted, lines=50)) == 50
@@ -110,7 +109,7 @@ def test_of_a_long_day_only_the_last_files_are_asked(
         ),
     )
     with StoreReader(store.folder) as reader:
-        found = tail(reader, wanted_of("Cheap", store.definitions), lines=10)
+        found = tail(reader, selection_of("Cheap", store.definitions), lines=10)
     assert [row.id for row in found] == [str(n) for n in range(50, 60)]
     assert asked == [8, 32]
 
@@ -118,7 +117,7 @@ def test_of_a_long_day_only_the_last_files_are_asked(
 def test_since(tmp_path: Path) -> None:
     store = SmallStore(tmp_path)
     put_days(store, 3)
-    wanted = wanted_of("Tickets", store.definitions)
+    wanted = selection_of("Tickets", store.definitions)
     with StoreReader(store.folder) as reader:
         assert len(tail(reader, wanted, lines=1_000)) == 60
         assert len(tail(reader, wanted, lines=1_000, since=NOON)) == 20
@@ -131,9 +130,9 @@ def test_groups_of_other_schemas_are_not_asked(tmp_path: Path) -> None:
     store.put([ticket("1", 10, "Rome")], arrived=NOON)
     path.write_bytes(b"damaged")
     with StoreReader(store.folder) as reader:
-        assert len(tail(reader, wanted_of("Cheap", store.definitions), lines=5)) == 1
+        assert len(tail(reader, selection_of("Cheap", store.definitions), lines=5)) == 1
         assert not reader.damaged
-        assert not tail(reader, wanted_of("Rock", store.definitions), lines=5)
+        assert not tail(reader, selection_of("Rock", store.definitions), lines=5)
         assert set(reader.damaged) == {path}
 
 
@@ -143,24 +142,24 @@ def test_what_joins_have_found_is_the_feeds_and_no_further_item(tmp_path: Path) 
     store.put_joined(news("1", "rock"), "Pictures", arrived=later(1))
     with StoreReader(store.folder) as reader:
         for name, joined in (("Pictures", 1), ("News", 0), ("Rock", 0)):
-            (row,) = tail(reader, wanted_of(name, store.definitions), lines=5)
+            (row,) = tail(reader, selection_of(name, store.definitions), lines=5)
             assert len(row.annotations) == joined
 
 
 def test_unknown_names(tmp_path: Path) -> None:
     store = SmallStore(tmp_path, "register operator big() cost 1 from 'a:b';")
     with pytest.raises(UnknownName, match="did you mean 'big'"):
-        wanted_of("bigg", store.definitions)
+        selection_of("bigg", store.definitions)
     with pytest.raises(UnknownName, match="is an operator"):
-        wanted_of("big", store.definitions)
+        selection_of("big", store.definitions)
 
 
 class Following:
     """A follower beside a store that grows."""
 
     def __init__(self, store: SmallStore, reader: StoreReader) -> None:
-        certain = finished(store.folder.batches)
-        wanted = wanted_of("Tickets", store.definitions)
+        certain = finished_batches(store.folder.batches)
+        wanted = selection_of("Tickets", store.definitions)
         self.before = [row.id for row in tail(reader, wanted, lines=100, certain=certain)]
         self._follower = Follower(reader, wanted, certain)
 
@@ -192,7 +191,7 @@ def test_a_batch_that_runs_is_shown_when_it_has_ended(tmp_path: Path) -> None:
         (done,) = store.folder.batches.glob("*/1.done.json")
         running = done.rename(done.with_name("1.json"))
         assert following.look() == []
-        assert tail(reader, Wanted(source="Tickets"), lines=5)[-1].id == "1"
+        assert tail(reader, ItemSelection(source="Tickets"), lines=5)[-1].id == "1"
         running.rename(done)
         assert following.look() == ["2"]
         assert following.look() == []
@@ -201,9 +200,9 @@ def test_a_batch_that_runs_is_shown_when_it_has_ended(tmp_path: Path) -> None:
 def test_what_comes_between_tail_and_follow_is_shown_once(tmp_path: Path) -> None:
     store = SmallStore(tmp_path)
     store.put([ticket("1", 10, "Rome")], arrived=NOON)
-    wanted = wanted_of("Tickets", store.definitions)
+    wanted = selection_of("Tickets", store.definitions)
     with StoreReader(store.folder) as reader:
-        certain = finished(store.folder.batches)
+        certain = finished_batches(store.folder.batches)
         store.put([ticket("2", 10, "Rome")], arrived=later(1))
         before = [row.id for row in tail(reader, wanted, lines=9, certain=certain)]
         after = [row.id for row in Follower(reader, wanted, certain).look()]

@@ -24,7 +24,7 @@ from headgate.pipeline.sources.lots_source import LotsReader
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.normalize import normalize_all
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.bucket import Bucket, Held
 from headgate.tables.join_groups import split_plan
 from headgate.tables.lanes import lanes
@@ -81,7 +81,7 @@ class TableWorld:
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.folder = Folder(self.path).make()
+        self.folder = DataFolder(self.path).make()
         self.definitions = definitions_of(self.script)
         self.blobs = [Blobs() for _ in range(self.buckets)]
         self.plans = plans_of(self.definitions)

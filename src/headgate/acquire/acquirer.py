@@ -27,16 +27,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from headgate.acquire.feed_state import FeedState, Observation, failed, observed
+from headgate.acquire.feed_entries import ParsedFeed
 from headgate.acquire.fetch import Fetched, Fetcher, NotModified
+from headgate.acquire.fetch_scheduler import FetchScheduler
 from headgate.acquire.identify import items_of
 from headgate.acquire.inbox import Inbox
-from headgate.acquire.inbox_tables import Document, Failure, ListedFeed, Remembered, Visit
-from headgate.acquire.limits import DEFAULT, Limits
+from headgate.acquire.inbox_tables import (
+    FailedFetch,
+    FeedMemory,
+    FetchedDocument,
+    ListedFeed,
+    SuccessfulFetch,
+)
+from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
 from headgate.acquire.parse_feed import parse_feed
-from headgate.acquire.parsed import ParsedFeed
-from headgate.acquire.refresh import DEFAULT_POLICY, Policy
-from headgate.acquire.turns import Turns
+from headgate.acquire.refresh_queue import DEFAULT_POLICY, RefreshPolicy
+from headgate.acquire.refresh_state import Observation, RefreshState, after_failure, after_success
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import FeedError, FetchError, StateError, printable
 from headgate.model.items import Item
@@ -55,8 +61,8 @@ RowsOf = Callable[[Sequence[Item]], bytes]
 class AcquirerSettings:
     threads: int = 16
     fetches_per_minute: float = 600.0
-    policy: Policy = DEFAULT_POLICY
-    limits: Limits = DEFAULT
+    policy: RefreshPolicy = DEFAULT_POLICY
+    limits: FeedLimits = DEFAULT_LIMITS
     allowed: Allowed = PUBLIC_ONLY
     unread_max: int = 10_000
 
@@ -82,7 +88,7 @@ class Acquirer:
         self._settings = settings
         self._clock = clock
         self._fetcher = Fetcher(limits=settings.limits, allowed=settings.allowed)
-        self._turns = Turns(
+        self._turns = FetchScheduler(
             settings.policy,
             fetches_per_minute=settings.fetches_per_minute,
             at_once=settings.threads,
@@ -120,7 +126,7 @@ class Acquirer:
         with self._changed:
             known = self._turns.feeds
             if self._watched and _addresses(listed) == _addresses(known):
-                states = dict.fromkeys(listed, FeedState())  # only their weights have changed
+                states = dict.fromkeys(listed, RefreshState())  # only their weights have changed
             else:
                 states = self._inbox.list_feeds(listed.values(), self._clock())
             self._watched = True
@@ -158,7 +164,7 @@ class Acquirer:
                 self._changed.wait(pause_s)
         return None
 
-    def _visit(self, feed: ListedFeed) -> FeedState:
+    def _visit(self, feed: ListedFeed) -> RefreshState:
         """Fetch it and keep what it says; whatever goes wrong is kept too."""
         with self._changed:
             state = self._turns.state(feed.name)
@@ -179,10 +185,10 @@ class Acquirer:
     def _keep(
         self,
         feed: ListedFeed,
-        state: FeedState,
-        remembered: Remembered,
+        state: RefreshState,
+        remembered: FeedMemory,
         found: Fetched | NotModified,
-    ) -> FeedState:
+    ) -> RefreshState:
         now = self._clock()
         items: list[Item] = []
         seen, observation = remembered.seen, Observation()
@@ -191,17 +197,17 @@ class Acquirer:
             at = datetime.fromtimestamp(now, UTC)
             items, seen = items_of(parsed, feed.name, seen, at, limits=self._settings.limits)
             observation = observation_of(parsed, items, found.max_age_s)
-        state = observed(state, now, observation)
-        visit = Visit(
+        state = after_success(state, now, observation)
+        visit = SuccessfulFetch(
             now,
             state,
             self._turns.next_at(state),
-            Remembered(found.etag, found.last_modified, seen),
+            FeedMemory(found.etag, found.last_modified, seen),
             found.moved_to,
         )
         document = None
         if items and isinstance(found, Fetched):
-            document = Document(found.body, self._rows_of(items), len(items))
+            document = FetchedDocument(found.body, self._rows_of(items), len(items))
         if not self._stopped:
             self._inbox.put(feed, visit, document)
         return state
@@ -215,7 +221,7 @@ class Acquirer:
             limits=self._settings.limits,
         )
 
-    def _fail(self, feed: ListedFeed, state: FeedState, error: Exception) -> FeedState:
+    def _fail(self, feed: ListedFeed, state: RefreshState, error: Exception) -> RefreshState:
         now = self._clock()
         expected = isinstance(error, FetchError | FeedError)
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
@@ -224,7 +230,7 @@ class Acquirer:
         retry_after_s = error.retry_after_s if isinstance(error, FetchError) else None
         gone = isinstance(error, FetchError) and error.gone
         state = self._failed(state, feed, now, retry_after_s=retry_after_s, gone=gone)
-        failure = Failure(now, state, self._turns.next_at(state), printable(reason))
+        failure = FailedFetch(now, state, self._turns.next_at(state), printable(reason))
         try:
             if not self._stopped:
                 self._inbox.put_failure(feed, failure)
@@ -234,15 +240,15 @@ class Acquirer:
 
     def _failed(
         self,
-        state: FeedState,
+        state: RefreshState,
         feed: ListedFeed,
         now: float,
         *,
         retry_after_s: float | None = None,
         gone: bool = False,
-    ) -> FeedState:
+    ) -> RefreshState:
         first_s = self._settings.policy.backoff_first_s
-        return failed(
+        return after_failure(
             state, feed.name, now, retry_after_s=retry_after_s, gone=gone, first_s=first_s
         )
 

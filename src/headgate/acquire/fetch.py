@@ -37,19 +37,23 @@ import httpcore
 import httpx
 
 from headgate import __version__
-from headgate.acquire.checked_backend import CheckedBackend
-from headgate.acquire.deadline import Deadline, Resolver, resolve_by_system
-from headgate.acquire.decompress import decompress
-from headgate.acquire.hosts import HostGate
-from headgate.acquire.limits import DEFAULT, Limits
-from headgate.acquire.response import (
+from headgate.acquire.connections import (
+    CheckedBackend,
+    Deadline,
+    HostLimits,
+    Resolver,
+    resolve_by_system,
+)
+from headgate.acquire.http_response import (
     PERMANENT,
     TEMPORARY,
     check_length,
+    decompress,
     max_age_s,
     read_headers,
     status_error,
 )
+from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import FetchError
 
@@ -101,7 +105,7 @@ class Fetcher:
     def __init__(
         self,
         *,
-        limits: Limits = DEFAULT,
+        limits: FeedLimits = DEFAULT_LIMITS,
         allowed: Allowed = PUBLIC_ONLY,
         project_url: str = PROJECT_URL,
         resolve: Resolver = resolve_by_system,
@@ -109,7 +113,7 @@ class Fetcher:
         self._limits = limits
         self._agent = f"Headgate/{__version__} (+{project_url})"
         self._deadline = Deadline("fetch")
-        self._gate = HostGate(at_once=limits.connections_per_host, delay_s=limits.host_delay_s)
+        self._gate = HostLimits(at_once=limits.connections_per_host, delay_s=limits.host_delay_s)
         self._pool = httpcore.ConnectionPool(
             ssl_context=httpx.create_ssl_context(trust_env=False),
             max_connections=limits.connections_max,

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from headgate.acquire.file_parts import Part
+from headgate.acquire.file_parts import FilePart
 from headgate.model.errors import StateError
 from headgate.store.database import DurableDatabase, Layout
 
@@ -62,7 +62,7 @@ FileKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class SeenFile:
+class FileProgress:
     """How far a file was taken, and what it looked like then."""
 
     size: int
@@ -98,12 +98,12 @@ class FileLog:
     def released(self) -> int:
         return self._released
 
-    def files(self) -> dict[FileKey, SeenFile]:
+    def files(self) -> dict[FileKey, FileProgress]:
         with self._database.reading() as connection:
             found = connection.execute("SELECT source, path, seen FROM files").fetchall()
         return {(source, path): _seen(text) for source, path, text in found}
 
-    def take(self, taken: Iterable[tuple[FileKey, SeenFile, Sequence[Part]]]) -> None:
+    def take(self, taken: Iterable[tuple[FileKey, FileProgress, Sequence[FilePart]]]) -> None:
         """Give every part its number, and note how far the files were taken: all of it, or none."""
         last = self._last
         with self._database.transaction() as connection:
@@ -137,7 +137,7 @@ class FileLog:
                 [(since, *key) for key, since in changed.items()],
             )
 
-    def forget(self, files: Mapping[FileKey, SeenFile]) -> None:
+    def forget(self, files: Mapping[FileKey, FileProgress]) -> None:
         with self._database.transaction() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?)",
@@ -179,7 +179,7 @@ class FileLog:
             ).fetchall()
         return [(int(number), int(rows)) for number, rows in found]
 
-    def parts(self, start: int, end: int) -> list[Part]:
+    def parts(self, start: int, end: int) -> list[FilePart]:
         """The parts after `start` up to `end`."""
         if start < end and (start < self._released or end > self._last):
             raise StateError(
@@ -216,11 +216,11 @@ def file_problems(folder: Path) -> dict[str, str]:
         return dict(connection.execute("SELECT source, problem FROM problems ORDER BY source"))
 
 
-def _seen(text: str) -> SeenFile:
+def _seen(text: str) -> FileProgress:
     found = json.loads(text)
-    return SeenFile(**{**found, "header": tuple(found["header"])})
+    return FileProgress(**{**found, "header": tuple(found["header"])})
 
 
-def _part(text: str) -> Part:
+def _part(text: str) -> FilePart:
     found = json.loads(text)
-    return Part(**{**found, "header": tuple(found["header"])})
+    return FilePart(**{**found, "header": tuple(found["header"])})

@@ -34,7 +34,7 @@ LINES, LONG, ARRAY, TABLE, WHOLE = "lines", "long", "array", "csv", "whole"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """Some bytes of a file, as they were when it was taken. Written as JSON into the log."""
 
     source: str
@@ -62,17 +62,17 @@ class Part:
     def place(self) -> str:
         """What ids of its items begin with.
 
-        >>> Part("s", "stream", "json", "a.json", LINES, 0, 9, 1, 0, 0, 1, generation=2).place
+        >>> FilePart("s", "stream", "json", "a.json", LINES, 0, 9, 1, 0, 0, 1, generation=2).place
         'a.json#2'
         """
         return self.path if self.generation == 1 else f"{self.path}#{self.generation}"
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class NewParts:
     """What of a file is taken: the parts, up to which byte, and the line that comes next."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     end: int
     next_line: int
     shape: str
@@ -90,7 +90,7 @@ def shape_of(file: BinaryIO, format_: str) -> str:
     return ARRAY if start.startswith(b"[") else LINES
 
 
-def cut(file: BinaryIO, before: Part, size: int, *, whole: bool) -> Cut:
+def cut_parts(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:
     """The parts of a file from where it was left; `before` says where that is.
 
     Of lines and records only those that are complete, unless the `whole` is wanted.
@@ -100,24 +100,24 @@ def cut(file: BinaryIO, before: Part, size: int, *, whole: bool) -> Cut:
     if before.shape == TABLE:
         return _cut_records(file, before, size, whole=whole)
     part, _ = _summed(file, before, size)
-    return Cut((part,), size, 1, before.shape)
+    return NewParts((part,), size, 1, before.shape)
 
 
-def _cut_records(file: BinaryIO, before: Part, size: int, *, whole: bool) -> Cut:
+def _cut_records(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:
     if before.begin == 0:
         header, begin = read_header(file)
         if begin >= size and not whole:
-            return Cut((), 0, 1, TABLE)  # the header itself may not be complete
+            return NewParts((), 0, 1, TABLE)  # the header itself may not be complete
         before = replace(before, begin=begin, first_line=2, header=header)
     end = size if whole else _last_record_end(file, before.begin, size)
     if end <= before.begin:
-        return Cut((), before.begin, before.first_line, TABLE, before.header)
+        return NewParts((), before.begin, before.first_line, TABLE, before.header)
     part, lines = _summed(file, before, end)
-    return Cut((part,), end, before.first_line + lines, TABLE, before.header)
+    return NewParts((part,), end, before.first_line + lines, TABLE, before.header)
 
 
-def _cut_lines(file: BinaryIO, before: Part, size: int, *, whole: bool) -> Cut:
-    parts: list[Part] = []
+def _cut_lines(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:
+    parts: list[FilePart] = []
     begin, line = before.begin, before.first_line
     if begin == 0:
         file.seek(0)
@@ -137,7 +137,7 @@ def _cut_lines(file: BinaryIO, before: Part, size: int, *, whole: bool) -> Cut:
             )
         )
         begin, line, continues = end, line + lines, False
-    return Cut(tuple(parts), begin, line, LINES)
+    return NewParts(tuple(parts), begin, line, LINES)
 
 
 def _line_ranges(
@@ -220,7 +220,7 @@ def _last_record_end(file: BinaryIO, begin: int, size: int) -> int:
     return end
 
 
-def _summed(file: BinaryIO, before: Part, end: int) -> tuple[Part, int]:
+def _summed(file: BinaryIO, before: FilePart, end: int) -> tuple[FilePart, int]:
     """The part up to there, and how many line ends it has."""
     counted = {TABLE: b"\n", ARRAY: b"{"}.get(before.shape)
     checksum = lines = rows = 0

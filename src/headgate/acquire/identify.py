@@ -38,8 +38,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from headgate.acquire.limits import DEFAULT, Limits
-from headgate.acquire.parsed import Entry, ParsedFeed
+from headgate.acquire.feed_entries import FeedEntry, ParsedFeed
+from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
 from headgate.model.items import Item
 from headgate.model.links import normal_link
 from headgate.model.values import Value
@@ -54,7 +54,7 @@ _CONTENT = ("title", "description", "content", "link", "author", "category", "en
 _WORDS = ("title", "description", "content")
 
 
-class Sight(NamedTuple):
+class SeenEntry(NamedTuple):
     """How an entry looked when it was last published as an item."""
 
     digest: str
@@ -65,7 +65,7 @@ class Sight(NamedTuple):
 class Seen:
     """What is remembered of one feed, the latest seen last. Keys are hashes of entries' ids."""
 
-    sights: Mapping[str, Sight] = field(default_factory=dict)
+    sights: Mapping[str, SeenEntry] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, list[str | float | None]]:
         return {key: [sight.digest, sight.updated_s] for key, sight in self.sights.items()}
@@ -75,8 +75,8 @@ class Seen:
         return cls({key: _sight(*values) for key, values in stored.items()})
 
 
-def _sight(digest: str | float | None, updated_s: str | float | None) -> Sight:
-    return Sight(str(digest), None if updated_s is None else float(updated_s))
+def _sight(digest: str | float | None, updated_s: str | float | None) -> SeenEntry:
+    return SeenEntry(str(digest), None if updated_s is None else float(updated_s))
 
 
 NOTHING_SEEN = Seen()
@@ -88,12 +88,12 @@ def items_of(
     seen: Seen,
     fetched_at: datetime,
     *,
-    limits: Limits = DEFAULT,
+    limits: FeedLimits = DEFAULT_LIMITS,
 ) -> tuple[list[Item], Seen]:
     """The document's new entries as items, in its own order, and what is seen from now on."""
     items: list[Item] = []
     sights = dict(seen.sights)
-    in_document: dict[str, Sight] = {}
+    in_document: dict[str, SeenEntry] = {}
     for entry in parsed.entries:
         entry_id, digest = id_of(entry), digest_of(entry.attributes)
         key = _hash(entry_id)
@@ -107,33 +107,33 @@ def items_of(
             items.append(_item(entry, f"{entry_id}#{digest[:12]}", source, fetched_at))
         else:
             digest, updated_s = before
-        in_document[key] = Sight(digest, updated_s)
+        in_document[key] = SeenEntry(digest, updated_s)
     return items, Seen(_bounded(sights, in_document, limits))
 
 
 def _bounded(
-    earlier: dict[str, Sight], in_document: dict[str, Sight], limits: Limits
-) -> dict[str, Sight]:
+    earlier: dict[str, SeenEntry], in_document: dict[str, SeenEntry], limits: FeedLimits
+) -> dict[str, SeenEntry]:
     """All of the document, and of what came before the latest, as far as there is room."""
     size = max(limits.seen_min, REMEMBERED * len(in_document))
     kept = list(earlier.items())[max(0, len(earlier) + len(in_document) - size) :]
     return {**dict(kept), **in_document}
 
 
-def _is_new_version(before: Sight, digest: str, updated_s: float | None) -> bool:
+def _is_new_version(before: SeenEntry, digest: str, updated_s: float | None) -> bool:
     if digest == before.digest or updated_s is None:
         return False
     return before.updated_s is None or updated_s > before.updated_s
 
 
-def _item(entry: Entry, item_id: str, source: str, fetched_at: datetime) -> Item:
-    return Item(item_id, source, time_of(entry.attributes, fetched_at), dict(entry.attributes))
+def _item(entry: FeedEntry, item_id: str, source: str, fetched_at: datetime) -> Item:
+    return Item(item_id, source, item_time(entry.attributes, fetched_at), dict(entry.attributes))
 
 
-def id_of(entry: Entry) -> str:
+def id_of(entry: FeedEntry) -> str:
     """The entry's id: its guid, its link, or a hash of its content.
 
-    >>> id_of(Entry({"title": "a", "guid": "tag:muse.mu,2026:1"}))
+    >>> id_of(FeedEntry({"title": "a", "guid": "tag:muse.mu,2026:1"}))
     'tag:muse.mu,2026:1'
     """
     guid, link = entry.attributes.get("guid"), entry.attributes.get("link")
@@ -152,7 +152,7 @@ def digest_of(attributes: Mapping[str, Value]) -> str:
     return _hash("\0".join(str(attributes.get(name, "")) for name in _CONTENT))
 
 
-def time_of(attributes: Mapping[str, Value], fetched_at: datetime) -> datetime:
+def item_time(attributes: Mapping[str, Value], fetched_at: datetime) -> datetime:
     """When the entry was updated or published, if that is believable; else when it was fetched."""
     for name in ("updated", "published"):
         stated = attributes.get(name)
@@ -161,33 +161,33 @@ def time_of(attributes: Mapping[str, Value], fetched_at: datetime) -> datetime:
     return fetched_at.astimezone(UTC)
 
 
-class KeyKind(StrEnum):
+class IdentityKeyKind(StrEnum):
     GUID = "guid"
     LINK = "link"
     CONTENT = "content"
 
 
-class Key(NamedTuple):
+class IdentityKey(NamedTuple):
     """Something that two items have in common if they are the same in two feeds."""
 
-    kind: KeyKind
+    kind: IdentityKeyKind
     digest: str
 
 
-def keys_of(item: Item) -> tuple[Key, ...]:
+def keys_of(item: Item) -> tuple[IdentityKey, ...]:
     """By what the item would be known again in another feed; it may have no such key."""
-    keys: list[Key] = []
+    keys: list[IdentityKey] = []
     guid, link = str(item.attributes.get("guid", "")), str(item.attributes.get("link", ""))
     if ":" in guid:
-        keys.append(Key(KeyKind.GUID, _hash(guid)))
+        keys.append(IdentityKey(IdentityKeyKind.GUID, _hash(guid)))
     if link:
         _, host, path = normal_link(link)  # http and https lead to the same page
         if path != "/":
-            keys.append(Key(KeyKind.LINK, _hash(host + path)))
+            keys.append(IdentityKey(IdentityKeyKind.LINK, _hash(host + path)))
     text = " ".join(str(item.attributes.get(name, "")) for name in _WORDS)
     found = words(text)
     if len(found) >= WORDS_MIN:
-        keys.append(Key(KeyKind.CONTENT, _hash(" ".join(found))))
+        keys.append(IdentityKey(IdentityKeyKind.CONTENT, _hash(" ".join(found))))
     return tuple(keys)
 
 
@@ -197,12 +197,12 @@ class Duplicate:
 
     item: Item
     same_as: Item
-    by: KeyKind
+    by: IdentityKeyKind
 
 
 def duplicates(items: Iterable[Item]) -> list[Duplicate]:
     """The items that are the same as an earlier one of another source; each is listed once."""
-    first: dict[Key, Item] = {}
+    first: dict[IdentityKey, Item] = {}
     found: list[Duplicate] = []
     for item in items:
         keys = keys_of(item)

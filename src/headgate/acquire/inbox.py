@@ -37,21 +37,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headgate.acquire.feed_state import DAY_S, FeedState
 from headgate.acquire.identify import NOTHING_SEEN
 from headgate.acquire.inbox_tables import (
-    FILE,
-    LAYOUT,
-    Document,
-    Failure,
+    INBOX_FILE,
+    INBOX_LAYOUT,
+    FailedFetch,
+    FeedMemory,
+    FetchedDocument,
     ListedFeed,
-    Remembered,
-    Visit,
+    SuccessfulFetch,
     pack_seen,
     pack_state,
     unpack_seen,
     unpack_state,
 )
+from headgate.acquire.refresh_state import DAY_S, RefreshState
 from headgate.model.errors import StateError
 from headgate.store.database import DurableDatabase
 from headgate.store.whole_files import sync_folder, write_synced
@@ -70,7 +70,7 @@ class Inbox:
 
     def __init__(self, folder: Path, *, wait_s: float = 0.0) -> None:
         self.folder = folder
-        self._database = DurableDatabase(folder / FILE, LAYOUT, wait_s=wait_s)
+        self._database = DurableDatabase(folder / INBOX_FILE, INBOX_LAYOUT, wait_s=wait_s)
         self._taking = threading.Lock()
         with self._database.reading() as connection:
             found = connection.execute("SELECT last, released FROM numbers").fetchone()
@@ -103,7 +103,7 @@ class Inbox:
 
     # --- feeds ------------------------------------------------------------------------------------
 
-    def list_feeds(self, feeds: Iterable[ListedFeed], now: float) -> dict[str, FeedState]:
+    def list_feeds(self, feeds: Iterable[ListedFeed], now: float) -> dict[str, RefreshState]:
         """These are the feeds from now on, and this is what is known of their habits.
 
         One that is no longer listed is remembered for a day, as people drop and register again. One
@@ -115,27 +115,29 @@ class Inbox:
                 name: (url, unpack_state(state))
                 for name, url, state in connection.execute("SELECT name, url, state FROM feeds")
             }
-            states: dict[str, FeedState] = {}
+            states: dict[str, RefreshState] = {}
             for name, feed in listed.items():
-                url, state = known.get(name, ("", FeedState()))
+                url, state = known.get(name, ("", RefreshState()))
                 if url != feed.url:
-                    state = FeedState()
+                    state = RefreshState()
                     connection.execute(_LIST, (name, feed.url, _NOTHING, pack_state(state)))
                 states[name] = state
             _mark_dropped(connection, listed.keys(), known.keys(), now)
         return states
 
-    def remembered(self, name: str) -> Remembered:
+    def remembered(self, name: str) -> FeedMemory:
         """What to send along with a fetch of this feed, and what it is compared with."""
         with self._database.reading() as connection:
             found = connection.execute(
                 "SELECT etag, last_modified, seen FROM feeds WHERE name = ?", (name,)
             ).fetchone()
         if found is None:
-            return Remembered()
-        return Remembered(found[0], found[1], unpack_seen(found[2]))
+            return FeedMemory()
+        return FeedMemory(found[0], found[1], unpack_seen(found[2]))
 
-    def put(self, feed: ListedFeed, visit: Visit, document: Document | None = None) -> int | None:
+    def put(
+        self, feed: ListedFeed, visit: SuccessfulFetch, document: FetchedDocument | None = None
+    ) -> int | None:
         """Keep what a fetch has shown; a document with new items is given its number.
 
         What was fetched for a feed that is gone by now, or has another URL, is not kept.
@@ -158,7 +160,7 @@ class Inbox:
             self._last = number
         return number
 
-    def put_failure(self, feed: ListedFeed, failure: Failure) -> None:
+    def put_failure(self, feed: ListedFeed, failure: FailedFetch) -> None:
         values = pack_state(failure.state), failure.error[:1_000], failure.at, failure.at
         with self._database.transaction() as connection:
             connection.execute(_FAIL, (*values, failure.next_at, feed.name, feed.url))
@@ -290,7 +292,7 @@ WHERE name = ? AND url = ?
 
 
 def _update_feed(
-    connection: sqlite3.Connection, feed: ListedFeed, visit: Visit, items: int
+    connection: sqlite3.Connection, feed: ListedFeed, visit: SuccessfulFetch, items: int
 ) -> bool:
     """Whether there is such a feed still."""
     kept = visit.remembered

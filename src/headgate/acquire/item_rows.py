@@ -17,22 +17,26 @@ An item from the future would move the watermark of a stream so far that all oth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.acquire.rejected import Rejects
+from headgate.match.arrow_types import STORED_AS
 from headgate.match.item_columns import ID, OWN, SOURCE, TIME, item_columns
+from headgate.model.errors import InvalidValue
+from headgate.model.json_values import attributes_of_json
 from headgate.model.schema import Schema
-from headgate.model.values import Type
+from headgate.model.values import Type, Value
 
 ID_LENGTH_MAX = 500
 TIME_NAMES = ("time", "timestamp", "published")
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SourceColumns:
     """How the items of a source become rows. Workers have one for each source they read."""
 
     source: str
@@ -88,7 +92,7 @@ class Columns:
         return pc.if_else(pc.less_equal(time, default), time, default)
 
 
-def moment(microseconds: int) -> pa.Scalar:
+def instant(microseconds: int) -> pa.Scalar:
     return pa.scalar(microseconds, pa.int64()).cast(OWN[TIME])
 
 
@@ -118,3 +122,69 @@ def _hashed(text: str) -> str:
     if len(text) <= ID_LENGTH_MAX:
         return text
     return f"long:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+# === part: headgate.acquire.item_rows
+# Items that come one by one, as rows: the careful way, which every quick one is compared with.
+#
+# Each item is attributes by name (model/json_values.py). What cannot be one, for whatever reason..
+# rejected with its text, and the others go on.
+
+
+class RowBuilder:
+    """Collects items of one source and gives them as batches."""
+
+    def __init__(self, columns: SourceColumns, rejects: Rejects) -> None:
+        self._columns = columns
+        self._rejects = rejects
+        self._found: list[tuple[int, Mapping[str, Value], bytes | str]] = []
+
+    @property
+    def schema(self) -> Schema:
+        return self._columns.schema
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, line: int, found: object, text: bytes | str) -> None:
+        """A JSON value that should be an object of the schema."""
+        if not isinstance(found, dict):
+            self._rejects.add(line, "expected an object", text)
+            return
+        try:
+            attributes = attributes_of_json(found, self._columns.schema)
+        except (InvalidValue, OverflowError) as error:
+            self._rejects.add(line, error, text)
+            return
+        self.add_attributes(line, attributes, text)
+
+    def add_attributes(self, line: int, attributes: Mapping[str, Value], text: bytes | str) -> None:
+        missing = [each for each in self._columns.keys if each not in attributes]
+        if missing:
+            self._rejects.add(line, f"the key '{missing[0]}' is missing", text)
+        else:
+            self._found.append((line, attributes, text))
+
+    def take(self) -> tuple[dict[str, pa.Array], list[int]]:
+        """The columns of what was added since the last call, and the lines they come from."""
+        found, self._found = self._found, []
+        try:
+            return self._arrays([each[1] for each in found]), [each[0] for each in found]
+        except (pa.ArrowException, UnicodeError, OverflowError, ValueError):
+            kept = [each for each in found if self._fits(*each)]
+            return self._arrays([each[1] for each in kept]), [each[0] for each in kept]
+
+    def _fits(self, line: int, attributes: Mapping[str, Value], text: bytes | str) -> bool:
+        """A text with half a character in it, for one, is a text of Python but of nothing else."""
+        try:
+            self._arrays([attributes])
+        except (pa.ArrowException, UnicodeError, OverflowError, ValueError) as error:
+            self._rejects.add(line, error, text)
+            return False
+        return True
+
+    def _arrays(self, found: Sequence[Mapping[str, Value]]) -> dict[str, pa.Array]:
+        return {
+            str(each.name): pa.array([row.get(each.name) for row in found], STORED_AS[each.type])
+            for each in self._columns.schema.attributes
+        }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FeedLimits:
     """What one feed may cost. Sizes are in bytes, lengths of texts in characters."""
 
     total_s: float = 30.0
@@ -43,4 +43,4 @@ class Limits:
     outlines_max: int = 100_000
 
 
-DEFAULT = Limits()
+DEFAULT_LIMITS = FeedLimits()

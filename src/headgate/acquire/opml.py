@@ -19,19 +19,18 @@ Elements are let go as soon as they are read, so memory does not grow with the l
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from unicodedata import normalize
 from urllib.parse import urlsplit
 
 from lxml import etree
 
-from headgate.acquire.decode_text import decode_text
-from headgate.acquire.limits import DEFAULT, Limits
-from headgate.acquire.opml_names import FeedNames
-from headgate.acquire.parsed import Problems
+from headgate.acquire.document_text import decode_text, repair_references, without_prolog
+from headgate.acquire.feed_entries import FeedProblems
+from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
 from headgate.acquire.plain_text import clean_text, web_link
-from headgate.acquire.prolog import without_prolog
-from headgate.acquire.recover_xml import repair_references
 from headgate.model.errors import FeedError, printable
 
 TITLE_LENGTH_MAX = 500
@@ -39,7 +38,7 @@ PARSER_ERRORS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribed:
+class OpmlFeed:
     """A feed of a list: its title, its URL, and the folders it lies in, the outermost first."""
 
     title: str
@@ -62,22 +61,24 @@ class BadLine:
 class Opml:
     """What a list holds, and which lines of it could not be used."""
 
-    feeds: tuple[Subscribed, ...]
+    feeds: tuple[OpmlFeed, ...]
     bad_lines: tuple[BadLine, ...] = ()
 
 
-def read_opml(body: bytes, *, taken: Collection[str] = (), limits: Limits = DEFAULT) -> Opml:
+def read_opml(
+    body: bytes, *, taken: Collection[str] = (), limits: FeedLimits = DEFAULT_LIMITS
+) -> Opml:
     """Every feed of the list, each with a name that is neither taken nor given twice."""
     if len(body) > limits.body_bytes_max:
         return Opml((), (BadLine(1, f"it has more than {limits.body_bytes_max:,} bytes"),))
-    problems = Problems(limits.problems_max)
+    problems = FeedProblems(limits.problems_max)
     text = decode_text(body, "", problems)
     try:
         outlines = without_prolog(text, problems)
     except FeedError as error:
         return Opml((), (BadLine(1, str(error)),))
     lines_before = text.count("\n", 0, len(text) - len(outlines))
-    reader = _Reader(FeedNames(taken), limits, lines_before=lines_before)
+    reader = _Reader(FeedNamer(taken), limits, lines_before=lines_before)
     _read_outlines(repair_references(outlines).encode("utf-8"), reader)
     for problem in problems.found():
         reader.refuse(1 - lines_before, str(problem))
@@ -109,12 +110,12 @@ def _read_outlines(document: bytes, reader: _Reader) -> None:
 
 
 class _Reader:
-    def __init__(self, names: FeedNames, limits: Limits, *, lines_before: int) -> None:
+    def __init__(self, names: FeedNamer, limits: FeedLimits, *, lines_before: int) -> None:
         self._names = names
         self._lines_before = lines_before
         self._limits = limits
         self._folders: list[str | None] = []
-        self._feeds: list[Subscribed] = []
+        self._feeds: list[OpmlFeed] = []
         self._urls: set[str] = set()
         self._bad: list[BadLine] = []
         self._outlines = 0
@@ -147,7 +148,7 @@ class _Reader:
             name = self._names.make(title, full)
             self._urls.add(full)
             folders = tuple(each for each in self._folders if each)
-            self._feeds.append(Subscribed(title or _host(full), full, folders, name))
+            self._feeds.append(OpmlFeed(title or _host(full), full, folders, name))
 
     def end(self, element: etree._Element) -> None:
         if _is_outline(element) and self._folders:
@@ -178,7 +179,7 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or url
 
 
-def write_opml(feeds: Iterable[Subscribed], *, title: str = "Headgate") -> bytes:
+def write_opml(feeds: Iterable[OpmlFeed], *, title: str = "Headgate") -> bytes:
     """The list as OPML 2.0; feeds of one folder stand together, in the order of the first."""
     root = etree.Element("opml", version="2.0")
     head = etree.SubElement(root, "head")
@@ -203,3 +204,70 @@ def _folder(
             name = clean_text(part[-1])
             folders[part] = etree.SubElement(folders[part[:-1]], "outline", text=name)
     return folders[path]
+
+
+# === part: headgate.acquire.opml
+# Names for feeds, made from their titles: valid in the language, and each one different.
+#
+# 'Muse: the news!'     MuseTheNews
+# '24 heures'           Feed24Heures      a name begins with a letter
+# 'from'                FromFeed          a word of the language is no name
+# 'Muse' once more      Muse2
+
+LENGTH_MAX = 60
+
+_WORD = re.compile(r"[^\W_]+")
+_LETTER = re.compile(r"[^\W\d]")
+
+# The grammar's words, in lower case; a test compares them with the grammar.
+_RESERVED_NAMES = """
+    register create advertise subscribe unsubscribe renew drop show explain feed stream table
+    documents operator from as apply where join last on with match cost selectivity and or not
+    between in is present contains phrase similar starts matches references extends window true
+    false to output every for at site timestamp link bytes xml changes keep
+"""
+RESERVED = frozenset(_RESERVED_NAMES.split())
+
+
+class FeedNamer:
+    """Gives names, none of them twice. A hundred thousand feeds may have the same title."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
+
+    def make(self, title: str, url: str) -> str:
+        """A new name, from the title or, where it has no letters, from the URL's host.
+
+        >>> FeedNamer({"MuseTheNews"}).make("Muse: the news!", "https://muse.mu/rss")
+        'MuseTheNews2'
+        """
+        plain = plain_name(title, url)
+        name, number = plain, self._numbers.get(plain, 1)
+        while name in self._taken:
+            number += 1
+            name = f"{plain}{number}"
+        self._numbers[plain] = number
+        self._taken.add(name)
+        return name
+
+
+def plain_name(title: str, url: str) -> str:
+    """A name that is valid in the language, whoever else may have it."""
+    plain = _camel_case(title) or _camel_case(_host_of(url)) or "Feed"
+    if not _LETTER.match(plain):
+        plain = f"Feed{plain}"
+    plain = plain[:LENGTH_MAX]
+    return f"{plain}Feed" if plain.lower() in RESERVED else plain
+
+
+def _camel_case(text: str) -> str:
+    found = _WORD.findall(normalize("NFC", text[:500]))
+    return "".join(word[0].upper() + word[1:] for word in found)
+
+
+def _host_of(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""

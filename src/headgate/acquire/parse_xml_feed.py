@@ -27,20 +27,21 @@ from datetime import datetime
 
 import feedparser
 
-from headgate.acquire.entry_values import (
-    Budget,
-    EntryValues,
+from headgate.acquire.document_text import recover_xml, without_prolog
+from headgate.acquire.feed_entries import (
+    EntryBuilder,
+    FeedEntry,
+    FeedProblems,
+    ParsedFeed,
+    TextBudget,
     extension_attributes,
     first_text,
     read_time,
     time_of,
 )
-from headgate.acquire.limits import Limits
-from headgate.acquire.parsed import Entry, ParsedFeed, Problems
+from headgate.acquire.limits import FeedLimits
 from headgate.acquire.plain_text import plain_text, web_link
-from headgate.acquire.prolog import without_prolog
-from headgate.acquire.recover_xml import recover_xml
-from headgate.acquire.scan_feed import EntrySpan, NotWellFormed, Scan, folded_name, scan_feed
+from headgate.acquire.scan_xml_feed import EntrySpan, NotWellFormed, Scan, folded_name, scan_feed
 from headgate.model.errors import FeedError
 from headgate.model.schema import Schema
 
@@ -56,7 +57,7 @@ Found = Mapping[str, object]
 
 
 def parse_xml_feed(
-    text: str, *, base: str, schema: Schema, limits: Limits, problems: Problems
+    text: str, *, base: str, schema: Schema, limits: FeedLimits, problems: FeedProblems
 ) -> ParsedFeed:
     """The feed that an XML text is, or `FeedError`."""
     scan = _scanned(without_prolog(text, problems), schema, limits, problems)
@@ -64,11 +65,11 @@ def parse_xml_feed(
     head = _channel(scan, limits)
     title = plain_text(first_text(head, "title")[: limits.attribute_length_max])
     language = first_text(head, "language")[:40] or None
-    budget = Budget(limits)
+    budget = TextBudget(limits)
     extensions = extension_attributes(schema)
-    entries: list[Entry] = []
+    entries: list[FeedEntry] = []
     for number, span, found in _read(scan, chosen, limits, problems):
-        values = EntryValues(number, base=base, limits=limits, budget=budget, problems=problems)
+        values = EntryBuilder(number, base=base, limits=limits, budget=budget, problems=problems)
         fill(values, found, language=language)
         for name, said in span.extensions.items():
             values.extension(extensions[name], said)
@@ -84,7 +85,7 @@ def parse_xml_feed(
     )
 
 
-def _scanned(text: str, schema: Schema, limits: Limits, problems: Problems) -> Scan:
+def _scanned(text: str, schema: Schema, limits: FeedLimits, problems: FeedProblems) -> Scan:
     names = {folded_name(name): name for name in extension_attributes(schema)}
     document = text.encode("utf-8", "replace")
     if not document.startswith(b"<"):
@@ -100,7 +101,7 @@ def _scanned(text: str, schema: Schema, limits: Limits, problems: Problems) -> S
         raise FeedError(f"it is no XML, and cannot be repaired: {error}") from None
 
 
-def choose(scan: Scan, limits: Limits, problems: Problems) -> list[tuple[int, EntrySpan]]:
+def choose(scan: Scan, limits: FeedLimits, problems: FeedProblems) -> list[tuple[int, EntrySpan]]:
     """The entries that are read, with their numbers: not too large, not too many."""
     numbered: list[tuple[int, EntrySpan]] = []
     for number, each in enumerate(scan.entries, 1):
@@ -138,7 +139,7 @@ def _newest(numbered: list[tuple[int, EntrySpan]], limit: int) -> list[tuple[int
 
 
 def _read(
-    scan: Scan, chosen: list[tuple[int, EntrySpan]], limits: Limits, problems: Problems
+    scan: Scan, chosen: list[tuple[int, EntrySpan]], limits: FeedLimits, problems: FeedProblems
 ) -> list[tuple[int, EntrySpan, Found]]:
     together = _feedparser_entries(scan, [span for _, span in chosen], limits)
     if together is not None and len(together) == len(chosen):
@@ -153,7 +154,9 @@ def _read(
     return read
 
 
-def _feedparser_entries(scan: Scan, spans: list[EntrySpan], limits: Limits) -> list[Found] | None:
+def _feedparser_entries(
+    scan: Scan, spans: list[EntrySpan], limits: FeedLimits
+) -> list[Found] | None:
     document = scan.only(spans)
     try:
         # What is well-formed in its place may not be so elsewhere: a prefix can be bound there.
@@ -164,7 +167,7 @@ def _feedparser_entries(scan: Scan, spans: list[EntrySpan], limits: Limits) -> l
     return None if result is None else [dict(each) for each in result["entries"]]
 
 
-def _channel(scan: Scan, limits: Limits) -> dict[str, object]:
+def _channel(scan: Scan, limits: FeedLimits) -> dict[str, object]:
     """What the feed says about itself, and the version of its format."""
     document = scan.channel()
     if len(document) > limits.entry_bytes_max or not scan.channel_readable:
@@ -189,7 +192,7 @@ def _feedparse(document: bytes) -> feedparser.FeedParserDict | None:
     return result
 
 
-def fill(values: EntryValues, found: Found, *, language: str | None) -> None:
+def fill(values: EntryBuilder, found: Found, *, language: str | None) -> None:
     """An entry of feedparser's as attributes in the words of the feed schema."""
     _text_of(values, "title", found.get("title_detail"), with_links=False)
     # Without its own details, feedparser's summary is only a copy of the content.
@@ -207,7 +210,7 @@ def fill(values: EntryValues, found: Found, *, language: str | None) -> None:
         values.timestamp(name, time_of(found.get(f"{name}_parsed")), said=found.get(name))
 
 
-def _text_of(values: EntryValues, name: str, detail: object, *, with_links: bool = True) -> None:
+def _text_of(values: EntryBuilder, name: str, detail: object, *, with_links: bool = True) -> None:
     if not isinstance(detail, dict):
         return
     if str(dict.get(detail, "type", "")).lower() in _HTML:

@@ -18,10 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from headgate.acquire.file_parts import LINE_BYTES_MAX
-from headgate.acquire.item_rows import Columns
-from headgate.acquire.read_json import LINES_AT_ONCE, Found
+from headgate.acquire.item_rows import RowBuilder, SourceColumns
+from headgate.acquire.read_json import LINES_AT_ONCE, ReadRows
 from headgate.acquire.rejected import Rejects
-from headgate.acquire.row_builder import RowBuilder
 from headgate.model.errors import InvalidValue
 from headgate.model.json_values import value_of_json
 from headgate.model.schema import Schema
@@ -35,12 +34,12 @@ _BOOL = {"true": True, "false": False}
 def read_records(
     lines: Iterator[bytes],
     header: Sequence[str],
-    columns: Columns,
+    columns: SourceColumns,
     rejects: Rejects,
     *,
     first_line: int,
     continues: bool = False,
-) -> Iterator[Found]:
+) -> Iterator[ReadRows]:
     """The records of these lines. No line is longer than `LINE_BYTES_MAX` and a bit."""
     if not set(header) & set(columns.schema.names):
         names = ", ".join(columns.schema.names)
@@ -72,7 +71,7 @@ def _add(
         rejects.add(number, error, text)
 
 
-def _taken(builder: RowBuilder) -> Found:
+def _taken(builder: RowBuilder) -> ReadRows:
     found, lines = builder.take()
     return found, pa.array(lines, pa.int64())
 

@@ -31,9 +31,8 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from headgate.acquire.file_parts import LINE_BYTES_MAX
-from headgate.acquire.item_rows import Columns
+from headgate.acquire.item_rows import RowBuilder, SourceColumns
 from headgate.acquire.rejected import Rejects
-from headgate.acquire.row_builder import RowBuilder
 from headgate.match.arrow_types import STORED_AS
 from headgate.model.errors import InvalidValue
 from headgate.model.json_values import value_of_json
@@ -53,13 +52,18 @@ _PLAIN_TIME = (
     r"(\.[0-9]{3}|\.[0-9]{6})?Z$"
 )
 
-Found = tuple[dict[str, pa.Array], pa.Array]
+ReadRows = tuple[dict[str, pa.Array], pa.Array]
 """Attributes in columns, and the number of the line of each row."""
 
 
 def read_lines(
-    data: bytes, columns: Columns, rejects: Rejects, *, first_line: int, continues: bool = False
-) -> Iterator[Found]:
+    data: bytes,
+    columns: SourceColumns,
+    rejects: Rejects,
+    *,
+    first_line: int,
+    continues: bool = False,
+) -> Iterator[ReadRows]:
     """The objects of these lines."""
     if len(data) >= SHORTEST_QUICK and not continues:
         quick = read_quickly(data, columns)
@@ -71,8 +75,13 @@ def read_lines(
 
 
 def read_carefully(
-    data: bytes, columns: Columns, rejects: Rejects, *, first_line: int, continues: bool = False
-) -> Iterator[Found]:
+    data: bytes,
+    columns: SourceColumns,
+    rejects: Rejects,
+    *,
+    first_line: int,
+    continues: bool = False,
+) -> Iterator[ReadRows]:
     builder = RowBuilder(columns, rejects)
     for number, line in enumerate(data.split(b"\n"), first_line):
         text = line.strip(b" \t\r")
@@ -114,7 +123,7 @@ def nesting(text: bytes) -> int:
     return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
 
 
-def read_array(data: bytes, columns: Columns, rejects: Rejects) -> Iterator[Found]:
+def read_array(data: bytes, columns: SourceColumns, rejects: Rejects) -> Iterator[ReadRows]:
     """The objects of an array; what is no JSON as a whole is rejected as a whole."""
     try:
         if nesting(data) > NESTING_MAX:
@@ -132,7 +141,7 @@ def read_array(data: bytes, columns: Columns, rejects: Rejects) -> Iterator[Foun
         yield _taken(builder)
 
 
-def _taken(builder: RowBuilder) -> Found:
+def _taken(builder: RowBuilder) -> ReadRows:
     found, lines = builder.take()
     return found, pa.array(lines, pa.int64())
 
@@ -145,7 +154,7 @@ def _reason(error: Exception) -> str:
     return f"no JSON: {error}"
 
 
-def read_quickly(data: bytes, columns: Columns) -> dict[str, pa.Array] | None:
+def read_quickly(data: bytes, columns: SourceColumns) -> dict[str, pa.Array] | None:
     """The columns of all lines, each of them a row; nothing where that cannot be said for sure."""
     count = _line_count(data)
     if count is None or not columns.schema.attributes:

@@ -30,8 +30,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from headgate.acquire.file_log import FileKey, FileLog, SeenFile
-from headgate.acquire.file_parts import LINES, TABLE, Part, cut, fingerprint, shape_of
+from headgate.acquire.file_log import FileKey, FileLog, FileProgress
+from headgate.acquire.file_parts import LINES, TABLE, FilePart, cut_parts, fingerprint, shape_of
 from headgate.acquire.source_list import ListedSource
 from headgate.model.errors import HeadgateError, PipelineError, alternatives
 
@@ -72,7 +72,7 @@ class FileScanner:
         """Take what is new and complete; `at_once`, everything that is there counts as complete."""
         problems: dict[str, str] = {}
         present: set[FileKey] = set()
-        waiting: list[tuple[FileKey, SeenFile, Sequence[Part]]] = []
+        waiting: list[tuple[FileKey, FileProgress, Sequence[FilePart]]] = []
         for source in sources:
             try:
                 for path in files_of(self._base, source, problems):
@@ -90,7 +90,7 @@ class FileScanner:
             self._log.set_problems(problems)
             self._problems = problems
 
-    def _take(self, taken: list[tuple[FileKey, SeenFile, Sequence[Part]]]) -> None:
+    def _take(self, taken: list[tuple[FileKey, FileProgress, Sequence[FilePart]]]) -> None:
         if taken:
             self._log.take(taken)
             self._known.update((key, seen) for key, seen, _ in taken)
@@ -115,7 +115,7 @@ class FileScanner:
 
     def _look(
         self, source: ListedSource, path: str, *, at_once: bool, problems: dict[str, str]
-    ) -> tuple[FileKey, SeenFile, Sequence[Part]] | None:
+    ) -> tuple[FileKey, FileProgress, Sequence[FilePart]] | None:
         key = source.name, path
         try:
             found = (self._base / path).stat()
@@ -150,10 +150,10 @@ class FileScanner:
         source: ListedSource,
         path: str,
         looks: tuple[int, int, int],
-        known: SeenFile | None,
+        known: FileProgress | None,
         *,
         whole: bool,
-    ) -> tuple[SeenFile, Sequence[Part]]:
+    ) -> tuple[FileProgress, Sequence[FilePart]]:
         size, mtime_ns, inode = looks
         where = self._base / path
         with where.open("rb") as file:
@@ -162,11 +162,11 @@ class FileScanner:
             if known is not None and goes_on and shape not in GROWING:
                 return _seen_again(known, looks), ()
             before = self._before(source, path, shape, known, goes_on=goes_on)
-            found = cut(file, before, size, whole=whole)
+            found = cut_parts(file, before, size, whole=whole)
             continues = bool(found.parts) and not _at_line_start(file, found.end)
         if not found.parts and goes_on and known is not None:
             return _seen_again(known, looks), ()
-        seen = SeenFile(
+        seen = FileProgress(
             size,
             mtime_ns,
             inode,
@@ -180,7 +180,7 @@ class FileScanner:
         )
         return seen, found.parts
 
-    def _goes_on(self, where: Path, known: SeenFile, shape: str, size: int) -> bool:
+    def _goes_on(self, where: Path, known: FileProgress, shape: str, size: int) -> bool:
         """Whether what was taken of the file is still there, and may have been appended to."""
         if shape != known.shape or size < known.end:
             return False
@@ -189,15 +189,21 @@ class FileScanner:
         return fingerprint(where, known.end) == known.fingerprint
 
     def _before(
-        self, source: ListedSource, path: str, shape: str, known: SeenFile | None, *, goes_on: bool
-    ) -> Part:
+        self,
+        source: ListedSource,
+        path: str,
+        shape: str,
+        known: FileProgress | None,
+        *,
+        goes_on: bool,
+    ) -> FilePart:
         """A part that ends where the new ones begin."""
         if known is None:
             generation = self._log.generation((source.name, path)) + 1
         else:
             generation = known.generation + (not goes_on)
         begin, line = (known.end, known.next_line) if known and goes_on else (0, 1)
-        return Part(
+        return FilePart(
             source.name,
             source.kind,
             source.format,
@@ -215,7 +221,7 @@ class FileScanner:
         )
 
 
-def _seen_again(known: SeenFile, looks: tuple[int, int, int]) -> SeenFile:
+def _seen_again(known: FileProgress, looks: tuple[int, int, int]) -> FileProgress:
     return replace(known, size=looks[0], mtime_ns=looks[1], inode=looks[2])
 
 

@@ -17,14 +17,12 @@ from datetime import datetime
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.kinds import SOURCE_KINDS
 from headgate.catalog.listing import Subscription
-from headgate.deliver.item_deliveries import DeliveryState, deliveries_of
+from headgate.deliver.item_deliveries import DeliveryStatus, deliveries_of
 from headgate.language.schemas import schemas_of
 from headgate.model.errors import CatalogError, UnknownName, alternatives
 from headgate.plan.why import Why, why
-from headgate.store.find_item import find_item
-from headgate.store.read_store import StoreReader
-from headgate.store.stored_rows import StoredRow
-from headgate.store.wanted import wanted_of
+from headgate.store.read_store import StoredRow, StoreReader, find_item
+from headgate.store.tail import selection_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class WhyStored:
     """Nothing for a source: that has its own items and no others."""
     created_at: datetime | None
     subscription: Subscription | None
-    deliveries: Sequence[DeliveryState]
+    deliveries: Sequence[DeliveryStatus]
     joined: Sequence[Mapping[str, object]]
     """What joins have joined to it."""
 
@@ -123,7 +121,7 @@ def why_stored(reader: StoreReader, catalog: Catalog, item: FoundItem, asked: st
     row = item.row
     names = catalog.names_of_numbers(item.feeds | item.inner)
     with catalog.looking_up() as definitions:
-        wanted = wanted_of(feed, definitions)
+        wanted = selection_of(feed, definitions)
         explained = None
         entry = definitions.entry(feed)
         assert entry is not None, "wanted_of has found it"
@@ -133,7 +131,7 @@ def why_stored(reader: StoreReader, catalog: Catalog, item: FoundItem, asked: st
             schema = next(iter(schemas_of(row.source, definitions)))
             explained = why(feed, row.item(schema), definitions)
     has = row.source == feed if explained is None else wanted.feed in item.feeds
-    deliveries: list[DeliveryState] = []
+    deliveries: list[DeliveryStatus] = []
     if subscription is not None:
         deliveries = deliveries_of(
             reader.folder.outbox, subscription=subscription.id, id_=row.id, source=row.source

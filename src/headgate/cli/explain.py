@@ -27,7 +27,7 @@ from headgate.plan.algebra import Plan, Source, TableJoin, bottom_up
 from headgate.plan.compose import feed_names
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 
 
 def explain(
@@ -89,7 +89,7 @@ def explain(
         # A late import: what runs needs Spark's, which no other explanation should wait for.
         from headgate.cli.explain_run import print_run  # noqa: PLC0415
 
-        print_run(definitions, Folder(folder), as_json=json)
+        print_run(definitions, DataFolder(folder), as_json=json)
     elif program:
         from headgate.cli.explain_program import print_program  # noqa: PLC0415 - the same
 

@@ -16,7 +16,7 @@ from headgate.pipeline.source_plan import tests_of
 from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.describe_tables import describe_groups, refused_joins
 from headgate.tables.join_groups import split_plan
 from headgate.windows.describe import describe
@@ -25,7 +25,7 @@ from headgate.windows.stage import JoinStage
 SOURCES_SHOWN_MAX = 20
 
 
-def print_run(definitions: Mapping[str, Statement], folder: Folder, *, as_json: bool) -> None:
+def print_run(definitions: Mapping[str, Statement], folder: DataFolder, *, as_json: bool) -> None:
     """The queries, what each reads, the joins behind them, and what cannot run.
 
     Of operators it tells what the run in this folder has learned, if there is one.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headgate.acquire.opml import BadLine, Opml, Subscribed, read_opml, write_opml
+from headgate.acquire.opml import BadLine, Opml, OpmlFeed, read_opml, write_opml
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.kinds import DefinitionKind
 from headgate.catalog.outcome import statement_number
@@ -62,7 +62,7 @@ def export(
     [bold]headgate opml export subscriptions.opml[/bold]
     """
     with Catalog.open(catalog) as opened:
-        feeds = [Subscribed(str(each.name), str(each.url)) for each in _registered(opened)]
+        feeds = [OpmlFeed(str(each.name), str(each.url)) for each in _registered(opened)]
     document = write_opml(feeds)
     if str(file) == "-":
         sys.stdout.write(document.decode())
@@ -81,9 +81,7 @@ def _registered(catalog: Catalog) -> list[RegisterFeed]:
     return found
 
 
-def _register(
-    catalog: Catalog, feeds: list[Subscribed]
-) -> tuple[int, list[tuple[Subscribed, str]]]:
+def _register(catalog: Catalog, feeds: list[OpmlFeed]) -> tuple[int, list[tuple[OpmlFeed, str]]]:
     """All of them in one transaction, but for those that the catalog refuses."""
     waiting, refused = list(feeds), []
     while waiting:
@@ -102,7 +100,7 @@ def _report(
     found: Opml,
     registered: int,
     known: int,
-    refused: list[tuple[Subscribed, str]],
+    refused: list[tuple[OpmlFeed, str]],
     *,
     as_json: bool,
 ) -> None:

@@ -32,7 +32,7 @@ from headgate.cli.output import print_line, stderr, stdout
 from headgate.cli.read import read_statements, read_text
 from headgate.deliver.output_mail import MailSettings
 from headgate.deliver.output_webhook import WebhookSettings
-from headgate.deliver.settings import Settings
+from headgate.deliver.settings import DeliverySettings
 from headgate.language import unparse
 from headgate.language.statements import Statement, Subscribe
 from headgate.model.errors import PipelineError
@@ -235,7 +235,7 @@ def _settings(options: RunOptions, console: TextIO) -> RunSettings:
     webhook = WebhookSettings.from_environment(os.environ)
     allowed = Options(options.sources).allowed()
     options.output.mkdir(parents=True, exist_ok=True)
-    deliver = Settings(
+    deliver = DeliverySettings(
         options.output,
         options.stylesheets,
         mail=MailSettings.from_environment(os.environ),

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.deliver.entry import shown_value
-from headgate.deliver.outbox import State
+from headgate.deliver.outbox import DeliveryState
 from headgate.model.errors import printable
 from headgate.model.items import Item
 from headgate.pipeline.status import Status
@@ -75,7 +75,8 @@ def summary(status: Status, *, uptime_s: float) -> list[str]:
         f"p99 {tally.latency_p99_ms:.0f} ms)",
         f"{tally.matched:,} items matched, {tally.matches:,} times in all; "
         f"{tally.joined:,} joined with others",
-        f"{tally.sent:,} deliveries made, {status.backlog:,} wait, {outbox[State.DEAD]:,} dead",
+        f"{tally.sent:,} deliveries made, {status.backlog:,} wait, "
+        f"{outbox[DeliveryState.DEAD]:,} dead",
         *(
             f"rejected: {count:,} of {name} (see 'headgate rejected {name}')"
             for name, count in status.rejected.items()

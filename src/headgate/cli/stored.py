@@ -19,8 +19,8 @@ from rich.text import Text
 from headgate.cli.durations import duration_option
 from headgate.cli.output import stderr, stdout
 from headgate.model.errors import printable
-from headgate.store.folder import Folder
-from headgate.store.stored_rows import StoredRow
+from headgate.store.data_folder import DataFolder
+from headgate.store.read_store import StoredRow
 
 Since = Annotated[
     str,
@@ -32,14 +32,14 @@ _SHORT = re.compile(r"(\d{1,9})\s*([smhdw])")
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def folder_of(path: Path) -> Folder:
+def folder_of(path: Path) -> DataFolder:
     """The folder of a run; without one there is nothing to look at."""
     if not path.is_dir():
         raise typer.BadParameter(
             f"there is no folder '{path}': 'headgate run' makes it, --folder names another",
             param_hint="--folder",
         )
-    return Folder(path)
+    return DataFolder(path)
 
 
 def since_moment(text: str, now: datetime) -> datetime | None:
@@ -127,6 +127,6 @@ def _plain(value: object) -> object:
 
 
 def joined_items(annotation: Mapping[str, object]) -> list[dict[str, object]]:
-    """What a join has joined, as deliver/item_json.py writes it."""
+    """What a join has joined, as deliver/item_encoding.py writes it."""
     items = annotation.get("items")
     return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []

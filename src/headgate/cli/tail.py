@@ -22,12 +22,10 @@ from headgate.cli.stored import (
     tell_damaged,
     widest,
 )
-from headgate.store.finished import finished
-from headgate.store.read_store import StoreReader
-from headgate.store.stored_rows import StoredRow
-from headgate.store.tail import Follower
+from headgate.store.item_files import finished_batches
+from headgate.store.read_store import StoredRow, StoreReader
+from headgate.store.tail import Follower, selection_of
 from headgate.store.tail import tail as last_items
-from headgate.store.wanted import wanted_of
 
 POLL_S = 0.5
 LINES_MAX = 100_000
@@ -54,9 +52,9 @@ def tail(
     opened_folder = folder_of(folder)
     moment = since_moment(since, datetime.now(UTC))
     with Catalog.open(catalog) as opened, opened.looking_up() as definitions:
-        wanted = wanted_of(feed, definitions)
+        wanted = selection_of(feed, definitions)
     with StoreReader(opened_folder) as reader:
-        certain = finished(opened_folder.batches)
+        certain = finished_batches(opened_folder.batches)
         rows = last_items(reader, wanted, lines=lines, since=moment, certain=certain)
         tell_damaged(reader.damaged)
         _print(rows, as_json=json)

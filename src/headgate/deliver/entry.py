@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from headgate.deliver.clean_text import html_to_text, one_line, safe_html, safe_link, xml_characters
-from headgate.deliver.item_json import in_order
+from headgate.deliver.item_encoding import in_order
 from headgate.model.items import Item
 from headgate.model.schema import FEED_SCHEMA
 from headgate.model.values import Value, Xml
@@ -33,7 +33,7 @@ _SHOWN_ELSEWHERE = frozenset(FEED_SCHEMA.names)
 
 
 @dataclass(frozen=True, slots=True)
-class FreeText:
+class TransformedText:
     """What a stylesheet made of an item, where that is no item again."""
 
     text: str
@@ -41,7 +41,7 @@ class FreeText:
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class RelatedItem:
     """An item that a join has found."""
 
     title: str
@@ -51,7 +51,7 @@ class Related:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OutputEntry:
     """Every text in it is clean; what ends in `html` is sanitised HTML. `body` is text."""
 
     id: str
@@ -68,7 +68,7 @@ class Entry:
     summary: str
     body: str
     body_html: str
-    related: tuple[Related, ...]
+    related: tuple[RelatedItem, ...]
     free: str | None
     """What a stylesheet made in place of an item: all that is shown where no title is needed."""
 
@@ -78,12 +78,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class OutputDocument:
     """What one feed document is made of: the newest entry first."""
 
     id: str
     title: str
-    entries: tuple[Entry, ...]
+    entries: tuple[OutputEntry, ...]
 
     @property
     def updated(self) -> datetime:
@@ -100,7 +100,7 @@ def stable_id(*names: str) -> str:
     return digest.urn
 
 
-def entry_of(item: Item, free: FreeText | None = None) -> Entry:
+def entry_of(item: Item, free: TransformedText | None = None) -> OutputEntry:
     """The entry of an item; of what a stylesheet made of it, if it made free text."""
     link = _link(item, "link")
     related = tuple(_related(item))
@@ -110,7 +110,7 @@ def entry_of(item: Item, free: FreeText | None = None) -> Entry:
     if free is not None and not free.is_html:
         body = xml_characters(free.text).strip()
     published = _time(item, "published")
-    return Entry(
+    return OutputEntry(
         id=stable_id("item", item.source, item.id),
         title=_title(item, summary or body),
         source=one_line(item.source),
@@ -176,12 +176,12 @@ def _title(item: Item, text: str) -> str:
     return title or one_line(text, 80) or fallback
 
 
-def _body_html(item: Item, link: str | None, related: tuple[Related, ...]) -> str:
+def _body_html(item: Item, link: str | None, related: tuple[RelatedItem, ...]) -> str:
     text = _text(item, "content") or _text(item, "description")
     return "".join([safe_html(text, link), _other_attributes(item), related_html(related)])
 
 
-def _free_html(free: FreeText, link: str | None) -> str:
+def _free_html(free: TransformedText, link: str | None) -> str:
     if free.is_html:
         return safe_html(free.text, link)
     return f"<pre>{html.escape(xml_characters(free.text).strip(), quote=False)}</pre>"
@@ -197,15 +197,15 @@ def _other_attributes(item: Item) -> str:
     return f"<dl>{''.join(rows)}</dl>" if rows else ""
 
 
-def _related(item: Item) -> Iterator[Related]:
+def _related(item: Item) -> Iterator[RelatedItem]:
     found = frozenset(each for annotation in item.annotations for each in annotation.items)
     for each in in_order(found)[:RELATED_MAX]:
         summary = html_to_text(_text(each, "description"))
         link, enclosure = _link(each, "link"), _link(each, "enclosure")
-        yield Related(_title(each, summary), one_line(each.source), link, enclosure)
+        yield RelatedItem(_title(each, summary), one_line(each.source), link, enclosure)
 
 
-def related_html(related: tuple[Related, ...]) -> str:
+def related_html(related: tuple[RelatedItem, ...]) -> str:
     rows = []
     for each in related:
         title, source = html.escape(each.title), html.escape(each.source)

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headgate.deliver.contents import key_bytes
-from headgate.deliver.outbox import Outbox, State
+from headgate.deliver.outbox import DeliveryState, Outbox
+from headgate.deliver.outbox_tables import key_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryState:
+class DeliveryStatus:
     """One item for one subscription."""
 
     version: int
-    state: State
+    state: DeliveryState
     attempts: int
     error: str
     put_at: datetime
@@ -30,16 +30,16 @@ class DeliveryState:
     def text(self) -> str:
         tries = "1 attempt" if self.attempts == 1 else f"{self.attempts:,} attempts"
         match self.state:
-            case State.SENT:
+            case DeliveryState.SENT:
                 return f"sent at {_shown(self.done_at)}"
-            case State.WAITING:
+            case DeliveryState.WAITING:
                 return f"waiting since {_shown(self.put_at)}"
-            case State.SENDING:
+            case DeliveryState.SENDING:
                 return "being sent"
-            case State.FAILED:
+            case DeliveryState.FAILED:
                 again = f"; again at {_shown(self.retry_at)}" if self.retry_at else ""
                 return f"failed after {tries}: {self.error}{again}"
-            case State.DEAD:
+            case DeliveryState.DEAD:
                 return f"dead since {_shown(self.done_at)}, after {tries}: {self.error}"
 
 
@@ -51,7 +51,9 @@ class DeadLetters:
     """What was said of the last one."""
 
 
-def deliveries_of(outbox: Path, *, subscription: int, id_: str, source: str) -> list[DeliveryState]:
+def deliveries_of(
+    outbox: Path, *, subscription: int, id_: str, source: str
+) -> list[DeliveryStatus]:
     """By version; a subscription has one unless it was changed since."""
     if not outbox.exists():
         return []
@@ -62,9 +64,9 @@ def deliveries_of(outbox: Path, *, subscription: int, id_: str, source: str) -> 
             (subscription, key_bytes(id_), key_bytes(source)),
         ).fetchall()
     return [
-        DeliveryState(
+        DeliveryStatus(
             version=row[0],
-            state=State(row[1]),
+            state=DeliveryState(row[1]),
             attempts=row[2],
             error=row[3],
             put_at=_moment(row[4]),
@@ -75,9 +77,9 @@ def deliveries_of(outbox: Path, *, subscription: int, id_: str, source: str) -> 
     ]
 
 
-def count_deliveries(outbox: Path) -> Mapping[State, int]:
+def count_deliveries(outbox: Path) -> Mapping[DeliveryState, int]:
     if not outbox.exists():
-        return dict.fromkeys(State, 0)
+        return dict.fromkeys(DeliveryState, 0)
     with Outbox.open(outbox, read_only=True) as opened:
         return opened.count()
 

@@ -36,10 +36,9 @@ from math import inf
 from pathlib import Path
 from sqlite3 import Connection
 
-from headgate.deliver.contents import Contents, key_bytes
-from headgate.deliver.item_json import decode_item
-from headgate.deliver.outbox_tables import LAYOUT
-from headgate.deliver.twins import Keys, Twins
+from headgate.deliver.cross_feed_dedup import CrossFeedDuplicates, IdentityKeys
+from headgate.deliver.item_encoding import decode_item
+from headgate.deliver.outbox_tables import OUTBOX_LAYOUT, ItemContents, key_bytes
 from headgate.model.errors import printable
 from headgate.model.items import Item
 from headgate.store.database import DurableDatabase
@@ -52,7 +51,7 @@ _ELIGIBLE = (
 )
 
 
-class State(StrEnum):
+class DeliveryState(StrEnum):
     WAITING = "waiting"
     SENDING = "sending"
     SENT = "sent"
@@ -61,7 +60,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class ItemDelivery:
     """One item for one subscription."""
 
     subscription: int
@@ -71,12 +70,12 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredDelivery:
     """A delivery as the outbox has it."""
 
     number: int
-    delivery: Delivery
-    state: State
+    delivery: ItemDelivery
+    state: DeliveryState
     message: str | None
     attempts: int
     error: str
@@ -84,11 +83,11 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class OutgoingMessage:
     """What is sent together, in order; the same things under the same id at every attempt."""
 
     id: str
-    parts: tuple[Stored, ...]
+    parts: tuple[StoredDelivery, ...]
 
     @property
     def attempts(self) -> int:
@@ -108,7 +107,7 @@ class Outbox:
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Outbox:
         """For writing it is locked: a second process gets `StateTaken`."""
-        return cls(DurableDatabase(path, LAYOUT, read_only=read_only))
+        return cls(DurableDatabase(path, OUTBOX_LAYOUT, read_only=read_only))
 
     def close(self) -> None:
         self.database.close()
@@ -124,15 +123,19 @@ class Outbox:
         return self.database.transaction()
 
     def put(
-        self, deliveries: Iterable[Delivery], *, now_s: float, keys_of: Keys | None = None
+        self,
+        deliveries: Iterable[ItemDelivery],
+        *,
+        now_s: float,
+        keys_of: IdentityKeys | None = None,
     ) -> int:
         """How many of them are new. When it returns, they survive everything.
 
         With keys, what a subscription has had from another source is left out (twins.py).
         """
         with self.database.transaction() as connection:
-            contents = Contents(connection)
-            twins = Twins(connection, keys_of or (lambda _: ()), now_s)
+            contents = ItemContents(connection)
+            twins = CrossFeedDuplicates(connection, keys_of or (lambda _: ()), now_s)
             rows = [
                 (
                     each.subscription,
@@ -158,7 +161,7 @@ class Outbox:
                 _bury_halted(connection, now_s)
             return new
 
-    def pending(self, subscription: int, *, limit: int) -> list[Stored]:
+    def pending(self, subscription: int, *, limit: int) -> list[StoredDelivery]:
         """What waits, failed or was being sent, in the order in which it was put."""
         return self._select(f"subscription = ? AND {PENDING}", [subscription], limit)
 
@@ -184,7 +187,7 @@ class Outbox:
             ).fetchone()
         return row[0], row[1]
 
-    def latest(self, subscription: int, *, limit: int) -> list[Stored]:
+    def latest(self, subscription: int, *, limit: int) -> list[StoredDelivery]:
         """The last ones whatever became of them, newest first; of an item put twice, the last."""
         newest = (
             "number IN (SELECT max(number) FROM (SELECT number, item, source FROM deliveries "
@@ -201,11 +204,11 @@ class Outbox:
         limit: int,
         now_s: float,
         put_before_s: float = inf,
-    ) -> list[Message]:
+    ) -> list[OutgoingMessage]:
         """The next messages: those that were formed before, then new ones of what is eligible."""
         with self.database.transaction() as connection:
-            formed: dict[str, list[Stored]] = {}
-            fresh: list[Stored] = []
+            formed: dict[str, list[StoredDelivery]] = {}
+            fresh: list[StoredDelivery] = []
             eligible = f"subscription = ? AND {_ELIGIBLE}"
             for each in self._select(eligible, [subscription, now_s, put_before_s], limit):
                 if each.message is None:
@@ -224,9 +227,9 @@ class Outbox:
                     "UPDATE deliveries SET message = ? WHERE number = ?",
                     [(name, each.number) for each in group],
                 )
-            return [Message(name, tuple(parts)) for name, parts in formed.items()]
+            return [OutgoingMessage(name, tuple(parts)) for name, parts in formed.items()]
 
-    def mark_sending(self, message: Message) -> None:
+    def mark_sending(self, message: OutgoingMessage) -> None:
         """Written down before the receiver may take it: from here on its fate is not known."""
         self._mark(message.numbers, "state = 'sending'")
 
@@ -292,15 +295,17 @@ class Outbox:
                 _wake(connection, {subscription}, now_s)
             return done.rowcount
 
-    def dead_letters(self, subscription: int | None = None, *, limit: int = 100) -> list[Stored]:
+    def dead_letters(
+        self, subscription: int | None = None, *, limit: int = 100
+    ) -> list[StoredDelivery]:
         if subscription is None:
             return self._select("state = 'dead'", [], limit)
         return self._select("subscription = ? AND state = 'dead'", [subscription], limit)
 
-    def count(self) -> dict[State, int]:
+    def count(self) -> dict[DeliveryState, int]:
         with self.database.reading() as connection:
             found = dict(connection.execute("SELECT state, count FROM totals"))
-        return {state: found[state.value] for state in State}
+        return {state: found[state.value] for state in DeliveryState}
 
     def owner_of_file(self, path: str, subscription: int) -> int:
         """Who writes this file: whoever came first, until `release_file`."""
@@ -333,7 +338,7 @@ class Outbox:
 
     def _select(
         self, condition: str, values: Sequence[float | str], limit: int = -1
-    ) -> list[Stored]:
+    ) -> list[StoredDelivery]:
         with self.database.reading() as connection:
             rows = connection.execute(
                 "SELECT d.number, d.subscription, d.version, d.feed, d.state, d.message, "
@@ -345,7 +350,7 @@ class Outbox:
         return [_stored(row) for row in rows]
 
 
-def message_id(parts: Sequence[Stored]) -> str:
+def message_id(parts: Sequence[StoredDelivery]) -> str:
     """A hash of the keys: the same for the same deliveries, on every machine."""
     digest = hashlib.sha256()
     for each in parts:
@@ -382,12 +387,14 @@ def _bury_halted(connection: Connection, now_s: float) -> None:
     )
 
 
-def _stored(row: tuple[int, int, int, str, str, str | None, int, str, float, str]) -> Stored:
+def _stored(
+    row: tuple[int, int, int, str, str, str | None, int, str, float, str],
+) -> StoredDelivery:
     number, subscription, version, feed, state, message, attempts, error, put_at_s, item = row
-    return Stored(
+    return StoredDelivery(
         number=number,
-        delivery=Delivery(subscription, version, feed, decode_item(item)),
-        state=State(state),
+        delivery=ItemDelivery(subscription, version, feed, decode_item(item)),
+        state=DeliveryState(state),
         message=message,
         attempts=attempts,
         error=error,

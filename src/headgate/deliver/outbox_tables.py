@@ -12,9 +12,15 @@ twins       by which keys a subscription knows what it has had, and from which s
 
 from __future__ import annotations
 
-from headgate.store.database import Layout
+import hashlib
+from collections.abc import Collection, Iterable
+from sqlite3 import Connection
 
-LAYOUT = Layout(
+from headgate.deliver.item_encoding import encode_item
+from headgate.model.items import Item
+from headgate.store.database import DurableDatabase, Layout
+
+OUTBOX_LAYOUT = Layout(
     "outbox",
     """
 CREATE TABLE contents (
@@ -81,3 +87,113 @@ END;
 """,
     version=3,
 )
+
+
+# === part: headgate.deliver.outbox_tables
+# The contents of items in the outbox: each one once, under its hash, for all its subscribers.
+
+
+class ItemContents:
+    """The numbers of items' contents; an item that was seen is not encoded again."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._numbers: dict[int, int] = {}
+        self._seen: list[Item] = []  # so that no other item gets the same id() meanwhile
+        self._new: list[int] = []
+
+    def number(self, item: Item) -> int:
+        known = self._numbers.get(id(item))
+        if known is None:
+            known = self._numbers[id(item)] = self._store(encode_item(item))
+            self._seen.append(item)
+        return known
+
+    def _store(self, content: str) -> int:
+        digest = hashlib.sha256(content.encode()).digest()
+        stored = self._connection.execute(
+            "INSERT INTO contents (hash, item) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (digest, content),
+        )
+        if stored.rowcount == 1 and stored.lastrowid is not None:
+            self._new.append(stored.lastrowid)
+            return stored.lastrowid
+        found = self._connection.execute("SELECT number FROM contents WHERE hash = ?", (digest,))
+        number: int = found.fetchone()[0]
+        return number
+
+    def forget_unused(self) -> None:
+        """A key that was there already keeps its content, so a changed one is not needed."""
+        forget_contents(self._connection, self._new)
+
+
+def forget_contents(connection: Connection, numbers: Iterable[int]) -> None:
+    """Delete those contents that no delivery has."""
+    connection.executemany(
+        "DELETE FROM contents WHERE number = ? "
+        "AND NOT EXISTS (SELECT 1 FROM deliveries WHERE content = contents.number)",
+        [(number,) for number in numbers],
+    )
+
+
+def key_bytes(text: str) -> bytes:
+    """SQLite's texts have no halves of surrogate pairs, but ids from JSON may."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+# === part: headgate.deliver.outbox_tables
+# Forgetting what was done: an outbox that only grows would fill the disk one day.
+#
+#     sent   kept for as long as its key may be put again (a replayed batch), then forgotten
+#     dead   kept for longer, as somebody may want to replay it
+#     files  of subscriptions whose output is a file, the last items stay: the file is made of them
+#
+# It goes in steps of a few thousand rows, so that nobody waits long for the database.
+
+STEP_ROWS = 5_000
+
+
+def prune(
+    database: DurableDatabase,
+    *,
+    sent_before_s: float,
+    dead_before_s: float,
+    keep: Collection[int] = (),
+    keep_last: int = 100,
+) -> int:
+    """How many rows went. After this, a replay of what was forgotten would deliver it again."""
+    gone = 0
+    while step := _prune_step(database, sent_before_s, dead_before_s, keep, keep_last):
+        gone += step
+    return gone
+
+
+def _prune_step(
+    database: DurableDatabase,
+    sent_before_s: float,
+    dead_before_s: float,
+    keep: Collection[int],
+    keep_last: int,
+) -> int:
+    with database.transaction() as connection:
+        connection.execute(
+            "CREATE TEMP TABLE IF NOT EXISTS kept (subscription INTEGER PRIMARY KEY)"
+        )
+        connection.execute("DELETE FROM kept")
+        connection.executemany("INSERT OR IGNORE INTO kept VALUES (?)", [(each,) for each in keep])
+        connection.execute("INSERT OR IGNORE INTO kept SELECT subscription FROM files")
+        connection.execute("DELETE FROM twins WHERE put_at < ?", (sent_before_s,))
+        # `latest` looks at twice as many rows as it wants, as an item may be there in two versions.
+        rows = connection.execute(
+            "SELECT number, content FROM deliveries AS d "
+            "WHERE done_at < max(?1, ?2) AND done_at < iif(state = 'sent', ?1, ?2) AND NOT ("
+            "  subscription IN (SELECT subscription FROM kept) AND number >= coalesce(("
+            "    SELECT number FROM deliveries AS e WHERE e.subscription = d.subscription "
+            "    ORDER BY number DESC LIMIT 1 OFFSET ?3), 0)) LIMIT ?4",
+            (sent_before_s, dead_before_s, 2 * keep_last - 1, STEP_ROWS),
+        ).fetchall()
+        connection.executemany(
+            "DELETE FROM deliveries WHERE number = ?", [(row[0],) for row in rows]
+        )
+        forget_contents(connection, {row[1] for row in rows})
+        return len(rows)

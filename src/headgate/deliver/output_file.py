@@ -14,18 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
-from headgate.deliver.entry import Document
+from headgate.deliver.clean_text import xml_characters
+from headgate.deliver.entry import OutputDocument, OutputEntry, shown_value
 from headgate.deliver.errors import OutputError
-from headgate.deliver.folder import checked_parts, replace_file
-from headgate.deliver.render_atom import render_atom
-from headgate.deliver.render_html import render_html
-from headgate.deliver.render_json_feed import render_json_feed
-from headgate.deliver.render_rss import render_rss
-from headgate.deliver.render_text import render_text
-from headgate.model.errors import alternatives
+from headgate.deliver.render import (
+    render_atom,
+    render_html,
+    render_json_feed,
+    render_rss,
+    render_text,
+)
+from headgate.deliver.safe_folder import checked_parts, replace_file
+from headgate.model.errors import alternatives, printable
 
-Render = Callable[[Document], bytes]
+Render = Callable[[OutputDocument], bytes]
 
 RENDERERS: dict[str, Render] = {
     ".atom": render_atom,
@@ -51,12 +55,39 @@ def renderer_of(path: str, *, has_stylesheet: bool) -> Render:
 
 
 def write_document(
-    folder: Path, path: str, document: Document, *, has_stylesheet: bool = False
+    folder: Path, path: str, document: OutputDocument, *, has_stylesheet: bool = False
 ) -> bool:
     """Whether the file had to be written."""
     return replace_file(folder, path, renderer_of(path, has_stylesheet=has_stylesheet)(document))
 
 
-def _joined(document: Document) -> bytes:
+def _joined(document: OutputDocument) -> bytes:
     """The outputs of a stylesheet one after the other, as it made them."""
     return "".join(f"{entry.free or entry.body}\n" for entry in document.entries).encode()
+
+
+# === part: headgate.deliver.output_file
+# Lines for a terminal: one for each item, without anything that a terminal would obey.
+#
+#     RockConcertStream  2026-11-16 03:00:00+00:00  Muse in concert  https://muse.mu/news/1
+#
+# A title may hold escape sequences that rewrite the screen, or marks that turn the reading direc..
+# every character that is not printable is gone. What a stylesheet made may have several lines.
+#
+# A line is written before it is marked as sent, so dying in between shows it once more.
+
+
+def console_lines(feed: str, entry: OutputEntry) -> list[str]:
+    if entry.is_free:
+        return [printable(xml_characters(line)) for line in entry.body.split("\n")]
+    parts = [feed, shown_value(entry.published or entry.updated), entry.title, entry.link or ""]
+    return [printable("  ".join(filter(None, parts)))]
+
+
+def write_console(stream: TextIO, feed: str, entry: OutputEntry) -> None:
+    try:
+        for line in console_lines(feed, entry):
+            stream.write(line + "\n")
+        stream.flush()
+    except (OSError, ValueError) as error:
+        raise OutputError(f"the console cannot be written: {error}", unreachable=True) from error

@@ -34,11 +34,10 @@ from enum import StrEnum
 from html import escape
 
 from headgate.deliver.clean_text import one_line, safe_link
-from headgate.deliver.entry import Document
+from headgate.deliver.entry import OutputDocument
 from headgate.deliver.errors import OutputError
-from headgate.deliver.render_html import render_html
-from headgate.deliver.render_text import render_text
-from headgate.deliver.subscriptions import Subscription
+from headgate.deliver.render import render_html, render_text
+from headgate.deliver.subscriptions import PushSubscription
 from headgate.model.errors import alternatives, printable
 
 ADDRESS_LENGTH_MAX = 254
@@ -113,7 +112,12 @@ def _no_address(text: str) -> OutputError:
 
 
 def make_mail(
-    subscription: Subscription, document: Document, *, message_id: str, sender: str, now: datetime
+    subscription: PushSubscription,
+    document: OutputDocument,
+    *,
+    message_id: str,
+    sender: str,
+    now: datetime,
 ) -> EmailMessage:
     """The digest. The same message id and entries give the same mail, but for its date."""
     address = checked_address(subscription.target)

@@ -15,33 +15,35 @@ Errors, expected or not, end in the outbox and in the report, and never leave `r
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from headgate.deliver.entry import Document, FreeText, entry_of, stable_id
+from headgate.deliver.entry import OutputDocument, TransformedText, entry_of, stable_id
 from headgate.deliver.errors import DeliveryError, OutputError, TransformError
-from headgate.deliver.outbox import Message, Outbox, Stored
-from headgate.deliver.output_console import write_console
-from headgate.deliver.output_file import renderer_of, write_document
+from headgate.deliver.outbox import Outbox, OutgoingMessage, StoredDelivery
+from headgate.deliver.output_file import renderer_of, write_console, write_document
 from headgate.deliver.output_mail import make_mail, send_mail
-from headgate.deliver.output_webhook import WebhookOutput
-from headgate.deliver.render_webhook import render_webhook
-from headgate.deliver.report import Report
-from headgate.deliver.schedule import Agenda, put_before_s
-from headgate.deliver.settings import Settings
-from headgate.deliver.subscriptions import OutputKind, Subscription
+from headgate.deliver.output_webhook import WebhookOutput, render_webhook
+from headgate.deliver.schedule import DeliverySchedule, put_before_s
+from headgate.deliver.settings import DeliverySettings
+from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.deliver.transform import LimitBroken, Stylesheet, Transformer, read_stylesheet
 from headgate.model.errors import StateError
 from headgate.model.items import Item
 
 
-class RunSubscription:
+class SubscriptionRunner:
     """All threads may use it, each for another subscription."""
 
-    def __init__(self, outbox: Outbox, settings: Settings, *, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, outbox: Outbox, settings: DeliverySettings, *, stopping: Callable[[], bool]
+    ) -> None:
         self._outbox = outbox
-        self._agenda = Agenda(outbox)
+        self._agenda = DeliverySchedule(outbox)
         self._settings = settings
         self._stopping = stopping
         self._transformer = Transformer(settings.transform)
@@ -52,7 +54,7 @@ class RunSubscription:
         self._webhooks.close()
 
     def run(
-        self, subscription: Subscription, now: datetime, report: Report, *, until: float
+        self, subscription: PushSubscription, now: datetime, report: DeliveryReport, *, until: float
     ) -> bool:
         """Whether its target can be reached. Nothing new is begun after `until` (monotonic)."""
         report.add(runs=1)
@@ -60,7 +62,7 @@ class RunSubscription:
         done: list[int] = []
         failure, is_bug = None, False
         try:
-            if subscription.kind is OutputKind.FILE:
+            if subscription.kind is Transport.FILE:
                 failure = self._run_file(subscription, now_s, report, done)
             else:
                 failure = self._run_messages(subscription, now, report, done, until=until)
@@ -78,7 +80,7 @@ class RunSubscription:
         return failure is None or not failure.unreachable
 
     def _settle(
-        self, subscription: Subscription, failure: OutputError | None, now_s: float
+        self, subscription: PushSubscription, failure: OutputError | None, now_s: float
     ) -> None:
         if failure is None or not failure.ends_run:
             self._agenda.settle(subscription.id, now_s=now_s)
@@ -95,17 +97,17 @@ class RunSubscription:
 
     def _fail(
         self,
-        subscription: Subscription,
+        subscription: PushSubscription,
         numbers: Sequence[int],
         error: DeliveryError,
         now_s: float,
-        report: Report,
+        report: DeliveryReport,
         *,
         retry_at_s: float | None = None,
     ) -> None:
         """One more attempt was in vain. A retry has a time of its own, or that of its run."""
         attempts_max: int | None = self._settings.attempts_max
-        if subscription.kind is OutputKind.FILE and not isinstance(error, TransformError):
+        if subscription.kind is Transport.FILE and not isinstance(error, TransformError):
             attempts_max = None
         if isinstance(error, OutputError) and error.lasting:
             attempts_max = 1
@@ -118,7 +120,7 @@ class RunSubscription:
     # --- files ------------------------------------------------------------------------------------
 
     def _run_file(
-        self, subscription: Subscription, now_s: float, report: Report, done: list[int]
+        self, subscription: PushSubscription, now_s: float, report: DeliveryReport, done: list[int]
     ) -> OutputError | None:
         # First what is pending, then the document: what is put in between is pending still.
         pending = self._outbox.pending_numbers(subscription.id)
@@ -147,11 +149,11 @@ class RunSubscription:
         return None
 
     def _transform_each(
-        self, subscription: Subscription, stored: Sequence[Stored]
-    ) -> tuple[list[tuple[Item, FreeText | None]], dict[int, TransformError]]:
+        self, subscription: PushSubscription, stored: Sequence[StoredDelivery]
+    ) -> tuple[list[tuple[Item, TransformedText | None]], dict[int, TransformError]]:
         """What the stylesheet makes of the items, and on which ones it fails."""
         stylesheet = self._stylesheet(subscription)
-        rendered: list[tuple[Item, FreeText | None]] = []
+        rendered: list[tuple[Item, TransformedText | None]] = []
         broken: dict[int, TransformError] = {}
         for each in stored:
             try:
@@ -162,24 +164,26 @@ class RunSubscription:
                 broken[each.number] = error
         return rendered, broken
 
-    def _stylesheet(self, subscription: Subscription) -> Stylesheet | None:
+    def _stylesheet(self, subscription: PushSubscription) -> Stylesheet | None:
         if subscription.stylesheet is None:
             return None
         return read_stylesheet(self._settings.stylesheet_folder, subscription.stylesheet)
 
-    def _transform(self, stylesheet: Stylesheet | None, item: Item) -> tuple[Item, FreeText | None]:
+    def _transform(
+        self, stylesheet: Stylesheet | None, item: Item
+    ) -> tuple[Item, TransformedText | None]:
         if stylesheet is None:
             return item, None
         found = self._transformer.transform(stylesheet, item)
-        return (item, found) if isinstance(found, FreeText) else (found, None)
+        return (item, found) if isinstance(found, TransformedText) else (found, None)
 
     # --- mails, calls and lines -------------------------------------------------------------------
 
     def _run_messages(
         self,
-        subscription: Subscription,
+        subscription: PushSubscription,
         now: datetime,
-        report: Report,
+        report: DeliveryReport,
         done: list[int],
         *,
         until: float,
@@ -188,8 +192,8 @@ class RunSubscription:
 
         All others are marked before the next one is begun, so that dying repeats one at most.
         """
-        together = subscription.kind is OutputKind.MAIL or (
-            subscription.kind is OutputKind.WEBHOOK and subscription.period_s is not None
+        together = subscription.kind is Transport.MAIL or (
+            subscription.kind is Transport.WEBHOOK and subscription.period_s is not None
         )
         now_s = now.timestamp()
         before_s = put_before_s(now_s, subscription.id, subscription.period_s)
@@ -223,19 +227,21 @@ class RunSubscription:
                 )
             else:
                 done += message.numbers
-                if subscription.kind is not OutputKind.CONSOLE and message is not messages[-1]:
+                if subscription.kind is not Transport.CONSOLE and message is not messages[-1]:
                     self._outbox.mark_sent(done, now_s=now_s)
                     report.add_sent(subscription.kind, len(done))
                     done.clear()
         return None
 
-    def _send(self, subscription: Subscription, message: Message, now: datetime) -> None:
+    def _send(
+        self, subscription: PushSubscription, message: OutgoingMessage, now: datetime
+    ) -> None:
         stylesheet = self._stylesheet(subscription)
         rendered = [self._transform(stylesheet, each.delivery.item) for each in message.parts]
         match subscription.kind:
-            case OutputKind.MAIL:
+            case Transport.MAIL:
                 self._send_mail(subscription, message, _document(subscription, rendered), now)
-            case OutputKind.WEBHOOK:
+            case Transport.WEBHOOK:
                 self._webhooks.send(
                     subscription.target,
                     subscription=subscription.id,
@@ -243,14 +249,18 @@ class RunSubscription:
                     body=render_webhook(message, rendered),
                     now=now,
                 )
-            case OutputKind.CONSOLE:
+            case Transport.CONSOLE:
                 for item, free in rendered:
                     write_console(self._settings.console, subscription.feed, entry_of(item, free))
-            case OutputKind.FILE:
+            case Transport.FILE:
                 raise AssertionError("a file has no messages")
 
     def _send_mail(
-        self, subscription: Subscription, message: Message, document: Document, now: datetime
+        self,
+        subscription: PushSubscription,
+        message: OutgoingMessage,
+        document: OutputDocument,
+        now: datetime,
     ) -> None:
         settings = self._settings.mail
         if settings is None:
@@ -264,9 +274,9 @@ class RunSubscription:
 
 
 def _document(
-    subscription: Subscription, rendered: Sequence[tuple[Item, FreeText | None]]
-) -> Document:
-    return Document(
+    subscription: PushSubscription, rendered: Sequence[tuple[Item, TransformedText | None]]
+) -> OutputDocument:
+    return OutputDocument(
         id=stable_id("subscription", str(subscription.id)),
         title=subscription.feed,
         entries=tuple(entry_of(item, free) for item, free in rendered),
@@ -278,3 +288,53 @@ def _as_failure(error: DeliveryError, *, ends_run: bool = False) -> OutputError:
     if isinstance(error, OutputError) and (error.ends_run or not ends_run):
         return error
     return OutputError(str(error), busy=ends_run or isinstance(error, LimitBroken))
+
+
+# === part: headgate.deliver.run_subscription
+# What a run of deliveries did, in numbers and in the words of its errors.
+
+ERRORS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFailure:
+    """What went wrong for one subscription."""
+
+    subscription: int
+    error: str
+
+
+@dataclass(slots=True)
+class DeliveryReport:
+    """Filled by all workers. Deliveries are counted, not messages.
+
+    `postponed` counts subscriptions whose time has not come, `unfinished` those with more to do.
+    """
+
+    runs: int = 0
+    sent: int = 0
+    failed: int = 0
+    dead: int = 0
+    postponed: int = 0
+    unfinished: int = 0
+    files_written: int = 0
+    recovered: int = 0
+    sent_by_kind: Counter[str] = field(default_factory=Counter)
+    errors: list[DeliveryFailure] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, **counts: int) -> None:
+        with self._lock:
+            for name, count in counts.items():
+                setattr(self, name, getattr(self, name) + count)
+
+    def add_sent(self, kind: str, count: int) -> None:
+        with self._lock:
+            self.sent += count
+            self.sent_by_kind[kind] += count
+
+    def add_error(self, subscription: int, error: str) -> None:
+        """The first hundred are kept; `failed` and `dead` count all."""
+        with self._lock:
+            if len(self.errors) < ERRORS_MAX:
+                self.errors.append(DeliveryFailure(subscription, error))

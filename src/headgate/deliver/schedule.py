@@ -44,7 +44,7 @@ CLOCK_TOLERANCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class AgendaEntry:
+class ScheduleEntry:
     """What is planned for a subscription; nothing is due where `due_at_s` is missing."""
 
     subscription: int
@@ -95,7 +95,7 @@ def due_at_s(
     return min(found, default=None)
 
 
-class Agenda:
+class DeliverySchedule:
     """The agenda of an outbox. All methods may be called by any thread."""
 
     def __init__(self, outbox: Outbox) -> None:
@@ -132,14 +132,14 @@ class Agenda:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def get(self, subscription: int) -> AgendaEntry | None:
+    def get(self, subscription: int) -> ScheduleEntry | None:
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT subscription, due_at, not_before, failures, last_run_at, halted "
                 "FROM agenda WHERE subscription = ?",
                 (subscription,),
             ).fetchone()
-        return row and AgendaEntry(*row)
+        return row and ScheduleEntry(*row)
 
     def plan(self, subscription: int, at_s: float, *, by_timetable: bool) -> None:
         """There is something to do, but not before this time."""

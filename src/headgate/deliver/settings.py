@@ -16,7 +16,7 @@ DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DeliverySettings:
     output_folder: Path
     stylesheet_folder: Path
     mail: MailSettings | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class OutputKind(StrEnum):
+class Transport(StrEnum):
     """Where deliveries go; the words are those of the language."""
 
     MAIL = "mail"
@@ -17,7 +17,7 @@ class OutputKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class PushSubscription:
     """One subscriber's standing order. Without a period, what matches is sent at once.
 
     The target is an address, a path below the output folder or a URL, as the kind wants it.
@@ -26,7 +26,7 @@ class Subscription:
     id: int
     version: int
     feed: str
-    kind: OutputKind
+    kind: Transport
     target: str = ""
     stylesheet: str | None = None
     period_s: int | None = None
@@ -36,5 +36,5 @@ class Subscription:
         assert self.period_s is None or self.period_s > 0, "a period is at least a second"
 
 
-Find = Callable[[Iterable[int]], Mapping[int, Subscription]]
+FindSubscriptions = Callable[[Iterable[int]], Mapping[int, PushSubscription]]
 """The living subscriptions among these ids; the catalog knows them."""

@@ -38,10 +38,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGXCPU
 
-from headgate.deliver.entry import FreeText
+from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError, TransformError
-from headgate.deliver.folder import read_file
-from headgate.deliver.item_xml import item_of_xml, item_xml
+from headgate.deliver.item_encoding import item_of_xml, item_xml
+from headgate.deliver.safe_folder import read_file
 from headgate.model.items import Item
 
 STYLESHEET_BYTES_MAX = 1_000_000
@@ -108,10 +108,10 @@ class Transformer:
         with self._lock:
             self._end_child()
 
-    def transform(self, stylesheet: Stylesheet, item: Item) -> Item | FreeText:
+    def transform(self, stylesheet: Stylesheet, item: Item) -> Item | TransformedText:
         """The item that the stylesheet makes of this one, or the free text."""
         output, is_html = self.run(stylesheet, item_xml(item).decode())
-        return (item_of_xml(output, item) if is_html else None) or FreeText(output, is_html)
+        return (item_of_xml(output, item) if is_html else None) or TransformedText(output, is_html)
 
     def run(self, stylesheet: Stylesheet, document: str) -> tuple[str, bool]:
         """The output for an XML document, and whether it is markup."""

@@ -30,8 +30,8 @@ from headgate.pipeline.journal import BatchRecord, read_record
 from headgate.pipeline.match_stage import Asked, match_batch, settle_once
 from headgate.pipeline.operator_stage import RULES, OperatorRules, OperatorSetup, take_report
 from headgate.pipeline.snapshot import open_snapshot
-from headgate.store.files import ItemsWriter, path_of
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import ItemsWriter, path_of
 
 BATCH_ID = "streaming.sql.batchId"
 """The property by which Spark tells tasks of which micro-batch they are."""
@@ -84,7 +84,7 @@ class Stored:
     """What operators have cost, answered and failed."""
 
 
-def task_of(folder: Folder, record: BatchRecord, operators: OperatorRules = RULES) -> BatchTask:
+def task_of(folder: DataFolder, record: BatchRecord, operators: OperatorRules = RULES) -> BatchTask:
     return BatchTask(
         store=str(folder.store),
         group=record.group,
@@ -97,7 +97,7 @@ def task_of(folder: Folder, record: BatchRecord, operators: OperatorRules = RULE
 
 
 def batch_stage(
-    folder: Folder, group: str, operators: OperatorRules = RULES
+    folder: DataFolder, group: str, operators: OperatorRules = RULES
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow` on the stream of a group."""
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from headgate.acquire.identify import keys_of
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.outbox import Delivery, Outbox
+from headgate.deliver.outbox import ItemDelivery, Outbox
 from headgate.match.item_columns import FEEDS, SOURCE, items_of_batch
 from headgate.model.items import Item
 from headgate.model.schema import Schema
@@ -112,7 +112,7 @@ class Dispatcher:
     ) -> int:
         """How many deliveries are new. Of web feeds, the same news in two is delivered once."""
         new = 0
-        waiting: list[Delivery] = []
+        waiting: list[ItemDelivery] = []
 
         def keys(item: Item) -> list[str]:
             if item.source not in web_feeds:
@@ -128,7 +128,7 @@ class Dispatcher:
         for each in found:
             self.latest.append(each)
             for subscription, version in subscribers.get(each.feed, ()):
-                waiting.append(Delivery(subscription, version, each.feed, each.item))
+                waiting.append(ItemDelivery(subscription, version, each.feed, each.item))
             if len(waiting) >= PUT_MAX:
                 new += flush()
         return new + (flush() if waiting else 0)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from headgate.match.item_columns import SOURCE, may_hold
 from headgate.pipeline.batch_stage import Stored
 from headgate.pipeline.journal import Journal
-from headgate.store.files import JOINED, stored_files
+from headgate.store.item_files import JOINED, stored_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from headgate.pipeline.joined import write_joined
 from headgate.pipeline.planner import Planned
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.plan.algebra import Plan
-from headgate.store.files import JOINED, stored_files
+from headgate.store.item_files import JOINED, stored_files
 from headgate.tables.join_progress import NEVER, JoinProgress, read_progress, write_progress
 from headgate.windows.arrivals import Arrival, Output
 from headgate.windows.rebuild import rebuild

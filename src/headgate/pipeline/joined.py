@@ -1,7 +1,7 @@
 """What window joins have found, in the store: the items again, with what was joined to them.
 
     store/joined.<schema>/day=…/12-0.parquet      @source @id @time  attributes … @feeds @arrived
-                                                  @annotations: JSON, as deliver/item_json.py has it
+                                                  @annotations: JSON (deliver/item_encoding.py)
 
 `@feeds` are those that have the annotated item; @arrived is the moment of its lot.
 """
@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.deliver.item_json import json_of_item
+from headgate.deliver.item_encoding import json_of_item
 from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
 from headgate.model.schema import Schema
-from headgate.store.files import JOINED, ItemsWriter, path_of
+from headgate.store.item_files import JOINED, ItemsWriter, path_of
 from headgate.windows.arrivals import Output
 
 ANNOTATIONS = pa.field("@annotations", pa.string())

@@ -26,7 +26,7 @@ from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.join_groups import split_plan
 from headgate.tables.write_joins import write_joins
 
@@ -61,7 +61,7 @@ class Made:
 @dataclass(frozen=True, slots=True)
 class LayerMaker:
     catalog: Catalog
-    folder: Folder
+    folder: DataFolder
     write: WritePlans
     allowed: Sequence[str]
     """Modules that operators may come from."""

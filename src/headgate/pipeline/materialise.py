@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from headgate.deliver.entry import FreeText
+from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import TransformError
 from headgate.deliver.transform import Transformer, read_stylesheet
 from headgate.language.statements import MaterializeFeed
@@ -50,7 +50,7 @@ class Materialiser:
         return made
 
 
-def _made(output: Item | FreeText, found: Found) -> Item:
+def _made(output: Item | TransformedText, found: Found) -> Item:
     original = found.item
     if isinstance(output, Item):
         attributes = output.attributes

@@ -33,7 +33,7 @@ from headgate.pipeline.registered import Registered, Source
 from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
 from headgate.pipeline.write_plans import write_plans
 from headgate.plan.algebra import Plan
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
 from headgate.tables.join_groups import split_plan
 
@@ -93,7 +93,7 @@ class Planner:
     def __init__(
         self,
         catalog: Catalog,
-        folder: Folder,
+        folder: DataFolder,
         *,
         note: Callable[[str], None] = lambda _: None,
         allowed: Sequence[str] = (),

@@ -27,7 +27,7 @@ from headgate.pipeline.session import is_alive, quiet
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.kafka_source import KafkaSource
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 
 RESTART_FIRST_S = 1.0
 RESTART_MAX_S = 60.0
@@ -60,7 +60,7 @@ class Queries:
     """`look` is for one thread; `errors` and `stop` are for any."""
 
     session: SparkSession
-    folder: Folder
+    folder: DataFolder
     base: Path
     options: Mapping[str, str]
     run_batch: RunBatch

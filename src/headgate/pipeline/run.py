@@ -26,13 +26,12 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.acquire.rejected import remove_rejected
-from headgate.acquire.rejected_counts import RejectedCounts
+from headgate.acquire.rejected import RejectedCounts, remove_rejected
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.deliver import Deliverer
+from headgate.deliver.deliverer import Deliverer
 from headgate.deliver.outbox import Outbox
-from headgate.deliver.settings import Settings as DeliverSettings
-from headgate.deliver.subscriptions import OutputKind, Subscription
+from headgate.deliver.settings import DeliverySettings
+from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.deliver.transform import Transformer
 from headgate.language.statements import MaterializeFeed
 from headgate.pipeline.batch_stage import Stored
@@ -53,9 +52,9 @@ from headgate.pipeline.table_join_query import TableJoinQuery, has_state
 from headgate.pipeline.table_join_runner import TableJoinRunner
 from headgate.pipeline.warm import EVERY_S, warm
 from headgate.pipeline.write_plans import write_plans_on
-from headgate.store.files import remove_before, remove_messages
-from headgate.store.folder import Folder
-from headgate.store.merge_files import merge_days
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import remove_before, remove_messages
+from headgate.store.maintenance import merge_days
 from headgate.tables.join_progress import read_progress
 from headgate.tables.result_tests import ResultTests
 from headgate.tables.table_lots import lots_decided
@@ -74,7 +73,7 @@ class RunSettings:
     """What the operator decides about a run."""
 
     folder: Path
-    deliver: DeliverSettings
+    deliver: DeliverySettings
     base: Path = field(default_factory=Path)
     """Files of sources are looked for below this folder."""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -103,7 +102,7 @@ class Run:
     ) -> None:
         self.catalog, self.session, self.settings = catalog, session, settings
         self.meters = Meters()
-        self.folder = Folder(settings.folder.absolute()).make()
+        self.folder = DataFolder(settings.folder.absolute()).make()
         self.errors: dict[str, str] = {}
         """What last went wrong in a thread of the run, by its name."""
         self._note = note
@@ -312,13 +311,13 @@ class Run:
                 decided = min(self.joins.decided, self.tables.decided)
                 merge_days(self.folder.store, before=decided.date())
 
-    def _find(self, ids: Iterable[int]) -> dict[int, Subscription]:
+    def _find(self, ids: Iterable[int]) -> dict[int, PushSubscription]:
         return {
-            id_: Subscription(
+            id_: PushSubscription(
                 id=id_,
                 version=each.version,
                 feed=each.feed,
-                kind=OutputKind(each.output_kind.value),
+                kind=Transport(each.output_kind.value),
                 target=each.target,
                 stylesheet=each.stylesheet,
                 period_s=each.period_s,

@@ -34,8 +34,8 @@ from headgate.pipeline.materialise import Materialiser
 from headgate.pipeline.meters import Meters
 from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.planner import Planned
-from headgate.store.files import MATERIALISED, remove_batch
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import MATERIALISED, remove_batch
 
 Heard = Callable[[], None]
 
@@ -44,7 +44,7 @@ Heard = Callable[[], None]
 class BatchRunner:
     """For all groups of a run; each group's batches come one after the other."""
 
-    folder: Folder
+    folder: DataFolder
     journal: Journal
     dispatcher: Dispatcher
     materialiser: Materialiser

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from headgate.pipeline.match_stage import settle_once
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.audience import Audience
 from headgate.tables.bucket import Attributes, Bucket, Held, Step
 from headgate.tables.bucket_results import write_parquet
@@ -70,7 +70,9 @@ class Told(NamedTuple):
     """Words that say nothing about rows: [table, word, rows], …"""
 
 
-def run_lot(bucket: Bucket, lot: Lot, pieces: Iterable[PieceRow], folder: Folder) -> Iterator[Told]:
+def run_lot(
+    bucket: Bucket, lot: Lot, pieces: Iterable[PieceRow], folder: DataFolder
+) -> Iterator[Told]:
     """Take the changes of a lot that are this bucket's."""
     by_group: dict[str, list[PieceRow]] = {}
     for each in pieces:
@@ -90,7 +92,7 @@ def run_lot(bucket: Bucket, lot: Lot, pieces: Iterable[PieceRow], folder: Folder
             yield _run_group(bucket, lot, group, step, folder)
 
 
-def _run_group(bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: Folder) -> Told:
+def _run_group(bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: DataFolder) -> Told:
     opened = open_snapshot(str(folder.plans / lot.snapshot))
     held = bucket.opened(group, is_fresh=group.name in lot.fresh)
     subscribed = SUBSCRIPTIONS.every(opened, group.name)
@@ -128,7 +130,7 @@ def _attributes(boxes: OpenBoxes, group: JoinGroup) -> Attributes:
     return boxes.attributes
 
 
-def results_file(folder: Folder, lot: Lot, group: JoinGroup, bucket: int) -> Path:
+def results_file(folder: DataFolder, lot: Lot, group: JoinGroup, bucket: int) -> Path:
     return folder.tables / "results" / f"{lot.number}-{bucket}-{group.name}.parquet"
 
 
@@ -212,7 +214,7 @@ HELD = Held()
 
 
 class BucketProcessor(StatefulProcessor):
-    def __init__(self, folder: Folder, buckets: int) -> None:
+    def __init__(self, folder: DataFolder, buckets: int) -> None:
         self._folder, self._buckets = folder, buckets
 
     def init(self, handle: StatefulProcessorHandle) -> None:

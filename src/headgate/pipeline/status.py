@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headgate.acquire.feed_table import BrokenFeed, broken_feeds
 from headgate.acquire.file_log import file_problems
-from headgate.deliver.outbox import State
+from headgate.acquire.inbox_tables import BrokenFeed, broken_feeds
+from headgate.deliver.outbox import DeliveryState
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.meters import Tally
 from headgate.pipeline.operator_ledger import OperatorStatus
@@ -21,7 +21,7 @@ class Status:
     sources: int
     feeds: int
     catalog_version: int
-    outbox: dict[State, int]
+    outbox: dict[DeliveryState, int]
     rejected: dict[str, int]
     """How much of each source could not be read as an item (`headgate rejected` shows it)."""
     broken: tuple[BrokenFeed, ...]
@@ -35,7 +35,10 @@ class Status:
     @property
     def backlog(self) -> int:
         """Deliveries that wait, are being sent, or will be tried again."""
-        return sum(self.outbox[each] for each in (State.WAITING, State.SENDING, State.FAILED))
+        return sum(
+            self.outbox[each]
+            for each in (DeliveryState.WAITING, DeliveryState.SENDING, DeliveryState.FAILED)
+        )
 
 
 def status_of(run: Run) -> Status:

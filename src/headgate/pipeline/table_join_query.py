@@ -32,7 +32,7 @@ from headgate.pipeline.queries import (
 from headgate.pipeline.select_join_stage import SUMMARY_DDL, BucketProcessor, Told
 from headgate.pipeline.session import is_alive, mute, quiet
 from headgate.pipeline.sources.lots_source import LotsSource
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
 
 NAME = "tables"
@@ -51,7 +51,7 @@ class TableJoinQuery:
     """`look` is for one thread; `error` and `stop` are for any."""
 
     session: SparkSession
-    folder: Folder
+    folder: DataFolder
     finish: Callable[[Sequence[Told]], None]
     """Called when all buckets have taken a lot, with what they have told."""
     error: str = ""
@@ -132,7 +132,7 @@ class TableJoinQuery:
                 self.finish(told)
 
 
-def bucket_count(folder: Folder, cores: int) -> int:
+def bucket_count(folder: DataFolder, cores: int) -> int:
     """How many buckets a run's folder has: as many as there were cores when it was first used. The
     state is cut by it, so it stays."""
     path = folder.tables / "buckets"
@@ -144,6 +144,6 @@ def bucket_count(folder: Folder, cores: int) -> int:
         raise PipelineError(f"'{path}' is damaged: it has no number of buckets") from None
 
 
-def has_state(folder: Folder) -> bool:
+def has_state(folder: DataFolder) -> bool:
     """Whether the query has been started before, so that it has rows of earlier lots."""
     return (folder.checkpoints / NAME / "commits").exists()

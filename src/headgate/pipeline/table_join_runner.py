@@ -36,7 +36,7 @@ from headgate.pipeline.planner import Planned
 from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.select_join_stage import Told
 from headgate.pipeline.snapshot import open_snapshot, write_numbers
-from headgate.store.files import TABLES, ItemsWriter, path_of
+from headgate.store.item_files import TABLES, ItemsWriter, path_of
 from headgate.tables.join_groups import JoinGroup
 from headgate.tables.join_progress import NEVER
 from headgate.tables.result_tests import ResultTests

@@ -35,7 +35,7 @@ from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Leaves
-from headgate.store.files import stored_files
+from headgate.store.item_files import stored_files
 
 FEW = 100
 """So few filters are not worth arranging."""

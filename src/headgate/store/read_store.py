@@ -4,7 +4,7 @@
                                                 filename file_row_number
 
 Files are asked some hundreds at a time, so that whoever has enough can stop, and whoever waits sees
-how far it is. Only files of finished batches are read (store/finished.py). A file that has gone
+how far it is. Only files of finished batches are read (store/item_files.py). A file that has gone
 meanwhile was forgotten, as it was old. A damaged one is found by halving, named in `damaged`, and
 left out; the others still answer.
 
@@ -16,20 +16,25 @@ Law: every question is answered by the same rows, however the files are cut into
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from headgate.store.files import StoredFile, stored_files
-from headgate.store.finished import finished
-from headgate.store.folder import Folder
-from headgate.store.stored_rows import first_line
+from headgate.match.item_columns import FEEDS, ID, INNER, SOURCE, TIME, items_of_batch, utc
+from headgate.model.errors import printable
+from headgate.model.items import Item
+from headgate.model.schema import Schema
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import ARRIVED, StoredFile, finished_batches, stored_files
 
 FILES_AT_ONCE = 512
 _ROWS = "read_parquet($files, hive_partitioning = false, filename = true, file_row_number = true)"
@@ -45,7 +50,7 @@ Parameters = Mapping[str, object]
 class StoreReader:
     """For one thread."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: DataFolder) -> None:
         self.folder = folder
         self.damaged: dict[Path, str] = {}
         """Files that could not be read, each with the reason."""
@@ -64,7 +69,7 @@ class StoreReader:
 
     def files(self, *, since: datetime | None = None) -> list[StoredFile]:
         """The files of finished batches, the oldest first; `since` a day that is not over yet."""
-        certain = finished(self.folder.batches)
+        certain = finished_batches(self.folder.batches)
         day = None if since is None else since.astimezone(UTC).date()
         return certain.only(stored_files(self.folder.store, since=day))
 
@@ -111,3 +116,143 @@ class StoreReader:
 def _literal(path: Path) -> str:
     """DuckDB takes names for patterns; this one has only itself to match."""
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+
+
+# === part: headgate.store.read_store
+# Rows of the store, as items: for the few that are shown.
+#
+# A question finds the places of rows (read_store.py); here they are read, of each file only the row
+# groups that hold one. A row is shown even if its source is not registered any more: the file ha..
+# names of its attributes. With the source's schema, a row is an item as filters see it.
+
+REASON_LENGTH_MAX = 200
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ANNOTATIONS = "@annotations"
+"""What joins have joined to the item, as JSON: only what they have found has this column."""
+_OWN = {SOURCE, ID, TIME, FEEDS, INNER, ARRIVED.name, ANNOTATIONS}
+
+
+class RowLocation(NamedTuple):
+    """Where a row lies. Places are in the order in which items arrived."""
+
+    arrived_us: int
+    path: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredRow:
+    """An item as the store has it; `attributes` has those that it has, as plain values."""
+
+    source: str
+    id: str
+    time: datetime
+    arrived: datetime
+    attributes: Mapping[str, object]
+    feeds: tuple[int, ...]
+    inner: tuple[int, ...]
+    annotations: Sequence[Mapping[str, object]]
+    """What joins have joined to it."""
+    batch: pa.RecordBatch
+
+    def item(self, schema: Schema) -> Item:
+        (item,) = items_of_batch(self.batch, schema)
+        return item
+
+
+def from_microseconds(us: int) -> datetime:
+    return EPOCH + timedelta(microseconds=us)
+
+
+def to_microseconds(time: datetime) -> int:
+    return (time - EPOCH) // timedelta(microseconds=1)
+
+
+def first_line(error: Exception) -> str:
+    """What is wrong with a file, for people."""
+    return printable(str(error).split("\n", maxsplit=1)[0])[:REASON_LENGTH_MAX]
+
+
+def locations_in(answer: pa.Table) -> list[RowLocation]:
+    """The places that a question has found, which has asked for them by these names."""
+    columns = (answer.column(name).to_pylist() for name in ("arrived", "filename", "row"))
+    return [RowLocation(*each) for each in zip(*columns, strict=True)]
+
+
+def read_rows(
+    places: Iterable[RowLocation], damaged: dict[Path, str]
+) -> list[tuple[RowLocation, StoredRow]]:
+    """The rows, in the order given. Files that have gone meanwhile give none, and damaged ones
+    neither: these are told with the reason."""
+    ordered = list(places)
+    wanted: dict[str, list[int]] = {}
+    for place in ordered:
+        wanted.setdefault(place.path, []).append(place.row)
+    found: dict[tuple[str, int], StoredRow] = {}
+    for path, numbers in wanted.items():
+        try:
+            for number, batch in _read(Path(path), sorted(set(numbers))):
+                found[path, number] = _stored(batch)
+        except FileNotFoundError:
+            continue
+        except (OSError, pa.ArrowException) as error:
+            damaged[Path(path)] = first_line(error)
+    rows = ((each, found.get((each.path, each.row))) for each in ordered)
+    return [(place, row) for place, row in rows if row is not None]
+
+
+def _read(path: Path, numbers: list[int]) -> Iterable[tuple[int, pa.RecordBatch]]:
+    with pq.ParquetFile(path) as file:
+        start = 0
+        for group in range(file.num_row_groups):
+            end = start + file.metadata.row_group(group).num_rows
+            inside = [each for each in numbers if start <= each < end]
+            if inside:
+                table = file.read_row_group(group).take([each - start for each in inside])
+                (batch,) = table.combine_chunks().to_batches()
+                yield from ((number, batch.slice(at, 1)) for at, number in enumerate(inside))
+            start = end
+
+
+def _stored(batch: pa.RecordBatch) -> StoredRow:
+    row = dict(zip(batch.schema.names, (each[0].as_py() for each in batch.columns), strict=True))
+    attributes = {
+        name: utc(value) if isinstance(value, datetime) else value
+        for name, value in row.items()
+        if name not in _OWN and value is not None
+    }
+    return StoredRow(
+        source=row[SOURCE],
+        id=row[ID],
+        time=utc(row[TIME]),
+        arrived=utc(row[ARRIVED.name]),
+        attributes=attributes,
+        feeds=tuple(row[FEEDS] or ()),
+        inner=tuple(row[INNER] or ()),
+        annotations=json.loads(row.get(ANNOTATIONS) or "[]"),
+        batch=batch,
+    )
+
+
+# === part: headgate.store.read_store
+# An item by its id, wherever it lies in the store.
+#
+# Ids are only unique within a source, and an item may have come twice (two copies of a folder put
+# together, say), so all of the store is asked: one column of it, and DuckDB leaves out the row g..
+# whose least and greatest id say that it is not there.
+
+
+def find_item(
+    reader: StoreReader, id_: str, *, source: str | None = None, since: datetime | None = None
+) -> list[StoredRow]:
+    """All rows with this id, of one source or of any, in the order in which they arrived."""
+    question = (
+        'SELECT epoch_us("@arrived") AS arrived, filename, file_row_number AS row FROM {rows} '
+        'WHERE "@id" = $id AND ($source IS NULL OR "@source" = $source) '
+        'AND epoch_us("@arrived") >= $since'
+    )
+    since_us = 0 if since is None else to_microseconds(since)
+    parameters: dict[str, object] = {"id": id_, "source": source, "since": since_us}
+    answers = reader.ask(question, reader.files(since=since), parameters)
+    places = sorted(place for answer in answers for place in locations_in(answer))
+    return [row for _, row in read_rows(places, reader.damaged)]

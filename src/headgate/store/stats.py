@@ -17,9 +17,14 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 
-from headgate.store.files import JOINED, StoredFile
-from headgate.store.read_store import Parameters, StoreReader
-from headgate.store.stored_rows import EPOCH, microseconds, moment
+from headgate.store.item_files import JOINED, StoredFile
+from headgate.store.read_store import (
+    EPOCH,
+    Parameters,
+    StoreReader,
+    from_microseconds,
+    to_microseconds,
+)
 
 _EARLIEST, _LATEST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
 _DAY_US = 86_400_000_000
@@ -59,8 +64,8 @@ class SourceCounts:
         self.by_day[day] += row["items"]
         self.unmatched += row["unmatched"]
         self.matches += row["matches"] or 0
-        self.first = min(self.first, moment(row["first"]))
-        self.last = max(self.last, moment(row["last"]))
+        self.first = min(self.first, from_microseconds(row["first"]))
+        self.last = max(self.last, from_microseconds(row["last"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ def stats(
 ) -> Stats:
     """`note` is told how far it is."""
     files = reader.files(since=since)
-    parameters: dict[str, object] = {"since": 0 if since is None else microseconds(since)}
+    parameters: dict[str, object] = {"since": 0 if since is None else to_microseconds(since)}
     feeds: Counter[int] = Counter()
     note(f"{len(files):,} files: items by source and day")
     sources = _by_source(reader, files, parameters)

@@ -14,39 +14,61 @@ long costs one column of all days: `since` limits that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
 
-from headgate.store.files import StoredFile, stored_days, stored_files
-from headgate.store.finished import Finished, finished
-from headgate.store.read_store import StoreReader
-from headgate.store.stored_rows import Place, StoredRow, places_in, read_rows
-from headgate.store.wanted import Wanted
+from headgate.catalog.definitions import Definitions
+from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
+from headgate.language.schemas import schemas_of
+from headgate.match.item_columns import group_of, may_hold
+from headgate.model.errors import UnknownName, did_you_mean
+from headgate.plan.why import sources_of
+from headgate.store.item_files import (
+    JOINED,
+    FinishedBatches,
+    StoredFile,
+    finished_batches,
+    stored_days,
+    stored_files,
+)
+from headgate.store.read_store import (
+    RowLocation,
+    StoredRow,
+    StoreReader,
+    locations_in,
+    read_rows,
+    to_microseconds,
+)
 
 FILES_FIRST, FILES_MAX, GROWTH = 8, 512, 4
 
 
 def tail(
     reader: StoreReader,
-    wanted: Wanted,
+    wanted: ItemSelection,
     *,
     lines: int,
     since: datetime | None = None,
-    certain: Finished | None = None,
+    certain: FinishedBatches | None = None,
 ) -> list[StoredRow]:
     """The last ones, the newest last, of the batches that are finished, or were at some moment."""
     if certain is None:
-        certain = finished(reader.folder.batches)
+        certain = finished_batches(reader.folder.batches)
     places = _last_places(reader, wanted, lines, since, certain)
     return [row for _, row in read_rows(places, reader.damaged)]
 
 
 def _last_places(
-    reader: StoreReader, wanted: Wanted, lines: int, since: datetime | None, certain: Finished
-) -> list[Place]:
+    reader: StoreReader,
+    wanted: ItemSelection,
+    lines: int,
+    since: datetime | None,
+    certain: FinishedBatches,
+) -> list[RowLocation]:
     first = None if since is None else since.astimezone(UTC).date()
-    found: list[Place] = []
+    found: list[RowLocation] = []
     for day in reversed(stored_days(reader.folder.store)):
         if len(found) >= lines or (first is not None and day < first):
             break
@@ -56,7 +78,7 @@ def _last_places(
 
 
 def _groups_of(
-    reader: StoreReader, wanted: Wanted, day: date, certain: Finished
+    reader: StoreReader, wanted: ItemSelection, day: date, certain: FinishedBatches
 ) -> Iterator[list[StoredFile]]:
     """The files of each group on this day, by batch."""
     files = certain.only(stored_files(reader.folder.store, on=day))
@@ -67,22 +89,22 @@ def _groups_of(
 
 def _last_of_group(
     reader: StoreReader,
-    wanted: Wanted,
+    wanted: ItemSelection,
     files: list[StoredFile],
     lines: int,
     since: datetime | None,
-) -> list[Place]:
+) -> list[RowLocation]:
     question = (
         'SELECT epoch_us("@arrived") AS arrived, filename, file_row_number AS row FROM {rows} '
         f"WHERE {wanted.condition} ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT $lines"
     )
     parameters = {**wanted.parameters(since), "lines": lines}
-    found: list[Place] = []
+    found: list[RowLocation] = []
     end, size = len(files), FILES_FIRST
     while end > 0 and len(found) < lines:
         start = _whole_batch(files, max(0, end - size))
         for answer in reader.ask_at_once(question, files[start:end], parameters):
-            found += places_in(answer)
+            found += locations_in(answer)
         end, size = start, min(size * GROWTH, FILES_MAX)
     return found
 
@@ -102,25 +124,27 @@ class Follower:
     costs one listing of the batches' records.
     """
 
-    def __init__(self, reader: StoreReader, wanted: Wanted, certain: Finished) -> None:
+    def __init__(
+        self, reader: StoreReader, wanted: ItemSelection, certain: FinishedBatches
+    ) -> None:
         self._reader, self._wanted = reader, wanted
         self._seen: dict[str, int] = {}
-        self._state: Finished | None = None
+        self._state: FinishedBatches | None = None
         self._last_day = date.min
         self._new_files(certain)
 
     def look(self) -> list[StoredRow]:
-        state = finished(self._reader.folder.batches)
+        state = finished_batches(self._reader.folder.batches)
         files = [each for each in self._new_files(state) if self._wanted.may_be_in(each.group)]
         question = (
             'SELECT epoch_us("@arrived") AS arrived, filename, file_row_number AS row FROM {rows} '
             f"WHERE {self._wanted.condition}"
         )
         answers = self._reader.ask(question, files, self._wanted.parameters(None))
-        places = sorted(place for answer in answers for place in places_in(answer))
+        places = sorted(place for answer in answers for place in locations_in(answer))
         return [row for _, row in read_rows(places, self._reader.damaged)]
 
-    def _new_files(self, state: Finished) -> list[StoredFile]:
+    def _new_files(self, state: FinishedBatches) -> list[StoredFile]:
         if state.groups and state == self._state:
             return []
         self._state = state
@@ -133,3 +157,49 @@ class Follower:
             days = sorted({each.day for each in files})
             self._last_day = days[-2] if len(days) > 1 else days[-1]
         return fresh
+
+
+# === part: headgate.store.tail
+# Whose items are asked for: those of a source by name, or those of a feed by number.
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSelection:
+    source: str | None = None
+    feed: int | None = None
+    schemas: Collection[str] | None = None
+    """The names of the schemas (columns.group_of) that the items may have; without, any."""
+
+    @property
+    def condition(self) -> str:
+        own = '"@source" = $source' if self.source is not None else 'list_contains("@feeds", $feed)'
+        return f'{own} AND epoch_us("@arrived") >= $since'
+
+    def parameters(self, since: datetime | None) -> dict[str, object]:
+        own = {"source": self.source} if self.source is not None else {"feed": self.feed}
+        return {**own, "since": 0 if since is None else to_microseconds(since)}
+
+    def may_be_in(self, group: str) -> bool:
+        """What joins have found is there a second time, with what was joined to it: it is the
+        feed's, and no further item of its source."""
+        if self.source is not None and group.startswith(JOINED):
+            return False
+        return self.schemas is None or may_hold(group, self.schemas)
+
+
+def selection_of(name: str, definitions: Definitions) -> ItemSelection:
+    """Of a materialised feed those that it has made, as its subscribers get them."""
+    entry = definitions.entry(name)
+    if entry is None:
+        hint = did_you_mean(name, definitions)
+        raise UnknownName(f"there is no source or feed '{name}'" + (f"; {hint}" if hint else ""))
+    if entry.kind is DefinitionKind.OPERATOR:
+        raise UnknownName(f"'{name}' is an operator, not a source or feed")
+    if entry.kind in SOURCE_KINDS:
+        return ItemSelection(source=name, schemas=_schemas([name], definitions))
+    read = [name, *sources_of(name, definitions)]
+    return ItemSelection(feed=entry.number, schemas=_schemas(read, definitions))
+
+
+def _schemas(names: Collection[str], definitions: Definitions) -> frozenset[str]:
+    return frozenset(group_of(each) for name in names for each in schemas_of(name, definitions))

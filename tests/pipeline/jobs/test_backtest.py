@@ -23,7 +23,7 @@ from headgate.pipeline.jobs.backtest import Backtest, Backtester
 from headgate.pipeline.jobs.backtest_question import Question, question_of
 from headgate.pipeline.jobs.choose_runner import Runner, choose_runner
 from headgate.pipeline.jobs.over_files import run_in_process
-from headgate.store.files import stored_files
+from headgate.store.item_files import stored_files
 
 HERE = Runner("here", run_in_process)
 LATER = NOON + timedelta(days=1)

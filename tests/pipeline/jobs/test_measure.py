@@ -27,7 +27,7 @@ from headgate.pipeline.jobs.choose_runner import Runner
 from headgate.pipeline.jobs.measure import Measured, Measurer
 from headgate.pipeline.jobs.over_files import Job, Note, run_in_process
 from headgate.plan.leaves import leaves_by_source
-from headgate.store.files import StoredFile
+from headgate.store.item_files import StoredFile
 
 HERE = Runner("here", run_in_process)
 EARLY = NOON - timedelta(days=365)

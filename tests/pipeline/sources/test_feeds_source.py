@@ -8,7 +8,7 @@ import pytest
 from tests.acquire.hostile_server import Server, answer, serving
 from tests.pipeline.sources.streams import Collected, streaming, uncommit, wait_for
 
-from headgate.acquire.feed_table import broken_feeds, feed_table
+from headgate.acquire.inbox_tables import broken_feeds, feed_table
 from headgate.acquire.source_list import ListedSource, write_source_list
 from headgate.model.schema import FEED_SCHEMA
 from headgate.pipeline.sources.feeds_source import FeedsSource

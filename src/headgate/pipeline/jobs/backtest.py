@@ -33,10 +33,9 @@ from headgate.pipeline.jobs.over_files import Note
 from headgate.pipeline.jobs.replay_joins import PLACES_MAX, Replay
 from headgate.pipeline.jobs.stored_batches import Looked
 from headgate.pipeline.source_plan import write_source_plan
-from headgate.store.files import StoredFile, stored_files
-from headgate.store.finished import finished
-from headgate.store.folder import Folder
-from headgate.store.stored_rows import EPOCH, Place, StoredRow, microseconds, read_rows
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import StoredFile, finished_batches, stored_files
+from headgate.store.read_store import EPOCH, RowLocation, StoredRow, read_rows, to_microseconds
 
 
 @dataclass(slots=True)
@@ -100,7 +99,13 @@ class Backtester:
 
     @classmethod
     def prepare(
-        cls, question: Question, folder: Folder, *, since: datetime, until: datetime, samples: int
+        cls,
+        question: Question,
+        folder: DataFolder,
+        *,
+        since: datetime,
+        until: datetime,
+        samples: int,
     ) -> Backtester:
         replay: Replay | None = None
         read_since: datetime | None = since
@@ -108,13 +113,13 @@ class Backtester:
             replay = Replay(question.feed, question.plan, question.schemas)
             if not replay.unsupported:
                 read_since = replay.read_from(since)
-        certain = finished(folder.batches)
+        certain = finished_batches(folder.batches)
         day = None if read_since is None else read_since.astimezone(UTC).date()
         listed = stored_files(folder.store, since=day)
         files = [each for each in certain.only(listed) if question.may_be_in(each.group)]
         return cls(question, since, until, samples, files, replay, read_since)
 
-    def run(self, runner: Runner, folder: Folder, note: Note) -> Backtest:
+    def run(self, runner: Runner, folder: DataFolder, note: Note) -> Backtest:
         # Workers on other machines find the plans here, as they find the store.
         plans = Path(tempfile.mkdtemp(prefix=".backtest-", dir=folder.path))
         try:
@@ -129,11 +134,11 @@ class Backtester:
         return self._put_together(table, note)
 
     def _job(self, plans: Mapping[str, str]) -> BacktestJob:
-        read_us = 0 if self.read_since is None else microseconds(self.read_since)
+        read_us = 0 if self.read_since is None else to_microseconds(self.read_since)
         return BacktestJob(
             Looked(frozenset(plans), self.question.attributes, read_us),
             plans,
-            count_since_us=microseconds(self.since),
+            count_since_us=to_microseconds(self.since),
             samples=self.samples,
             places=self.replay is not None and not self.replay.unsupported,
         )
@@ -150,15 +155,19 @@ class Backtester:
         found.damaged |= {Path(row["path"]): row["note"] for row in damaged}
         direct, candidates = _places(_of_kind(table, "place"))
         joined = self._joined(found, direct, candidates, note)
-        since_us = microseconds(self.since)
+        since_us = to_microseconds(self.since)
         own = {each for each in direct if each.arrived_us >= since_us}
         newest = sorted({*own, *joined}, reverse=True)[: self.samples]
         found.samples += [row for _, row in read_rows(newest, found.damaged)]
         return found
 
     def _joined(
-        self, found: Backtest, direct: set[Place], candidates: Sequence[Place], note: Note
-    ) -> list[Place]:
+        self,
+        found: Backtest,
+        direct: set[RowLocation],
+        candidates: Sequence[RowLocation],
+        note: Note,
+    ) -> list[RowLocation]:
         """Counts what joins and patterns have found, and where that lies."""
         if self.replay is None:
             return []
@@ -167,7 +176,7 @@ class Backtester:
             found.only_leaves = f"its leaves let through more than {PLACES_MAX:,} items"
         if found.only_leaves:
             return []
-        places: list[Place] = []
+        places: list[RowLocation] = []
         for each in self.replay.run(candidates, self.until, found.damaged, note):
             # An item that also a leaf has found alone is counted.
             if each.decided_at >= self.since and each.place not in direct:
@@ -180,13 +189,13 @@ def _of_kind(table: pa.Table, kind: str) -> pa.Table:
     return table.filter(pc.equal(table.column("kind"), kind))
 
 
-def _places(rows: pa.Table) -> tuple[set[Place], list[Place]]:
+def _places(rows: pa.Table) -> tuple[set[RowLocation], list[RowLocation]]:
     """Those that leaves have found alone, as far as they are told; and all that are looked at."""
     columns = (rows.column(name).to_pylist() for name in ("arrived", "path", "row", "direct"))
-    direct: set[Place] = set()
-    places: dict[Place, None] = {}
+    direct: set[RowLocation] = set()
+    places: dict[RowLocation, None] = {}
     for arrived, path, row, is_direct in zip(*columns, strict=True):
-        place = Place(arrived, path, row)
+        place = RowLocation(arrived, path, row)
         places[place] = None
         if is_direct:
             direct.add(place)

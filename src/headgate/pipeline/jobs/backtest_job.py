@@ -25,7 +25,7 @@ from headgate.match.kernels import Longs
 from headgate.pipeline.jobs.over_files import Part
 from headgate.pipeline.jobs.stored_batches import FILE, ROW, Looked, arrived_us
 from headgate.pipeline.match_stage import Asked, match_batch
-from headgate.store.files import ARRIVED
+from headgate.store.item_files import ARRIVED
 
 OWN_SOURCE = "@own"
 DAY_US = 86_400_000_000

@@ -16,7 +16,7 @@ from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose
 from headgate.plan.leaves import leaves_by_source, untested
 from headgate.plan.normalize import normalize
-from headgate.store.files import JOINED
+from headgate.store.item_files import JOINED
 
 _NUMBER = 0
 """Of the only feed that is asked for."""

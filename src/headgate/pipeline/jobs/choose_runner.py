@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headgate.pipeline.jobs.over_files import Job, Note, rows_until, run_in_process
-from headgate.store.files import StoredFile
+from headgate.store.item_files import StoredFile
 
 ROWS_FOR_SPARK = 200_000
 MASTER_DEFAULT = "local[*]"

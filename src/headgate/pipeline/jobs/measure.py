@@ -30,10 +30,9 @@ from headgate.pipeline.jobs.over_files import Note
 from headgate.pipeline.jobs.stored_batches import Looked, columns_read
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
-from headgate.store.files import JOINED, StoredFile, stored_files
-from headgate.store.finished import finished
-from headgate.store.folder import Folder
-from headgate.store.stored_rows import microseconds
+from headgate.store.data_folder import DataFolder
+from headgate.store.item_files import JOINED, StoredFile, finished_batches, stored_files
+from headgate.store.read_store import to_microseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,9 @@ class Measurer:
 
     @classmethod
     def prepare(
-        cls, asked: Mapping[str, SourceAtoms], folder: Folder, *, since: datetime
+        cls, asked: Mapping[str, SourceAtoms], folder: DataFolder, *, since: datetime
     ) -> Measurer:
-        certain = finished(folder.batches)
+        certain = finished_batches(folder.batches)
         listed = stored_files(folder.store, since=since.astimezone(UTC).date())
         groups = {group_of(each.schema) for each in asked.values()}
         files = [
@@ -66,7 +65,7 @@ class Measurer:
         ]
         return cls(asked, since, files)
 
-    def run(self, runner: Runner, folder: Folder, note: Note) -> Measured:
+    def run(self, runner: Runner, folder: DataFolder, note: Note) -> Measured:
         # Workers on other machines find the programs here, as they find the store.
         plans = Path(tempfile.mkdtemp(prefix=".measure-", dir=folder.path))
         try:
@@ -87,7 +86,7 @@ class Measurer:
 
     def _looked(self) -> dict[str, Looked]:
         """Groups of another name than their schema's may have any source."""
-        since_us, looked = microseconds(self.since), {}
+        since_us, looked = to_microseconds(self.since), {}
         for group in {each.group for each in self.files}:
             own = {
                 source: each

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from headgate.acquire.file_parts import Part
+from headgate.acquire.file_parts import FilePart
 from headgate.acquire.read_part import read_part
 from headgate.acquire.rejected import Rejects
 from headgate.match.arrow import batch_of_arrow
@@ -118,7 +118,7 @@ class NetworkJob:
             row = {"asked": key, **{name: getattr(counted, name) for name in RESULT.names[1:]}}
             yield pa.RecordBatch.from_pylist([row], RESULT)
 
-    def _run(self, levels: SourceLevels, parts: list[Part], name: str) -> Counted:
+    def _run(self, levels: SourceLevels, parts: list[FilePart], name: str) -> Counted:
         running = (_Documents if levels.is_documents else _Items)(self, levels, parts[0], name)
         began = time.process_time()
         try:
@@ -131,7 +131,7 @@ class NetworkJob:
         running.counted.cpu_s = time.process_time() - began
         return running.counted
 
-    def _run_part(self, part: Part, levels: SourceLevels, running: _Documents | _Items) -> None:
+    def _run_part(self, part: FilePart, levels: SourceLevels, running: _Documents | _Items) -> None:
         rejects = Rejects(part.source, part.path)
         folder = Path(self.folder)
         for batch in read_part(part, Path(self.base), folder, levels.schema):
@@ -140,14 +140,14 @@ class NetworkJob:
         rejects.write(folder, f"{part.number}-{kind}")
 
 
-def _part(found: dict[str, object]) -> Part:
+def _part(found: dict[str, object]) -> FilePart:
     header = found.pop("header")
     assert isinstance(header, list)
-    return Part(**found, header=tuple(header))  # type: ignore[arg-type]
+    return FilePart(**found, header=tuple(header))  # type: ignore[arg-type]
 
 
 class _Documents:
-    def __init__(self, job: NetworkJob, levels: SourceLevels, first: Part, name: str) -> None:
+    def __init__(self, job: NetworkJob, levels: SourceLevels, first: FilePart, name: str) -> None:
         self.runner = opened_runner(levels.path)
         self.direct = opened_runner(levels.direct) if levels.direct else None
         self.names = levels.names
@@ -214,7 +214,7 @@ class _Documents:
 
 
 class _Items:
-    def __init__(self, job: NetworkJob, levels: SourceLevels, first: Part, name: str) -> None:
+    def __init__(self, job: NetworkJob, levels: SourceLevels, first: FilePart, name: str) -> None:
         self.schema = levels.schema
         self.levels = opened_flat_levels(levels.path)
         self.direct = opened_flat_levels(levels.direct) if levels.direct else None

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from headgate.acquire.file_parts import Part, cut, shape_of
+from headgate.acquire.file_parts import FilePart, cut_parts, shape_of
 from headgate.acquire.scan_files import files_of
 from headgate.acquire.source_list import ListedSource
 from headgate.model.errors import HeadgateError
@@ -25,13 +25,13 @@ TASK_BYTES = 8_000_000
 
 def cut_sources(
     sources: Iterable[ListedSource], base: Path
-) -> tuple[dict[str, list[Part]], dict[str, str]]:
+) -> tuple[dict[str, list[FilePart]], dict[str, str]]:
     """The parts of each source, numbered, and what was wrong with some."""
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[FilePart]] = {}
     problems: dict[str, str] = {}
     number = 0
     for source in sources:
-        own = found[source.name] = list[Part]()
+        own = found[source.name] = list[FilePart]()
         try:
             paths = files_of(base.resolve(), source, problems)
         except (HeadgateError, OSError) as error:
@@ -47,16 +47,18 @@ def cut_sources(
     return found, problems
 
 
-def _cut(source: ListedSource, base: Path, path: str) -> Sequence[Part]:
+def _cut(source: ListedSource, base: Path, path: str) -> Sequence[FilePart]:
     where = base / path
     with where.open("rb") as file:
         shape = shape_of(file, source.format)
         taken_us = int(time.time() * 1e6)
-        before = Part(source.name, source.kind, source.format, path, shape, 0, 0, 1, taken_us, 0, 0)
-        return cut(file, before, where.stat().st_size, whole=True).parts
+        before = FilePart(
+            source.name, source.kind, source.format, path, shape, 0, 0, 1, taken_us, 0, 0
+        )
+        return cut_parts(file, before, where.stat().st_size, whole=True).parts
 
 
-def write_tasks(folder: Path, parts: Mapping[str, Sequence[Part]], *, least: int) -> list[str]:
+def write_tasks(folder: Path, parts: Mapping[str, Sequence[FilePart]], *, least: int) -> list[str]:
     """A file for each task; at least so many of each source, if it has as many parts."""
     paths: list[str] = []
     for key, own in parts.items():

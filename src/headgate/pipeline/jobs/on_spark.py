@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.pipeline.jobs.over_files import Job, Note, Part, parts_of
 from headgate.pipeline.match_stage import Stage, settle_once
-from headgate.store.files import StoredFile
+from headgate.store.item_files import StoredFile
 
 TASKS_PER_CORE = 4
 PROGRESS_S = 0.5

@@ -16,7 +16,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.store.files import StoredFile
+from headgate.store.item_files import StoredFile
 
 PART_BYTES = 16_000_000
 Note = Callable[[str], None]

@@ -19,7 +19,7 @@ from headgate.model.duration import ItemCount
 from headgate.model.schema import Schema
 from headgate.plan.algebra import Plan, Window, bottom_up
 from headgate.plan.leaves import leaves_by_source
-from headgate.store.stored_rows import Place, read_rows
+from headgate.store.read_store import RowLocation, read_rows
 from headgate.windows.arrivals import Arrival, Output
 from headgate.windows.stage import JoinStage
 
@@ -36,7 +36,7 @@ class Joined:
 
     source: str
     decided_at: datetime
-    place: Place
+    place: RowLocation
 
 
 class Replay:
@@ -60,14 +60,14 @@ class Replay:
 
     def run(
         self,
-        places: Sequence[Place],
+        places: Sequence[RowLocation],
         until: datetime,
         damaged: dict[Path, str],
         note: Callable[[str], None],
     ) -> list[Joined]:
         """All that is decided until a moment, each item once, when it was first decided."""
         ordered = sorted(places)
-        place_of: dict[Key, Place] = {}
+        place_of: dict[Key, RowLocation] = {}
         found: dict[Key, Joined] = {}
         for start in range(0, len(ordered), ROWS_AT_ONCE):
             note(f"joining: {start:,} of {len(ordered):,} items")
@@ -84,7 +84,10 @@ class Replay:
         return list(found.values())
 
     def _take(
-        self, outputs: Sequence[Output], place_of: Mapping[Key, Place], found: dict[Key, Joined]
+        self,
+        outputs: Sequence[Output],
+        place_of: Mapping[Key, RowLocation],
+        found: dict[Key, Joined],
     ) -> None:
         for each in outputs:
             key = each.item.source, each.item.id

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.acquire.file_parts import Part as FilePart
+from headgate.acquire.file_parts import FilePart
 from headgate.acquire.rejected import read_rejected
 from headgate.pipeline.jobs.compile_network import (
     CompiledGroup,

@@ -22,8 +22,8 @@ from headgate.match.item_columns import SOURCE
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.schema import Schema
 from headgate.pipeline.jobs.over_files import Part
-from headgate.store.files import ARRIVED
-from headgate.store.stored_rows import first_line
+from headgate.store.item_files import ARRIVED
+from headgate.store.read_store import first_line
 
 FILE, ROW = "@file", "@row"
 """Which file of the part a row is from, and its number there."""

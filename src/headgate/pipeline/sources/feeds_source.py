@@ -47,8 +47,8 @@ from pyspark.sql.types import StructType
 from headgate.acquire.acquirer import Acquirer, AcquirerSettings
 from headgate.acquire.inbox import Inbox, rows_path
 from headgate.acquire.inbox_tables import ListedFeed
-from headgate.acquire.limits import DEFAULT
-from headgate.acquire.refresh import DEFAULT_POLICY, Policy
+from headgate.acquire.limits import DEFAULT_LIMITS
+from headgate.acquire.refresh_queue import DEFAULT_POLICY, RefreshPolicy
 from headgate.acquire.source_list import WatchedList, read_source_list
 from headgate.match.item_columns import item_columns
 from headgate.model.errors import PipelineError
@@ -194,11 +194,11 @@ class _Acquiring:
 
 def acquirer_settings(options: Options) -> AcquirerSettings:
     limits = replace(
-        DEFAULT,
-        host_delay_s=options.number("host_delay_s", DEFAULT.host_delay_s),
-        total_s=options.number("fetch_s", DEFAULT.total_s, least=0.1),
+        DEFAULT_LIMITS,
+        host_delay_s=options.number("host_delay_s", DEFAULT_LIMITS.host_delay_s),
+        total_s=options.number("fetch_s", DEFAULT_LIMITS.total_s, least=0.1),
     )
-    policy = Policy(
+    policy = RefreshPolicy(
         options.number("interval_min_s", DEFAULT_POLICY.interval_min_s),
         options.number("interval_max_s", DEFAULT_POLICY.interval_max_s),
         options.number("backoff_s", DEFAULT_POLICY.backoff_first_s),

@@ -30,7 +30,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from headgate.acquire.file_log import FileLog
-from headgate.acquire.file_parts import Part
+from headgate.acquire.file_parts import FilePart
 from headgate.acquire.read_part import read_part
 from headgate.acquire.scan_files import FileScanner
 from headgate.acquire.source_list import (
@@ -64,7 +64,7 @@ class FilesSource(DataSource):
 class Parts(InputPartition):
     """Some parts of files, in order."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[FilePart]) -> None:
         super().__init__(tuple(each.number for each in parts))
         self.parts = tuple(parts)
 

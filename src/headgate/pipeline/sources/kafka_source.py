@@ -31,10 +31,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from headgate.acquire.item_rows import Columns, places_of
+from headgate.acquire.item_rows import RowBuilder, SourceColumns, places_of
 from headgate.acquire.read_json import add_json, read_quickly
 from headgate.acquire.rejected import Rejects
-from headgate.acquire.row_builder import RowBuilder
 from headgate.acquire.source_list import ListedSource, WatchedList, read_source_list
 from headgate.match.item_columns import OWN, TIME
 from headgate.model.errors import HeadgateError, PipelineError
@@ -161,7 +160,7 @@ def read_range(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these messages; what is rejected is kept when the last row has been read."""
     topic = topic_of(part.path, brokers=brokers)
-    columns = Columns(part.source, part.kind, schema)
+    columns = SourceColumns(part.source, part.kind, schema)
     place = f"{topic.name}:{part.partition}"
     rejects = Rejects(part.source, place)
     first = first_offset(consumers, topic, part.partition)
@@ -182,7 +181,7 @@ def _rejected_name(part: Range) -> str:
 
 
 def _rows(
-    found: Sequence[Message], columns: Columns, rejects: Rejects, place: str, taken_us: int
+    found: Sequence[Message], columns: SourceColumns, rejects: Rejects, place: str, taken_us: int
 ) -> pa.RecordBatch:
     values = [each.value for each in found if each.value is not None]
     times = {each.offset: _time_us(each, taken_us) for each in found}

@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
 from headgate.pipeline.sources.options import Options
 from headgate.pipeline.sources.rows import chunks
-from headgate.store.folder import Folder
+from headgate.store.data_folder import DataFolder
 from headgate.tables.lanes import lanes
 from headgate.tables.table_lots import Lot, LotFile, last_lot, read_lot, read_lot_progress
 
@@ -56,7 +56,9 @@ class LotsSource(DataSource):
     def streamReader(self, schema: object) -> LotsReader:  # noqa: ARG002
         options = Options(self.options)
         return LotsReader(
-            Folder(options.path("folder")), options.whole("buckets", 2), options.whole("parts", 2)
+            DataFolder(options.path("folder")),
+            options.whole("buckets", 2),
+            options.whole("parts", 2),
         )
 
 
@@ -75,7 +77,7 @@ class LotPart(InputPartition):
 
 
 class LotsReader(DataSourceStreamReader):
-    def __init__(self, folder: Folder, buckets: int, parts: int) -> None:
+    def __init__(self, folder: DataFolder, buckets: int, parts: int) -> None:
         self._folder, self._buckets, self._parts = folder, buckets, parts
 
     def initialOffset(self) -> dict[str, int]:

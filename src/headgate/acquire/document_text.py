@@ -1,0 +1,284 @@
+"""The text of a document whose bytes may say one encoding, mean another, and break both.
+
+What is believed, in this order:
+
+    byte order mark ──► charset of the content type ──► XML declaration ──► UTF-8 ──► windows-1252
+
+- The first that fits without an error is taken. Where it is not the one that was declared, or where
+  bytes had to be replaced, that is a problem of the document, and no more.
+- Bytes that are not all ASCII and yet are right UTF-8 are UTF-8, whatever single-byte encoding is
+  declared: no text in another encoding looks like that by chance, and feeds that say ISO-8859-1
+  and mean UTF-8 are common.
+- Only encodings of the web are known. Python has others, and among them punycode takes quadratic
+  time; `unicode_escape` and its kin are no encodings of documents at all.
+
+Characters that XML does not allow are left out, so that one stray byte does not cost the feed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import html.entities
+import re
+
+from lxml import etree
+
+from headgate.acquire.feed_entries import FeedProblems
+from headgate.model.errors import FeedError
+
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_UNMARKED = ((b"<\0", "utf-16-le"), (b"\0<", "utf-16-be"), (b"{\0", "utf-16-le"))
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_DECLARED = re.compile(rb"^\s{0,9}<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})[\"']")
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+# Some names stand for more than they say: what calls itself Latin-1 is windows-1252, and so on.
+_WIDER = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "big5": "big5hkscs",
+}
+_SINGLE_BYTE = re.compile(r"(?:iso8859-\d+|cp(?:125[0-8]|874|866)|koi8-[ru]|mac-roman|ascii)")
+_OTHER_NAMES = """
+    utf-8 utf-16 utf-16-le utf-16-be utf-32 gb18030 gbk gb2312 big5 big5hkscs euc_jp iso2022_jp
+    shift_jis cp932 euc_kr cp949
+"""
+_OTHERS = frozenset(_OTHER_NAMES.split())
+
+
+def decode_text(body: bytes, content_type: str, problems: FeedProblems) -> str:
+    """The document's text, without a byte order mark and without characters that XML forbids."""
+    text = _decode(body, content_type, problems).removeprefix("\ufeff")
+    cleaned = _NOT_XML.sub("", text)
+    if len(cleaned) != len(text):
+        problems.add(f"{len(text) - len(cleaned):,} characters that no feed may have are left out")
+    return cleaned
+
+
+def _decode(body: bytes, content_type: str, problems: FeedProblems) -> str:
+    declared = _declared(body, content_type, problems)
+    candidates = [*declared, "utf-8", "cp1252"]
+    if candidates[0] != "utf-8" and _SINGLE_BYTE.fullmatch(candidates[0]) and not body.isascii():
+        candidates.insert(0, "utf-8")
+    for each in candidates:
+        try:
+            text = body.decode(each)
+        except UnicodeDecodeError:
+            continue
+        if declared and each != declared[0] and not body.isascii():
+            problems.add(f"it is declared as {declared[0]}, but it is {each}")
+        return text
+    first = declared[0] if declared else "utf-8"
+    problems.add(f"some bytes are no {first}; they are replaced")
+    return body.decode(first, "replace")
+
+
+def _declared(body: bytes, content_type: str, problems: FeedProblems) -> list[str]:
+    """The encodings that are declared, the most trustworthy first, under Python's names."""
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            return [name]
+    for beginning, name in _UNMARKED:
+        if body.startswith(beginning):
+            return [name]
+    by_server = _CHARSET.search(content_type)
+    by_document = _DECLARED.match(body[:300])
+    said = [by_server[1]] if by_server else []
+    said += [by_document[1].decode("ascii", "replace")] if by_document else []
+    known: list[str] = []
+    for each in said:
+        encoding = known_encoding(each)
+        if encoding is None:
+            problems.add(f"its encoding '{each}' is not known")
+        elif encoding not in known:
+            known.append(encoding)
+    return known
+
+
+def known_encoding(label: str) -> str | None:
+    """Python's name for an encoding of the web, or nothing.
+
+    >>> known_encoding("Latin-1"), known_encoding("punycode")
+    ('cp1252', None)
+    """
+    try:
+        name = codecs.lookup(label.replace("windows-", "cp")).name
+    except (LookupError, UnicodeError, ValueError):
+        return None
+    if name in _OTHERS or _SINGLE_BYTE.fullmatch(name):
+        return _WIDER.get(name, name)
+    return None
+
+
+# === part: headgate.acquire.document_text
+# What stands before the root element, taken off: declarations, comments, document types.
+#
+#     <?xml …?> <!-- … --> <!DOCTYPE rss [ <!ENTITY a "&b;&b;"> ]>   <rss …
+#     └──────────────────────── cut off ───────────────────────────┘
+#
+# A document type is where entities are declared, and entities are how a document of a kilobyte
+# becomes one of a gigabyte, or reads a file of the machine. No feed needs them, but harmless fee..
+# old have document types, so they are cut off rather than refused; that entities were declared is
+# told. Behind this point no parser sees a document type, and the scan asserts it.
+#
+# The patterns never step back (`*+`), so a prolog of megabytes takes linear time.
+
+_MISCELLANY = re.compile(r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+_DOCTYPE = re.compile(
+    r"""<!DOCTYPE
+        (?: [^\[>"'] | "[^"]*+" | '[^']*+' )*+
+        ( \[ (?: [^\]"'<] | "[^"]*+" | '[^']*+' | <!--.*?--> | <\?.*?\?> | < )*+ \] \s*+ )?
+        >""",
+    re.DOTALL | re.VERBOSE | re.IGNORECASE,
+)
+
+
+def without_prolog(text: str, problems: FeedProblems) -> str:
+    """The document from its root element on."""
+    at = _skip(text, 0)
+    if text[at : at + 9].upper() == "<!DOCTYPE":
+        found = _DOCTYPE.match(text, at)
+        if found is None:
+            raise FeedError("its document type declaration cannot be read")
+        if found[1] and "!ENTITY" in found[1].upper():
+            problems.add("the entities that it declares are not used")
+        at = _skip(text, found.end())
+    return text[at:]
+
+
+def _skip(text: str, at: int) -> int:
+    found = _MISCELLANY.match(text, at)
+    assert found is not None, "the pattern matches an empty text too"
+    return found.end()
+
+
+# === part: headgate.acquire.document_text
+# XML that is almost well-formed, made so: unclosed tags, bare ampersands, unbound prefixes.
+#
+#     <item><title>R&B</title><media:x/>     ──►     <item><title>R&amp;B</title><media:x/></item>
+#
+# libxml2's recovering parser is the judge of what was meant. Three things it does not know are done
+# around it: that an entry never holds another one, so each is repaired by itself; the names of H..
+# entities (`&nbsp;`); and namespaces that nobody has declared. No entity is ever expanded: what a
+# document declares has been cut off before (prolog.py), and what is not known stays as it is wri..
+#
+# feedparser has a recovering parser of its own, which is not used: it is made of patterns in Pyt..
+# slow at best and quadratic on texts that are made for it.
+
+ENTRIES_MAX = 20_000
+"""How many entries of a broken document are repaired: each takes about 20 µs."""
+
+_NAMED = re.compile(r"&(\w{1,31});")
+_BARE = re.compile(r"&(?!(?:\w{1,31}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)")
+_ENTRY_TAG = re.compile(r"<(/?)(?:item|entry)(?=[\s/>])[^<>]*>", re.IGNORECASE)
+_KEPT = frozenset({"lt", "gt", "amp", "quot", "apos"})
+_PREFIXED = re.compile(rb"[<\s]/?([A-Za-z_][\w.-]{0,63}):[A-Za-z_]")
+_DECLARED_PREFIX = re.compile(rb"\sxmlns:([A-Za-z_][\w.-]{0,63})\s*=")
+_ROOT_NAME = re.compile(rb"<[^\s/>]+")
+_NAMESPACES = {
+    b"atom": b"http://www.w3.org/2005/Atom",
+    b"content": b"http://purl.org/rss/1.0/modules/content/",
+    b"dc": b"http://purl.org/dc/elements/1.1/",
+    b"dcterms": b"http://purl.org/dc/terms/",
+    b"itunes": b"http://www.itunes.com/DTDs/PodCast-1.0.dtd",
+    b"media": b"http://search.yahoo.com/mrss/",
+    b"rdf": b"http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    b"slash": b"http://purl.org/rss/1.0/modules/slash/",
+    b"sy": b"http://purl.org/rss/1.0/modules/syndication/",
+    b"wfw": b"http://wellformedweb.org/commentAPI/",
+}
+
+
+def recover_xml(text: str, *, tags_max: int) -> bytes:
+    """The document as well-formed as it can be made, in UTF-8, without a declaration."""
+    if text.count("<") > tags_max:
+        raise FeedError("it is no well-formed XML, and has too many tags to be repaired")
+    root = _parse(_repair_entries(repair_references(text)))
+    if root is None:
+        raise FeedError("it is no XML: there is no element in it")
+    return _declare_prefixes(etree.tostring(root, encoding="utf-8", with_tail=False))
+
+
+def repair_references(text: str) -> str:
+    """HTML's named characters as themselves, and every '&' that begins no reference as text.
+
+    >>> repair_references("R&B &eacute; &lt; &nobody;")
+    'R&amp;B é &lt; &amp;nobody;'
+    """
+    return _BARE.sub("&amp;", _NAMED.sub(_character, text))
+
+
+def _repair_entries(text: str) -> str:
+    """Each entry repaired by itself, so that one that is broken does not swallow the next."""
+    pieces: list[str] = []
+    copied, begun = 0, -1
+    for tag in _ENTRY_TAG.finditer(text):
+        is_end = tag[1] == "/"
+        if len(pieces) > 2 * ENTRIES_MAX:
+            raise FeedError(f"it is no well-formed XML, and has more than {ENTRIES_MAX:,} entries")
+        if begun >= 0:
+            end = tag.end() if is_end else tag.start()
+            pieces += [text[copied:begun], _repaired(text[begun:end])]
+            copied = end
+        begun = -1 if is_end or tag[0].endswith("/>") else tag.start()
+    if begun >= 0:
+        pieces += [text[copied:begun], _repaired(text[begun:])]
+        copied = len(text)
+    return "".join([*pieces, text[copied:]])
+
+
+def _repaired(entry: str) -> str:
+    root = _parse(entry)
+    return "" if root is None else etree.tostring(root, encoding="unicode", with_tail=False)
+
+
+def _parse(text: str) -> etree._Element | None:
+    parser = etree.XMLParser(
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        return etree.fromstring(text.encode("utf-8"), parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+
+
+def _character(found: re.Match[str]) -> str:
+    """The character that HTML has a name for; an unknown name is text."""
+    name = found[1]
+    if name in _KEPT:
+        return found[0]
+    code = html.entities.name2codepoint.get(name)
+    return f"&amp;{name};" if code is None else chr(code)
+
+
+def _declare_prefixes(document: bytes) -> bytes:
+    """Give the root a namespace for each prefix that looks used and is not declared anywhere."""
+    begun = _ROOT_NAME.search(document)
+    if begun is None:
+        return document
+    used = {found[1] for found in _PREFIXED.finditer(document)} - {b"xml", b"xmlns"}
+    declared = {found[1] for found in _DECLARED_PREFIX.finditer(document)}
+    missing = sorted(used - declared)[:100]
+    declarations = b"".join(
+        b' xmlns:%s="%s"' % (each, _NAMESPACES.get(each, b"urn:undeclared:" + each))
+        for each in missing
+    )
+    return document[: begun.end()] + declarations + document[begun.end() :]

@@ -1,0 +1,151 @@
+"""Whose turn it is: the refresh policy, within a budget, and with no host asked by two at once.
+
+    refresh ──► next due ──► is its host free? ──► a fetch
+                                 │ no
+                                 ▼
+                             held for the host ──► … as soon as it is
+
+A worker that waited for a busy host would be lost for all others (hosts.py makes it wait), and a
+host with a thousand feeds would hold every worker. So a feed whose host is busy is put aside, and
+nobody waits. The budget is a bucket of fetches that fills evenly.
+
+Cost: that of refresh.py, and a look at each host for which feeds are held.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from headgate.acquire.inbox_tables import ListedFeed
+from headgate.acquire.refresh_queue import RefreshPolicy, RefreshQueue
+from headgate.acquire.refresh_state import RefreshState
+
+ASIDE_MAX = 64
+"""So many feeds are put aside at most before somebody else asks again."""
+HOSTS_MAX = 10_000
+
+
+@dataclass(slots=True)
+class _Host:
+    free_at: float = 0.0
+    busy: bool = False
+    held: deque[str] = field(default_factory=deque)
+
+
+class FetchScheduler:
+    """Not thread-safe: the acquirer has a lock around it."""
+
+    def __init__(
+        self, policy: RefreshPolicy, *, fetches_per_minute: float, at_once: int, host_delay_s: float
+    ) -> None:
+        self._refresh = RefreshQueue(policy=policy)
+        self._per_s = fetches_per_minute / 60.0
+        self._tokens_max = max(float(at_once), self._per_s)
+        self._tokens = self._tokens_max
+        self._filled_at: float | None = None
+        self._host_delay_s = host_delay_s
+        self._feeds: dict[str, ListedFeed] = {}
+        self._hosts: dict[str, _Host] = {}
+        self._held: set[str] = set()
+        self._active: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    def put(self, feed: ListedFeed, state: RefreshState) -> None:
+        """A feed that is new, or is known anew."""
+        before = self._feeds.get(feed.name)
+        self._feeds[feed.name] = feed
+        if before is None or before.url != feed.url:
+            self._refresh.put(feed.name, replace(state, weight=feed.weight))
+        elif before.weight != feed.weight:
+            self._refresh.reweigh(feed.name, feed.weight)
+
+    def remove(self, name: str) -> None:
+        self._refresh.remove(name)
+        self._feeds.pop(name, None)
+
+    @property
+    def feeds(self) -> Mapping[str, ListedFeed]:
+        return self._feeds
+
+    def state(self, name: str) -> RefreshState:
+        """What is known of it; of one that is gone by now, nothing."""
+        return self._refresh.state(name) if name in self._feeds else RefreshState()
+
+    def next_at(self, state: RefreshState) -> float:
+        """When a feed in this state is fetched again at the earliest."""
+        return self._refresh.earliest(state)
+
+    def take(self, now: float) -> ListedFeed | None:
+        """The feed to fetch now, if there is one; whoever takes it says when it is `done`."""
+        self._fill(now)
+        if self._tokens < 1.0:
+            return None
+        name = self._next_held(now) or self._next_due(now)
+        if name is None:
+            return None
+        self._tokens -= 1.0
+        feed = self._feeds[name]
+        host = self._host(feed.url)
+        host.busy, host.free_at = True, now + self._host_delay_s
+        self._active.add(name)
+        return feed
+
+    def done(self, feed: ListedFeed, state: RefreshState) -> None:
+        """The fetch is over, and this is what is known now."""
+        self._active.discard(feed.name)
+        self._host(feed.url).busy = False
+        listed = self._feeds.get(feed.name)
+        if listed is not None:
+            # What was fetched from another URL tells nothing of this one.
+            known = state if listed.url == feed.url else self._refresh.state(feed.name)
+            self._refresh.put(feed.name, replace(known, weight=listed.weight))
+
+    def wake_at(self, now: float) -> float | None:
+        """When it may be worth to ask again, if nothing else happens; nothing: only if it does."""
+        if self._tokens < 1.0:
+            return now + (1.0 - self._tokens) / self._per_s if self._per_s > 0 else None
+        times = [each.free_at for each in self._hosts.values() if each.held and not each.busy]
+        due = self._refresh.wake_at()
+        return min([*times, *([] if due is None else [due])], default=None)
+
+    def _fill(self, now: float) -> None:
+        passed_s = max(now - (now if self._filled_at is None else self._filled_at), 0.0)
+        self._tokens = min(self._tokens + passed_s * self._per_s, self._tokens_max)
+        self._filled_at = now
+
+    def _next_held(self, now: float) -> str | None:
+        for host in self._hosts.values():
+            while host.held and not host.busy and host.free_at <= now:
+                name = host.held.popleft()
+                self._held.discard(name)
+                if name in self._feeds:
+                    return name
+        return None
+
+    def _next_due(self, now: float) -> str | None:
+        """The next one whose host is free; the others are put aside."""
+        for _ in range(ASIDE_MAX):
+            due = self._refresh.next_due(now, 1)
+            if not due:
+                return None
+            name = due[0]
+            if name in self._held or name in self._active:
+                continue  # nobody has reported on it for long; it is still on its way
+            host = self._host(self._feeds[name].url)
+            if not host.busy and host.free_at <= now and not host.held:
+                return name
+            host.held.append(name)
+            self._held.add(name)
+        return None
+
+    def _host(self, url: str) -> _Host:
+        if len(self._hosts) > HOSTS_MAX:
+            self._hosts = {
+                name: each for name, each in self._hosts.items() if each.busy or each.held
+            }
+        return self._hosts.setdefault(urlsplit(url).netloc.casefold(), _Host())

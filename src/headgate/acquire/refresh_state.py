@@ -1,0 +1,146 @@
+"""What is known of one feed's habits: how often it publishes, how much it shows, how it fails.
+
+**The rate** is estimated online as a Gamma-Poisson posterior: `items` entries have come in
+`exposure_s` seconds, both with a half-life, so that a feed may change its habits, and on top of a
+weak prior, so that a new feed is neither never nor always fetched:
+
+    rate  =  (prior items + items) / (prior seconds + exposure_s)
+
+An observation is a fetch: so many new entries since the last one. Two of them are special. The
+first fetch shows a whole document, and its entries' own times say over how long it was written.
+And where a fetch finds nothing but new entries, older ones have fallen out of the document unseen:
+then only the time since the oldest one that is left has been observed.
+
+**The window** is how many entries the document holds. A feed is *saturated* when more than that
+have come: the rest is lost. `saturation_s` is how long one may wait so that this is unlikely: the
+time in which as many entries are expected as leave room for two standard deviations
+(μ + 2√μ = window).
+
+A failure doubles the pause, from five minutes to a day, ± 50 % by a hash of feed and failure (so
+that feeds that failed together do not come back together). A feed is never given up: also one that
+is gone for good is asked once a week.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+PRIOR_ITEMS = 0.5
+PRIOR_S = 6 * HOUR_S
+HALF_LIFE_S = 14 * DAY_S
+BACKOFF_FIRST_S = 300.0
+BACKOFF_MAX_S = DAY_S
+GONE_S = 7 * DAY_S
+WINDOW_UNKNOWN = 10
+
+Json = dict[str, float | int | list[int] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshState:
+    """All that the refresh policy knows of a feed. Times are seconds since 1970."""
+
+    weight: float = 1.0
+    """How much an entry of it counts: its subscribers."""
+    items: float = 0.0
+    exposure_s: float = 0.0
+    window: int = WINDOW_UNKNOWN
+    fetched_at: float | None = None
+    """When it was last fetched with success."""
+    failures: int = 0
+    not_before: float = 0.0
+    ttl_s: float = 0.0
+    skip_hours: tuple[int, ...] = ()
+
+    @property
+    def rate_per_s(self) -> float:
+        return (PRIOR_ITEMS + self.items) / (PRIOR_S + self.exposure_s)
+
+    @property
+    def saturation_s(self) -> float:
+        root = math.sqrt(self.window + 1.0) - 1.0
+        return root * root / self.rate_per_s
+
+    def to_json(self) -> Json:
+        stored: Json = asdict(self)
+        stored["skip_hours"] = list(self.skip_hours)
+        return stored
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> RefreshState:
+        values = {name: stored[name] for name in cls.__slots__ if name in stored}
+        hours = stored.get("skip_hours")
+        values["skip_hours"] = tuple(hours) if isinstance(hours, list) else ()
+        return cls(**values)  # type: ignore[arg-type]  # what to_json has written
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a successful fetch has shown; of an unchanged feed, nothing new and no document."""
+
+    new_times: Sequence[float] = ()
+    """When the new entries were published, as they say."""
+    document_size: int | None = None
+    """How many entries the document has, unless it was not sent."""
+    ttl_s: float = 0.0
+    skip_hours: tuple[int, ...] = ()
+
+
+def after_success(state: RefreshState, now: float, seen: Observation) -> RefreshState:
+    """What is known after a successful fetch."""
+    exposure_s, count = _exposure(state, now, seen)
+    kept = 0.5 ** (exposure_s / HALF_LIFE_S)
+    has_document = seen.document_size is not None
+    return replace(
+        state,
+        items=state.items * kept + count,
+        exposure_s=state.exposure_s * kept + exposure_s,
+        window=max(seen.document_size or 1, 1) if has_document else state.window,
+        fetched_at=now,
+        failures=0,
+        not_before=0.0,
+        ttl_s=seen.ttl_s if has_document else state.ttl_s,
+        skip_hours=seen.skip_hours if has_document else state.skip_hours,
+    )
+
+
+def _exposure(state: RefreshState, now: float, seen: Observation) -> tuple[float, float]:
+    """Over how many seconds how many entries were observed."""
+    times = [min(each, now) for each in seen.new_times]
+    since = None if state.fetched_at is None else max(now - state.fetched_at, 0.0)
+    whole = seen.document_size is not None and 0 < seen.document_size <= len(times)
+    if since is not None and not whole:
+        return since, float(len(times))
+    if not times:
+        return 0.0, 0.0
+    # The oldest entry only marks where the observation begins.
+    span_s = max(now - min(times), 1.0)
+    span_s = span_s if since is None else min(span_s, max(since, 1.0))
+    return span_s, float(len(times) - 1)
+
+
+def after_failure(
+    state: RefreshState,
+    feed: str,
+    now: float,
+    *,
+    retry_after_s: float | None,
+    gone: bool,
+    first_s: float = BACKOFF_FIRST_S,
+) -> RefreshState:
+    """What is known after a fetch that failed: when it may be tried again at the earliest."""
+    failures = state.failures + 1
+    pause_s = min(first_s * 2.0 ** min(failures - 1, 30), BACKOFF_MAX_S)
+    pause_s = max(pause_s * (0.5 + jitter(feed, failures)), retry_after_s or 0.0)
+    return replace(state, failures=failures, not_before=now + (GONE_S if gone else pause_s))
+
+
+def jitter(feed: str, number: int) -> float:
+    """A number from 0 to 1 that looks random and is the same each time."""
+    digest = blake2b(f"{number}:{feed}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest) / 2**32

@@ -1,0 +1,66 @@
+"""Turns at a host: few at once, with a pause, and not for ever."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headgate.acquire import connections as hosts
+from headgate.acquire.connections import HostLimits
+from headgate.model.errors import FetchError
+
+
+def test_who_waits_too_long_for_a_turn_gives_up() -> None:
+    gate = HostLimits(at_once=1, delay_s=0)
+    began = time.monotonic()
+    with (
+        gate.slot("a", patience_s=1),
+        pytest.raises(FetchError, match="'a' is busy"),
+        gate.slot("a", patience_s=0.05),
+    ):
+        pass
+    assert time.monotonic() - began < 0.5
+
+
+def test_a_pause_that_is_too_long_is_not_waited_for() -> None:
+    gate = HostLimits(at_once=2, delay_s=60)
+    began = time.monotonic()
+    with (
+        gate.slot("a", patience_s=1),
+        pytest.raises(FetchError, match="busy"),
+        gate.slot("a", patience_s=30),
+    ):
+        pass
+    assert time.monotonic() - began < 0.5
+
+
+def test_hosts_do_not_wait_for_each_other() -> None:
+    gate = HostLimits(at_once=1, delay_s=60)
+    with gate.slot("a", patience_s=0.1), gate.slot("b", patience_s=0.1):
+        pass
+    with gate.slot("a", patience_s=0.1, goes_on=True):
+        pass
+
+
+def test_a_turn_comes_when_another_one_ends() -> None:
+    gate = HostLimits(at_once=1, delay_s=0)
+    inside: list[int] = []
+
+    def visit(number: int) -> None:
+        with gate.slot("a", patience_s=10):
+            inside.append(number)
+            assert len(inside) == 1
+            inside.pop()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(visit, range(200)))) == 200
+
+
+def test_idle_hosts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosts, "FORGET_ABOVE", 10)
+    gate = HostLimits(at_once=1, delay_s=0)
+    for number in range(100):
+        with gate.slot(str(number), patience_s=1):
+            assert len(gate._hosts) <= 12

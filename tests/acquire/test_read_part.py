@@ -1,0 +1,131 @@
+"""Parquet and XML: files that are read as a whole."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.acquire.reading import COLUMNS, items
+
+from headgate.acquire.item_rows import SourceColumns
+from headgate.acquire.read_part import read_document, read_parquet
+from headgate.acquire.rejected import Rejected, Rejects
+from headgate.model.schema import DOCUMENT_SCHEMA, Attribute, Schema
+from headgate.model.values import Type, Xml
+from headgate.model.xml_text import xml_text
+
+DOCUMENTS = SourceColumns("News", "documents", DOCUMENT_SCHEMA)
+
+
+def read(
+    path: Path, table: dict[str, object], columns: SourceColumns = COLUMNS
+) -> tuple[list, list]:
+    pq.write_table(pa.table(table), path / "a.parquet", row_group_size=2)
+    rejects = Rejects("S", "f")
+    found = items(read_parquet(path / "a.parquet", columns, rejects), columns)
+    return found, rejects.found()
+
+
+def test_columns_of_the_right_kind_are_cast(tmp_path: Path):
+    moment = datetime(2026, 11, 15, 12, 0, 0, 123456, tzinfo=UTC)
+    found, rejected = read(
+        tmp_path,
+        {
+            "whole": pa.array([1, None, 3], pa.int16()),
+            "part": pa.array([Decimal("1.5"), None, Decimal("2.5")]),
+            "flag": [True, False, None],
+            "title": pa.array(["a", "b", "a"]).dictionary_encode(),
+            "at": pa.array([moment, None, moment], pa.timestamp("ns")),
+            "data": pa.array([b"x", None, b""], pa.large_binary()),
+            "more": [1, 2, 3],
+        },
+    )
+    assert not rejected
+    assert [each.id for each in found] == ["f:1", "f:2", "f:3"]
+    first = {"whole": 1, "part": 1.5, "flag": True, "title": "a", "at": moment, "data": b"x"}
+    assert found[0].attributes == first
+    assert found[1].attributes == {"flag": False, "title": "b"}
+
+
+def test_other_columns_are_converted_row_by_row(tmp_path: Path):
+    found, rejected = read(
+        tmp_path,
+        {
+            "whole": [1.0, 2.5, 3.0],
+            "at": ["2026-11-15", None, "soon"],
+            "title": ["a", "b", "c"],
+        },
+    )
+    assert [dict(each.attributes) for each in found] == [
+        {"whole": 1, "title": "a", "at": datetime(2026, 11, 15, tzinfo=UTC)}
+    ]
+    assert [(each.line, each.error[:17]) for each in rejected] == [
+        (2, "attribute 'whole'"),
+        (3, "attribute 'at': '"),
+    ]
+
+
+def test_a_day_is_a_moment(tmp_path: Path):
+    found, _ = read(tmp_path, {"at": [date(2026, 11, 15)]})
+    assert found[0].attributes["at"] == datetime(2026, 11, 15, tzinfo=UTC)
+
+
+def test_a_row_of_a_table_needs_its_key(tmp_path: Path):
+    columns = SourceColumns("S", "table", Schema((Attribute("symbol", Type.TEXT, key=True),)))
+    found, rejected = read(tmp_path, {"symbol": ["A", None]}, columns)
+    assert [each.id for each in found] == ["A@f:1"]
+    assert [(each.line, each.error) for each in rejected] == [(2, "the key 'symbol' is missing")]
+
+
+def test_what_is_no_parquet_is_rejected(tmp_path: Path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 this is not PAR1")
+    rejects = Rejects("S", "f")
+    assert items(read_parquet(tmp_path / "a.parquet", COLUMNS, rejects)) == []
+    assert rejects.found()[0].error.startswith("no Parquet from row 1 on: ")
+
+
+def document(data: bytes) -> tuple[list, list[Rejected]]:
+    rejects = Rejects("News", "f")
+    return items(read_document(data, "a.xml", DOCUMENTS, rejects), DOCUMENTS), rejects.found()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "<?xml version='1.0' encoding='iso-8859-1'?><a>été</a>".encode("latin-1"),
+        "<!DOCTYPE a SYSTEM 'http://nowhere.example/a.dtd'><a>été</a>".encode(),
+        "<?xml version='1.0' encoding='utf-16'?><a>été</a>".encode("utf-16"),
+        b"\xef\xbb\xbf<a>\xc3\xa9t&#233;</a><!-- behind -->",
+    ],
+)
+def test_a_document_is_one_item_in_unicode(data: bytes):
+    (item,), rejected = document(data)
+    assert not rejected
+    assert item.attributes == {"document": "<a>été</a>", "name": "a.xml"}
+    assert isinstance(item.attributes["document"], Xml)
+    assert xml_text(item.attributes["document"]) == "été"
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"<a>", "no well-formed XML"),
+        (b"", "no well-formed XML"),
+        (b"<a>" * 100_000, "no well-formed XML"),
+        (b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>", "it uses an entity"),
+        (
+            b"<!DOCTYPE a [<!ENTITY x 'lol'><!ENTITY y '&x;&x;'>]><a b='&y;'>&y;</a>",
+            "it uses an entity",
+        ),
+        (b"<a>" + b"x" * 10_000_000 + b"</a>", "the document has more than 10,000,000 bytes"),
+    ],
+)
+def test_what_is_no_document_is_rejected(data: bytes, error: str):
+    found, (rejected,) = document(data)
+    assert not found
+    assert rejected.error.startswith(error)
+    assert len(rejected.text) <= 1_000
