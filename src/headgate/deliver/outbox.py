@@ -1,28 +1,27 @@
-"""The outbox: what is to be delivered, what was, and what could not be. Nothing is in it twice.
+"""The outbox: a durable queue of deliveries, and their states. SQLite, one writing process.
 
                 put                       mark_sent
-    (a match) ───────► waiting ──────────────────────────► sent ──► pruned when no replay can come
+    (a match) ───────► waiting ──────────────────────────► sent ──► pruned after the replay limit
                          │  ▲ mark_sending                  ▲
                          ▼  │        ┌──────► sending ──────┤
                       message formed ┘           │ mark_failed, or the process died
                                                  ▼
                                    failed ──► dead ──► replay ──► waiting
 
-The key is (subscription, version, item, source): DESIGN.md §6. Laws:
-- putting what is there already changes nothing, whatever state it is in, so a replayed batch
-  delivers nothing again, for as long as its rows are kept (`prune`);
-- a *message* is what is sent together: one item, or all of a digest. It is fixed and stored before
-  its first attempt and has an id made of its keys, so that every attempt sends the same things
-  under the same id, in this process and the next;
-- deliveries of a subscription are sent in the order in which they were put, but for those that
-  are tried again.
+Invariants:
+- The key of a delivery is (subscription, version, item, source). `put` is idempotent: a key that
+  exists is left unchanged in any state, so a replayed batch sends nothing twice until `prune`.
+- A *message* is what is sent together: one item, or all items of a digest. It is stored before the
+  first attempt, and its id is a hash of its keys, so every attempt in any process sends the same
+  items under the same id.
+- The deliveries of a subscription are sent in the order in which they were put, except retries.
 
 Cost: the JSON of an item is stored once for all its subscribers, under its hash. 10,000 puts of
-1,000 items take 0.15 s, of 10,000 different items 0.5 s, in one commit; the same ones again 0.13 s.
+1,000 items take 0.15 s in one commit, of 10,000 different items 0.5 s, of existing keys 0.13 s.
 
-Rejected: WITHOUT ROWID on the key (the order of arrival would need an index of its own, and the
-others would carry the whole key); a table for messages (a digest's rows say by themselves which
-one they belong to); deleting what was sent (then a replay would send it again).
+Rejected: WITHOUT ROWID on the key (needs another index for the order of arrival, and every index
+would carry the key); a table of messages (the rows of a digest name their message); deleting sent
+rows at once (a replay would send them again).
 """
 
 from __future__ import annotations
