@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from bench import Row, Say
 from bench.running.processes import below, end, is_worker
-from headgate.deliver.outbox import DeliveryState, Outbox
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.records import DeliveryState
 from headgate.store.item_files import stored_files
 
 SCRIPT = """

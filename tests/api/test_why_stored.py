@@ -12,7 +12,8 @@ from tests.store.small_store import NOON, SmallStore, news, ticket
 from headgate.api.why_stored import WhyStored, found_item, why_stored
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.item_deliveries import count_deliveries, dead_letters
-from headgate.deliver.outbox import ItemDelivery, Outbox
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.records import ItemDelivery
 from headgate.language import parse_script
 from headgate.model.errors import CatalogError, UnknownName
 from headgate.store.read_store import StoreReader

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from headgate.acquire.inbox_tables import BrokenFeed
 from headgate.cli.run_display import ConsoleLines, line, screen, summary
-from headgate.deliver.outbox import DeliveryState
+from headgate.deliver.records import DeliveryState
 from headgate.model.items import Item
 from headgate.operators.estimates import Learned
 from headgate.pipeline.deliveries import Found

@@ -12,7 +12,8 @@ import pytest
 from tests.cli.headgate_command import Run
 from tests.store.small_store import NOON, SmallStore, news, ticket
 
-from headgate.deliver.outbox import ItemDelivery, Outbox
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.records import ItemDelivery
 
 SINCE = ("--since", "2026-11-01")
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from headgate.deliver.backoff import Backoff
 from headgate.deliver.deliverer import Deliverer
-from headgate.deliver.outbox import ItemDelivery, Outbox
+from headgate.deliver.outbox import Outbox
 from headgate.deliver.output_webhook import WebhookSettings
+from headgate.deliver.records import ItemDelivery, PushSubscription, Transport
 from headgate.deliver.settings import DeliverySettings
-from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.model.addresses import LOOPBACK
 from headgate.model.items import Item
 from headgate.model.values import Link

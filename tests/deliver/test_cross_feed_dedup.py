@@ -8,8 +8,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.deliver.outbox import ItemDelivery, Outbox
+from headgate.deliver.outbox import Outbox
 from headgate.deliver.outbox_tables import prune
+from headgate.deliver.records import ItemDelivery
 from headgate.model.items import Item
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

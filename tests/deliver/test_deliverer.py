@@ -16,10 +16,10 @@ from tests.deliver.things import NOW, NOW_S, delivery, find_among, item, setting
 
 from headgate.deliver import safe_folder as folder_module
 from headgate.deliver.deliverer import Deliverer
-from headgate.deliver.outbox import DeliveryState, ItemDelivery, Outbox
+from headgate.deliver.outbox import Outbox
 from headgate.deliver.output_webhook import WebhookSettings
+from headgate.deliver.records import DeliveryState, ItemDelivery, PushSubscription, Transport
 from headgate.deliver.schedule import DeliverySchedule, boundary_after_s, phase_s
-from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.deliver.transform import TransformLimits
 from headgate.model.addresses import LOOPBACK
 from headgate.model.errors import StateError

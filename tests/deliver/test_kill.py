@@ -17,8 +17,9 @@ from tests.deliver.deliverer_process import BATCH_ITEMS, FILES, subscriptions
 from tests.deliver.servers import Receiver, receiver
 
 from headgate.deliver.deliverer import Deliverer
-from headgate.deliver.outbox import DeliveryState, Outbox
+from headgate.deliver.outbox import Outbox
 from headgate.deliver.output_webhook import WebhookSettings
+from headgate.deliver.records import DeliveryState
 from headgate.deliver.settings import DeliverySettings
 from headgate.model.addresses import LOOPBACK
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.deliver.things import NOW, NOW_S, delivery, item
 
-from headgate.deliver.outbox import DeliveryState, ItemDelivery, Outbox, OutgoingMessage, message_id
+from headgate.deliver.outbox import Outbox
 from headgate.deliver.outbox_tables import prune
+from headgate.deliver.records import DeliveryState, ItemDelivery, OutgoingMessage, message_id
 from headgate.deliver.schedule import DeliverySchedule
 from headgate.model.errors import StateError, StateTaken
 from headgate.model.items import Item

@@ -23,7 +23,7 @@ from headgate.deliver.output_mail import (
     make_mail,
     send_mail,
 )
-from headgate.deliver.subscriptions import PushSubscription, Transport
+from headgate.deliver.records import PushSubscription, Transport
 from headgate.model.items import Item
 
 UNSUBSCRIBE = "https://a.org/unsubscribe?ticket=x"

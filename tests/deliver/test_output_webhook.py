@@ -18,7 +18,6 @@ from tests.deliver.things import NOW, NOW_S, any_text, item, items
 
 from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError
-from headgate.deliver.outbox import DeliveryState, ItemDelivery, OutgoingMessage, StoredDelivery
 from headgate.deliver.output_webhook import (
     WebhookOutput,
     WebhookSettings,
@@ -27,6 +26,7 @@ from headgate.deliver.output_webhook import (
     retry_after_s,
     secret_of,
 )
+from headgate.deliver.records import DeliveryState, ItemDelivery, OutgoingMessage, StoredDelivery
 from headgate.model.addresses import LOOPBACK
 from headgate.model.items import Item
 

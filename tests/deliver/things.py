@@ -8,9 +8,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from headgate.deliver.backoff import Backoff
-from headgate.deliver.outbox import ItemDelivery
+from headgate.deliver.records import FindSubscriptions, ItemDelivery, PushSubscription
 from headgate.deliver.settings import DeliverySettings
-from headgate.deliver.subscriptions import FindSubscriptions, PushSubscription
 from headgate.model.items import Annotation, Item
 from headgate.model.values import Link, Value, Xml
 

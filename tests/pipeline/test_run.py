@@ -13,7 +13,7 @@ from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.outbox import DeliveryState
+from headgate.deliver.records import DeliveryState
 from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline import run_batch

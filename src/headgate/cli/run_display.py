@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headgate.deliver.entry import shown_value
-from headgate.deliver.outbox import DeliveryState
+from headgate.deliver.records import DeliveryState
 from headgate.model.errors import printable
 from headgate.model.items import Item
 from headgate.pipeline.status import Status

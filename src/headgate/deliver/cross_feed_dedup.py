@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from sqlite3 import Connection
 
-from headgate.deliver.outbox_tables import key_bytes
+from headgate.deliver.records import key_bytes
 from headgate.model.items import Item
 
 IdentityKeys = Callable[[Item], Sequence[str]]

@@ -31,10 +31,10 @@ from headgate.deliver.errors import OutputError
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.outbox_tables import prune
 from headgate.deliver.output_webhook import checked_url
+from headgate.deliver.records import FindSubscriptions, PushSubscription, Transport
 from headgate.deliver.run_subscription import DeliveryReport, SubscriptionRunner
 from headgate.deliver.schedule import DeliverySchedule, due_at_s
 from headgate.deliver.settings import DeliverySettings
-from headgate.deliver.subscriptions import FindSubscriptions, PushSubscription, Transport
 
 
 class Deliverer:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headgate.deliver.outbox import DeliveryState, Outbox
-from headgate.deliver.outbox_tables import key_bytes
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.records import DeliveryState, key_bytes
 
 
 @dataclass(frozen=True, slots=True)

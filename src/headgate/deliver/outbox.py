@@ -26,20 +26,24 @@ rows at once (a replay would send them again).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from enum import StrEnum
 from math import inf
 from pathlib import Path
 from sqlite3 import Connection
 
 from headgate.deliver.cross_feed_dedup import CrossFeedDuplicates, IdentityKeys
 from headgate.deliver.item_encoding import decode_item
-from headgate.deliver.outbox_tables import OUTBOX_LAYOUT, ItemContents, key_bytes
+from headgate.deliver.outbox_tables import OUTBOX_LAYOUT, ItemContents
+from headgate.deliver.records import (
+    DeliveryState,
+    ItemDelivery,
+    OutgoingMessage,
+    StoredDelivery,
+    key_bytes,
+    message_id,
+)
 from headgate.model.errors import printable
-from headgate.model.items import Item
 from headgate.store.database import DurableDatabase
 
 ERROR_LENGTH_MAX = 500
@@ -48,53 +52,6 @@ _ELIGIBLE = (
     f"{PENDING} AND (retry_at IS NULL OR retry_at <= ?) "
     "AND (message IS NOT NULL OR attempts > 0 OR put_at < ?)"
 )
-
-
-class DeliveryState(StrEnum):
-    WAITING = "waiting"
-    SENDING = "sending"
-    SENT = "sent"
-    FAILED = "failed"
-    DEAD = "dead"
-
-
-@dataclass(frozen=True, slots=True)
-class ItemDelivery:
-    """One item for one subscription."""
-
-    subscription: int
-    version: int
-    feed: str
-    item: Item
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDelivery:
-    """A delivery as the outbox has it."""
-
-    number: int
-    delivery: ItemDelivery
-    state: DeliveryState
-    message: str | None
-    attempts: int
-    error: str
-    put_at_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingMessage:
-    """What is sent together, in order; the same things under the same id at every attempt."""
-
-    id: str
-    parts: tuple[StoredDelivery, ...]
-
-    @property
-    def attempts(self) -> int:
-        return max(each.attempts for each in self.parts)
-
-    @property
-    def numbers(self) -> list[int]:
-        return [each.number for each in self.parts]
 
 
 class Outbox:
@@ -347,21 +304,6 @@ class Outbox:
                 (*values, limit),
             ).fetchall()
         return [_stored(row) for row in rows]
-
-
-def message_id(parts: Sequence[StoredDelivery]) -> str:
-    """A hash of the keys: the same for the same deliveries, on every machine."""
-    digest = hashlib.sha256()
-    for each in parts:
-        delivery = each.delivery
-        for field in (
-            str(delivery.subscription).encode(),
-            str(delivery.version).encode(),
-            key_bytes(delivery.item.id),
-            key_bytes(delivery.item.source),
-        ):
-            digest.update(len(field).to_bytes(8, "big") + field)
-    return digest.hexdigest()[:40]
 
 
 def _wake(connection: Connection, subscriptions: Iterable[int], now_s: float) -> None:

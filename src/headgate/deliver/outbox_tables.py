@@ -136,11 +136,6 @@ def forget_contents(connection: Connection, numbers: Iterable[int]) -> None:
     )
 
 
-def key_bytes(text: str) -> bytes:
-    """SQLite's texts have no halves of surrogate pairs, but ids from JSON may."""
-    return text.encode("utf-8", "surrogatepass")
-
-
 # === part: headgate.deliver.outbox_tables
 # Forgetting what was done: an outbox that only grows would fill the disk one day.
 #

@@ -36,8 +36,8 @@ from html import escape
 from headgate.deliver.clean_text import one_line, safe_link
 from headgate.deliver.entry import OutputDocument
 from headgate.deliver.errors import OutputError
+from headgate.deliver.records import PushSubscription
 from headgate.deliver.render import render_html, render_text
-from headgate.deliver.subscriptions import PushSubscription
 from headgate.model.errors import alternatives, printable
 
 ADDRESS_LENGTH_MAX = 254

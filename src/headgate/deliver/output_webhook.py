@@ -42,7 +42,7 @@ from headgate.acquire.connections import CheckedBackend, Deadline, Resolver, res
 from headgate.deliver.entry import TransformedText, utc
 from headgate.deliver.errors import OutputError
 from headgate.deliver.item_encoding import Json, in_order
-from headgate.deliver.outbox import OutgoingMessage
+from headgate.deliver.records import OutgoingMessage
 from headgate.deliver.render import rfc3339
 from headgate.model.addresses import PUBLIC_ONLY, Allowed
 from headgate.model.errors import printable

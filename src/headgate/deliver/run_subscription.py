@@ -24,13 +24,13 @@ from datetime import datetime
 
 from headgate.deliver.entry import OutputDocument, TransformedText, entry_of, stable_id
 from headgate.deliver.errors import DeliveryError, OutputError, TransformError
-from headgate.deliver.outbox import Outbox, OutgoingMessage, StoredDelivery
+from headgate.deliver.outbox import Outbox
 from headgate.deliver.output_file import renderer_of, write_console, write_document
 from headgate.deliver.output_mail import make_mail, send_mail
 from headgate.deliver.output_webhook import WebhookOutput, render_webhook
+from headgate.deliver.records import OutgoingMessage, PushSubscription, StoredDelivery, Transport
 from headgate.deliver.schedule import DeliverySchedule, put_before_s
 from headgate.deliver.settings import DeliverySettings
-from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.deliver.transform import LimitBroken, Stylesheet, Transformer, read_stylesheet
 from headgate.model.errors import StateError
 from headgate.model.items import Item

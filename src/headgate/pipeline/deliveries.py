@@ -25,7 +25,8 @@ import pyarrow.parquet as pq
 
 from headgate.acquire.identify import keys_of
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.outbox import ItemDelivery, Outbox
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.records import ItemDelivery
 from headgate.match.item_columns import FEEDS, SOURCE, items_of_batch
 from headgate.model.items import Item
 from headgate.model.schema import Schema

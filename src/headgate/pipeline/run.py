@@ -30,8 +30,8 @@ from headgate.acquire.rejected import RejectedCounts, remove_rejected
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.deliverer import Deliverer
 from headgate.deliver.outbox import Outbox
+from headgate.deliver.records import PushSubscription, Transport
 from headgate.deliver.settings import DeliverySettings
-from headgate.deliver.subscriptions import PushSubscription, Transport
 from headgate.deliver.transform import Transformer
 from headgate.language.statements import MaterializeFeed
 from headgate.pipeline.batch_stage import Stored

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headgate.acquire.file_log import file_problems
 from headgate.acquire.inbox_tables import BrokenFeed, broken_feeds
-from headgate.deliver.outbox import DeliveryState
+from headgate.deliver.records import DeliveryState
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.meters import Tally
 from headgate.pipeline.operator_ledger import OperatorStatus
