@@ -22,10 +22,10 @@ from bench.workloads.operator_functions import DECLARATIONS, SCHEMA, items
 from headgate.match.item_columns import batch_of_items
 from headgate.model.atoms import Call, Variable
 from headgate.operators.answers import Rows
-from headgate.operators.ask import Asking, Operators, Predicates
 from headgate.operators.call_items import RowItems, call_here
 from headgate.operators.declaration import OperatorLimits
 from headgate.operators.load import load_all
+from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
 
 BATCH, ROUND = 4_096, 64
 CALLS = {
@@ -43,7 +43,7 @@ def run(*, quick: bool, say: Say) -> Result:
     rounds = 5 if quick else 50
     allowed = [operator_functions.__name__]
     rows: list[Row] = []
-    with Operators(DECLARATIONS, allowed=allowed, limits=LIMITS) as operators:
+    with OperatorRuntime(DECLARATIONS, allowed=allowed, limits=LIMITS) as operators:
         say("starting the child")
         start_s = seconds(operators.refused)
         rows.append(Row("start of the child", "NumPy, Arrow, shapely", f"{start_s * 1e3:,.0f} ms"))
@@ -58,11 +58,11 @@ def run(*, quick: bool, say: Say) -> Result:
     return Result(rows, plot)
 
 
-def _one_call(operators: Operators, name: str, call: Call, rounds: int) -> list[Row]:
+def _one_call(operators: OperatorRuntime, name: str, call: Call, rounds: int) -> list[Row]:
     loaded, _ = load_all(DECLARATIONS, [operator_functions.__name__])
     batch = batch_of_items(items(BATCH), SCHEMA)
     here = RowItems(batch, SCHEMA)
-    asking = Asking(Predicates(operators, [call] * ROUND), batch, SCHEMA)
+    asking = BatchCalls(PlanCalls(operators, [call] * ROUND), batch, SCHEMA)
     every = np.arange(BATCH, dtype=np.int32)
     found = []
     for rows in (every, every[:1]):
@@ -71,12 +71,12 @@ def _one_call(operators: Operators, name: str, call: Call, rounds: int) -> list[
             call_here(loaded[call.operator], call, rows, here, LIMITS)
 
         def asked(rows: Rows = rows) -> None:
-            asking.ask(0, rows)
+            asking.evaluate(0, rows)
 
         found.append((_best_us(called, rounds), _best_us(asked, rounds)))
     (here_us, child_us), (one_here_us, one_child_us) = found
     some, starts = np.arange(ROUND, dtype=np.int32), np.arange(ROUND + 1, dtype=np.int64)
-    round_us = _best_us(lambda: asking.ask_round(some, starts, some), rounds) / ROUND
+    round_us = _best_us(lambda: asking.evaluate_round(some, starts, some), rounds) / ROUND
     extra_us = (child_us - here_us) / BATCH
     return [
         Row(
@@ -102,14 +102,14 @@ def _one_call(operators: Operators, name: str, call: Call, rounds: int) -> list[
     ]
 
 
-def _plot(operators: Operators, rounds: int, say: Say) -> Plot:
+def _plot(operators: OperatorRuntime, rounds: int, say: Say) -> Plot:
     """What the child adds to a call in this process, by the number of items in a question."""
     loaded, _ = load_all(DECLARATIONS, [operator_functions.__name__])
     batch = batch_of_items(items(BATCH), SCHEMA)
     here = RowItems(batch, SCHEMA)
     lines: dict[str, list[tuple[float, float]]] = {}
     for name, call in CALLS.items():
-        asking = Asking(Predicates(operators, [call]), batch, SCHEMA)
+        asking = BatchCalls(PlanCalls(operators, [call]), batch, SCHEMA)
         for power in range(3, 13):
             say(f"{name}: {2**power} items")
             rows = np.arange(2**power, dtype=np.int32)
@@ -117,8 +117,8 @@ def _plot(operators: Operators, rounds: int, say: Say) -> Plot:
             def called(call: Call = call, rows: Rows = rows) -> None:
                 call_here(loaded[call.operator], call, rows, here, LIMITS)
 
-            def asked(asking: Asking = asking, rows: Rows = rows) -> None:
-                asking.ask(0, rows)
+            def asked(asking: BatchCalls = asking, rows: Rows = rows) -> None:
+                asking.evaluate(0, rows)
 
             extra_us = (_best_us(asked, rounds) - _best_us(called, rounds)) / len(rows)
             lines.setdefault(name, []).append((power, max(extra_us, 0.0)))
@@ -130,14 +130,14 @@ def _plot(operators: Operators, rounds: int, say: Say) -> Plot:
     )
 
 
-def _transfer(operators: Operators, rounds: int) -> Row:
+def _transfer(operators: OperatorRuntime, rounds: int) -> Row:
     """A question about one item of a batch that the child does not have yet."""
     batch = batch_of_items(items(BATCH), SCHEMA)
-    predicates = Predicates(operators, [CALLS["true or false, batch form"]])
+    predicates = PlanCalls(operators, [CALLS["true or false, batch form"]])
     one = np.zeros(1, np.int32)
-    asking = Asking(predicates, batch, SCHEMA)
-    known_us = _best_us(lambda: asking.ask(0, one), rounds)
-    new_us = _best_us(lambda: Asking(predicates, batch, SCHEMA).ask(0, one), rounds)
+    asking = BatchCalls(predicates, batch, SCHEMA)
+    known_us = _best_us(lambda: asking.evaluate(0, one), rounds)
+    new_us = _best_us(lambda: BatchCalls(predicates, batch, SCHEMA).evaluate(0, one), rounds)
     size = f"{BATCH:,} items, {batch.nbytes / 1e6:.1f} MB"
     return Row("items to the child: an item", size, f"{(new_us - known_us) / BATCH:.2f} µs")
 
@@ -153,11 +153,11 @@ def _misbehaviour(allowed: list[str]) -> list[Row]:
         ("always_raises", "every item raises", BATCH),
         ("always_hangs", "every item hangs, limit 1 s", BATCH),
     ):
-        with Operators(DECLARATIONS, allowed=allowed, limits=LIMITS) as operators:
-            asking = Asking(Predicates(operators, [Call(name)]), batch, SCHEMA)
+        with OperatorRuntime(DECLARATIONS, allowed=allowed, limits=LIMITS) as operators:
+            asking = BatchCalls(PlanCalls(operators, [Call(name)]), batch, SCHEMA)
             operators.refused()  # starts the child
             began = time.perf_counter()
-            answers = asking.ask(0, every)
+            answers = asking.evaluate(0, every)
             took_s = time.perf_counter() - began
             lost = BATCH - int(answers.answered.sum())
             counted = json.dumps(operators.failures[name].to_json()["counts"])

@@ -22,18 +22,23 @@ import numpy as np
 
 from bench import Plot, Result, Row, Say
 from bench.baselines.fewest_predicates import fewest_predicates
+from bench.baselines.fixed_estimates import FixedEstimates
 from bench.workloads.operators import Setting, Workload, workload
-from headgate.operators.order_adaptive import AdaptiveOrder
-from headgate.operators.order_answers import PlainAnswers
-from headgate.operators.order_arrangement import Order
-from headgate.operators.order_engine import Candidates, Evaluator, Matches
-from headgate.operators.order_estimates import Estimates, FixedEstimates
-from headgate.operators.order_naive import NaiveOrder
-from headgate.operators.order_sequential import SequentialOrder
-from headgate.operators.order_sub_order import SubOrder
+from headgate.operators.answers import RoundAnswers
+from headgate.operators.orders.adaptive import AdaptiveOrder
+from headgate.operators.orders.estimates import PredicateEstimates
+from headgate.operators.orders.evaluator import (
+    CandidateClauses,
+    EvaluationOrder,
+    Evaluator,
+    OperatorMatches,
+)
+from headgate.operators.orders.naive import NaiveOrder
+from headgate.operators.orders.sequential import SequentialOrder
+from headgate.operators.orders.sub_order import SubOrder
 
 NAIVE, SEQUENTIAL, SUB_ORDER, OURS = "naive", "Sequential", "Sub-Order", "ours"
-ORDERS: dict[str, Callable[[], Order]] = {
+ORDERS: dict[str, Callable[[], EvaluationOrder]] = {
     NAIVE: NaiveOrder,
     SEQUENTIAL: SequentialOrder,
     SUB_ORDER: SubOrder,
@@ -142,13 +147,15 @@ def _costs(work: Workload, events: int, history: int) -> dict[str, float]:
     return costs
 
 
-def _estimates(work: Workload, name: str) -> Estimates:
+def _estimates(work: Workload, name: str) -> PredicateEstimates:
     if name == OURS:
-        return Estimates(work.table.calls)
+        return PredicateEstimates(work.table.calls)
     return FixedEstimates(work.table.calls, work.selectivity)
 
 
-def _evaluate(evaluator: Evaluator, work: Workload, events: int, *, seed: int) -> list[Matches]:
+def _evaluate(
+    evaluator: Evaluator, work: Workload, events: int, *, seed: int
+) -> list[OperatorMatches]:
     truth = work.events(events, seed=seed)
     return [
         evaluator.evaluate(_all_candidates(work, some.shape[0]), _Answering(some).ask)
@@ -156,9 +163,9 @@ def _evaluate(evaluator: Evaluator, work: Workload, events: int, *, seed: int) -
     ]
 
 
-def _all_candidates(work: Workload, items: int) -> Candidates:
+def _all_candidates(work: Workload, items: int) -> CandidateClauses:
     count = work.table.clause_count
-    return Candidates(
+    return CandidateClauses(
         np.arange(items + 1, dtype=np.int64) * count,
         np.tile(np.arange(count, dtype=np.int32), items),
     )
@@ -172,13 +179,13 @@ class _Answering:
     wait_s: float = 0.0
     rounds: list[tuple[np.ndarray, ...]] = field(default_factory=list)
 
-    def ask(self, predicates: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> PlainAnswers:
+    def ask(self, predicates: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> RoundAnswers:
         if self.wait_s:
             time.sleep(self.wait_s * rows.size)
         self.rounds.append((predicates, starts, rows))
         counts = np.diff(starts)
         true = self.truth[rows, np.repeat(predicates, counts)]
-        return PlainAnswers(np.ones(rows.size, np.bool_), true, self.wait_s * counts)
+        return RoundAnswers(np.ones(rows.size, np.bool_), true, self.wait_s * counts)
 
     def again_s(self) -> float:
         """The time to answer the same questions again."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from headgate.model.atoms import Call
 from headgate.model.filters import And
-from headgate.operators.order_table import ClauseTable, OperatorSubscriptions
+from headgate.operators.orders.clause_table import ClauseTable, OperatorSubscriptions
 
 LENGTH_MIN = 3
 MATCH_RATIO = 0.002

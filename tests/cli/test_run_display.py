@@ -11,7 +11,7 @@ from headgate.acquire.inbox_tables import BrokenFeed
 from headgate.cli.run_display import ConsoleLines, line, screen, summary
 from headgate.deliver.records import DeliveryState
 from headgate.model.items import Item
-from headgate.operators.estimates import Learned
+from headgate.operators.statistics import CallEstimate
 from headgate.pipeline.deliveries import Found
 from headgate.pipeline.meters import Meters
 from headgate.pipeline.operator_ledger import OperatorStatus
@@ -42,7 +42,7 @@ def status(**changes: object) -> Status:
             BrokenFeed("MuseNews", "http://muse.mu", f"it is gone {HOSTILE}", 3, NOON, NOON),
         ),
         "refused": {"Mobs": "operator 'mobs' is not allowed"},
-        "operators": {"near": OperatorStatus(Learned(3e-6, 0.25, 1_234))},
+        "operators": {"near": OperatorStatus(CallEstimate(3e-6, 0.25, 1_234))},
         "errors": {"files-1f": "the disk is full"},
         "latest": (
             Found("Rock", Item("1", "MuseNews", NOON, {"title": HOSTILE})),

@@ -25,11 +25,11 @@ from headgate.model.items import Item
 from headgate.model.json_values import attributes_of_json
 from headgate.model.schema import Schema
 from headgate.model.values import Value
-from headgate.operators.ask import Asking, Operators, Predicates
-from headgate.operators.call_items import judges
+from headgate.operators.call_items import oracle_operators
 from headgate.operators.declaration import Declaration
 from headgate.operators.examples.drones import drones
 from headgate.operators.load import load_all
+from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
 
 CITY = Path(__file__).parents[2] / "examples" / "city"
 FEEDS = ("S1", "S2", "S3", "S4", "S5")
@@ -75,7 +75,7 @@ def filter_of(feed: str) -> Filter:
 
 ITEMS = items()
 LOADED, REFUSED = load_all(declarations())
-JUDGES = judges(LOADED, schema())
+JUDGES = oracle_operators(LOADED, schema())
 
 
 def naive(feed: str) -> list[str]:
@@ -107,9 +107,9 @@ def test_the_child_answers_the_same() -> None:
         dict.fromkeys(a for feed in FEEDS for a in atoms_of(filter_of(feed)) if isinstance(a, Call))
     )
     assert len(calls) == 11, "what feeds share is one predicate"
-    with Operators(declarations()) as operators:
-        predicates = Predicates(operators, calls)
-        asking = Asking(predicates, batch, schema())
+    with OperatorRuntime(declarations()) as operators:
+        predicates = PlanCalls(operators, calls)
+        asking = BatchCalls(predicates, batch, schema())
         bound = {call: solutions(asking, at, call, rows) for at, call in enumerate(calls)}
         assert all(each.total == 0 for each in operators.failures.values())
     for feed in FEEDS:
@@ -122,8 +122,10 @@ def test_the_child_answers_the_same() -> None:
 Bindings = dict[str, Value]
 
 
-def solutions(asking: Asking, number: int, call: Call, rows: np.ndarray) -> list[list[Bindings]]:
-    answers = asking.ask(number, rows)
+def solutions(
+    asking: BatchCalls, number: int, call: Call, rows: np.ndarray
+) -> list[list[Bindings]]:
+    answers = asking.evaluate(number, rows)
     names = [each.name for each in call.arguments if isinstance(each, Variable)]
     if answers.starts is None:
         return [[{}] if each else [] for each in answers.true.tolist()]

@@ -12,7 +12,7 @@ import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operators.asking import MOMENT
+from tests.operators.runtime_calls import MOMENT
 
 from headgate.model.errors import OperatorError
 from headgate.model.items import Item

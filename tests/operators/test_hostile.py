@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.operators.asking import ALLOWED, HOSTILE, TAME, ask
+from tests.operators.runtime_calls import ALLOWED, HOSTILE, TAME, ask
 from tests.pipeline.waiting import until
 
 from headgate.model.atoms import Variable
-from headgate.operators.ask import Operators
 from headgate.operators.declaration import Declaration, OperatorLimits
 from headgate.operators.failures import Failure
+from headgate.operators.runtime import OperatorRuntime
 
 pytestmark = pytest.mark.integration
 
@@ -29,8 +29,8 @@ RAISED, WRONG, LATE, DIED = Failure.RAISED, Failure.WRONG, Failure.LATE, Failure
 
 
 @pytest.fixture(scope="module")
-def operators() -> Iterator[Operators]:
-    with Operators(TAME + HOSTILE, allowed=ALLOWED, limits=LIMITS) as found:
+def operators() -> Iterator[OperatorRuntime]:
+    with OperatorRuntime(TAME + HOSTILE, allowed=ALLOWED, limits=LIMITS) as found:
         assert found.refused() == {}
         yield found
 
@@ -59,7 +59,7 @@ def operators() -> Iterator[Operators]:
     ],
 )
 def test_only_the_bad_item_fails(
-    operators: Operators, name: str, failure: Failure, said: str
+    operators: OperatorRuntime, name: str, failure: Failure, said: str
 ) -> None:
     answers = ask(operators, name, about=[1, -1, 2, 3])
     assert answers.answered.tolist() == [True, False, True, True]
@@ -72,7 +72,7 @@ def test_only_the_bad_item_fails(
     assert again.true.tolist() == [False, True]
 
 
-def test_copies_of_the_process_do_not_answer(operators: Operators) -> None:
+def test_copies_of_the_process_do_not_answer(operators: OperatorRuntime) -> None:
     for _ in range(3):
         answers = ask(operators, "forks", about=[1, -1, 2, -1, 3])
         assert answers.true.tolist() == [True] * 5
@@ -80,26 +80,26 @@ def test_copies_of_the_process_do_not_answer(operators: Operators) -> None:
 
 
 @pytest.mark.parametrize("name", ["prints", "reads"])
-def test_standard_input_and_output_lead_nowhere(operators: Operators, name: str) -> None:
+def test_standard_input_and_output_lead_nowhere(operators: OperatorRuntime, name: str) -> None:
     answers = ask(operators, name, about=[1, -1, 2])
     assert answers.true.tolist() == [True, False, True]
     assert answers.answered.all()
 
 
-def test_nonsense_in_the_pipes_is_an_error_and_no_more(operators: Operators) -> None:
+def test_nonsense_in_the_pipes_is_an_error_and_no_more(operators: OperatorRuntime) -> None:
     answers = ask(operators, "writes_into_the_pipes", about=[1, -1, 2])
     assert not answers.true[1] or answers.answered[1]
     assert operators.failures["writes_into_the_pipes"].total <= 3
     assert ask(operators, "divides", 2, about=[4]).true.tolist() == [True]
 
 
-def test_an_operator_cannot_change_what_others_see(operators: Operators) -> None:
+def test_an_operator_cannot_change_what_others_see(operators: OperatorRuntime) -> None:
     answers = ask(operators, "changes_the_item", about=[1])
     assert not answers.answered.any()
     assert "TypeError" in operators.failures["changes_the_item"].last
 
 
-def test_bindings_are_checked(operators: Operators) -> None:
+def test_bindings_are_checked(operators: OperatorRuntime) -> None:
     wrong = [*range(-12, 0)]
     answers = ask(operators, "binds_nonsense", Variable("x"), about=[7, *wrong, 8])
     assert answers.answered.tolist() == [True] + [False] * len(wrong) + [True]
@@ -107,13 +107,13 @@ def test_bindings_are_checked(operators: Operators) -> None:
     assert operators.failures["binds_nonsense"].counts == {WRONG: len(wrong)}
 
 
-def test_solutions_are_limited(operators: Operators) -> None:
+def test_solutions_are_limited(operators: OperatorRuntime) -> None:
     answers = ask(operators, "never_ends", Variable("x"), about=[1, -1, 2])
     assert answers.answered.tolist() == [True, False, True]
     assert "more than 1,000 solutions" in operators.failures["never_ends"].last
 
 
-def test_an_answered_item_is_not_asked_again(operators: Operators, tmp_path: Path) -> None:
+def test_an_answered_item_is_not_asked_again(operators: OperatorRuntime, tmp_path: Path) -> None:
     """But for those of the last moment before a crash, which were never sent."""
     file = tmp_path / "calls"
     answers = ask(operators, "notes_each_call", str(file), about=[*range(20), -1, *range(20)])
@@ -129,9 +129,9 @@ def test_a_child_does_not_outlive_its_parent(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
         "import sys\n"
-        "from tests.operators.asking import ALLOWED, HOSTILE, ask\n"
-        "from headgate.operators.ask import Operators\n"
-        "operators = Operators(HOSTILE, allowed=ALLOWED)\n"
+        "from tests.operators.runtime_calls import ALLOWED, HOSTILE, ask\n"
+        "from headgate.operators.runtime import OperatorRuntime\n"
+        "operators = OperatorRuntime(HOSTILE, allowed=ALLOWED)\n"
         "ask(operators, 'raises', about=[1])\n"
         "print(operators.child_pid, flush=True)\n"
         "ask(operators, 'hangs_and_says_so', about=[-1])\n",
@@ -165,7 +165,7 @@ def is_alive(pid: int) -> bool:
 
 def test_an_operator_that_always_hangs_is_left_alone() -> None:
     now = [0.0]
-    with Operators(
+    with OperatorRuntime(
         TAME + HOSTILE, allowed=ALLOWED, limits=LIMITS, clock=lambda: now[0]
     ) as operators:
         began = time.monotonic()
@@ -185,7 +185,7 @@ def test_a_module_that_hangs_does_not_take_the_others_along() -> None:
     hanging = Declaration("hangs", "tests.operators.hanging_module:never")
     dying = Declaration("dies", "tests.operators.dying_module:never")
     limits = OperatorLimits(load_s=1.5)
-    with Operators([hanging, *TAME, dying], allowed=ALLOWED, limits=limits) as operators:
+    with OperatorRuntime([hanging, *TAME, dying], allowed=ALLOWED, limits=limits) as operators:
         refused = operators.refused()
         assert set(refused) == {"hangs", "dies"}
         assert "cannot be loaded: it takes longer than 1.5 s" in refused["hangs"]
@@ -196,7 +196,7 @@ def test_a_module_that_hangs_does_not_take_the_others_along() -> None:
 
 
 def test_a_batch_of_nothing_but_bad_items_ends() -> None:
-    with Operators(HOSTILE, allowed=ALLOWED, limits=LIMITS) as operators:
+    with OperatorRuntime(HOSTILE, allowed=ALLOWED, limits=LIMITS) as operators:
         answers = ask(operators, "batch_raises", about=[-1] * 4096)
         assert not answers.answered.any()
         counts = operators.failures["batch_raises"].counts
@@ -204,7 +204,7 @@ def test_a_batch_of_nothing_but_bad_items_ends() -> None:
         assert counts[RAISED] <= 200, "the breaker opens long before the last"
 
 
-def test_of_a_large_batch_only_the_bad_items_are_lost(operators: Operators) -> None:
+def test_of_a_large_batch_only_the_bad_items_are_lost(operators: OperatorRuntime) -> None:
     given = list(range(4096))
     given[17] = given[4000] = -1
     answers = ask(operators, "batch_raises", about=given)

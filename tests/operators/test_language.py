@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.operators.asking import MOMENT
+from tests.operators.runtime_calls import MOMENT
 
 from headgate.model.items import Item
 from headgate.operators.examples.language import LANGUAGES, guess, language_of

@@ -9,12 +9,12 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.operators.asking import ALLOWED, HOSTILE, SCHEMA, TAME, numbers
+from tests.operators.runtime_calls import ALLOWED, HOSTILE, SCHEMA, TAME, numbers
 from tests.pipeline.spark_session import spark
 
 from headgate.model.atoms import Call
-from headgate.operators.ask import Asking, Operators, Predicates
 from headgate.operators.declaration import Declaration
+from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
 
 pytestmark = pytest.mark.integration
 
@@ -22,18 +22,18 @@ DECLARED = [each.to_json() for each in TAME + HOSTILE]
 
 
 @lru_cache(maxsize=1)
-def predicates() -> Predicates:
+def predicates() -> PlanCalls:
     """Once for each worker, which is a process."""
     declarations = [Declaration.from_json(each) for each in DECLARED]
-    operators = Operators(declarations, allowed=ALLOWED)
-    return Predicates(operators, [Call("divides", (3,)), Call("exits_at_once")])
+    operators = OperatorRuntime(declarations, allowed=ALLOWED)
+    return PlanCalls(operators, [Call("divides", (3,)), Call("exits_at_once")])
 
 
 def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        asking = Asking(predicates(), batch, SCHEMA)
+        asking = BatchCalls(predicates(), batch, SCHEMA)
         rows = np.arange(batch.num_rows, dtype=np.int32)
-        divides, exits = asking.ask(0, rows), asking.ask(1, rows)
+        divides, exits = asking.evaluate(0, rows), asking.evaluate(1, rows)
         yield pa.RecordBatch.from_arrays(
             [batch["n"], pa.array(divides.true), pa.array(exits.answered)],
             ["n", "divides", "answered"],

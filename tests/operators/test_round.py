@@ -19,16 +19,14 @@ from hypothesis import strategies as st
 from headgate.model.atoms import Call, Variable
 from headgate.model.values import Type
 from headgate.operators import frames
-from headgate.operators.answers import FAILED, FALSE, TRUE, Part, RoundAnswers
-from headgate.operators.breaker import Breaker
-from headgate.operators.call_items import Called
+from headgate.operators.answers import FAILED, FALSE, TRUE, PartialAnswers, RoundAnswers
+from headgate.operators.call_items import CallResult
 from headgate.operators.child_process import Stopped
-from headgate.operators.declaration import Declaration, OperatorLimits
-from headgate.operators.failures import Failed, Failure, Failures
-from headgate.operators.forms import Form
-from headgate.operators.ledger import Ledger
-from headgate.operators.prepared import encode_call
-from headgate.operators.round import ItemsToAsk, Means, Predicate, Round
+from headgate.operators.declaration import Declaration, Form, OperatorLimits
+from headgate.operators.failures import Breaker, Failure, FailureCounts, Failures
+from headgate.operators.prepared_call import encode_call
+from headgate.operators.round import EncodedCall, Round, RoundContext, RoundItems
+from headgate.operators.statistics import OperatorStatistics
 
 GOOD = {"true": TRUE, "false": FALSE}
 BAD = {
@@ -46,10 +44,10 @@ PARAMETERS = (("x", Type.INT),)
 DECLARED = [Declaration(name, f"m:{name}", PARAMETERS) for name in OPERATORS]
 
 
-def predicate(name: str, constant: int | None) -> Predicate:
+def predicate(name: str, constant: int | None) -> EncodedCall:
     """Binding if it has no constant."""
     call = Call(name, (Variable("x") if constant is None else constant,))
-    return Predicate(name, encode_call(call), (pa.int64(),) if constant is None else ())
+    return EncodedCall(name, encode_call(call), (pa.int64(),) if constant is None else ())
 
 
 @dataclass
@@ -74,16 +72,16 @@ class FakeWorkshop:
 
     def exchange(
         self,
-        asked: frames.Asked,
+        asked: frames.CallRequest,
         *,
         token: object,  # noqa: ARG002
         pack_items: Callable[[], bytes],  # noqa: ARG002
         limit_s: Callable[[int], float],
-    ) -> Iterator[frames.Told]:
+    ) -> Iterator[frames.CallResponse]:
         self.exchanges += 1
         if self.exchanges in self.mysteries:
             raise Stopped(Failure.DIED, "nobody knows", None)
-        answers: list[Called] = []
+        answers: list[CallResult] = []
         at = first = 0
         for question, (call, end) in enumerate(zip(asked.calls, asked.ends.tolist(), strict=True)):
             name, (argument,) = json.loads(call)
@@ -110,27 +108,27 @@ class FakeWorkshop:
                         return
 
 
-def _called(does: list[str], rows: list[int], *, binds: bool) -> Called:
+def _called(does: list[str], rows: list[int], *, binds: bool) -> CallResult:
     failing = [each for each in does if each in BAD]
     states = [FAILED if failing else GOOD[each] for each in does]
-    failures: Failed = {Failure.RAISED: (len(does), failing[0])} if failing else {}
+    failures: FailureCounts = {Failure.RAISED: (len(does), failing[0])} if failing else {}
     lists = [[row] if state == TRUE else [] for state, row in zip(states, rows, strict=True)]
     columns = (pa.array(lists, pa.list_(pa.int64())),) if binds else ()
-    return Called(Part(np.array(states, np.uint8), columns), 0.001, failures)
+    return CallResult(PartialAnswers(np.array(states, np.uint8), columns), 0.001, failures)
 
 
-def _joined(answers: list[Called]) -> Called:
+def _joined(answers: list[CallResult]) -> CallResult:
     """What an operator says item by item, as one answer."""
     columns = zip(*(each.part.lists for each in answers), strict=True)
-    part = Part(
+    part = PartialAnswers(
         np.concatenate([each.part.states for each in answers]),
         tuple(pa.concat_arrays(list(column)) for column in columns),
     )
     failed = sum(bool(each.failures) for each in answers)
     if len(answers) == 1:
         return answers[0]
-    failures: Failed = {Failure.RAISED: (failed, "raised")} if failed else {}
-    return Called(part, sum(each.seconds for each in answers), failures)
+    failures: FailureCounts = {Failure.RAISED: (failed, "raised")} if failed else {}
+    return CallResult(part, sum(each.seconds for each in answers), failures)
 
 
 class NeverPauses(Breaker):
@@ -167,15 +165,15 @@ def ask(
     questions: list[tuple[str, int | None, list[int]]],
     breaker: Callable[[Callable[[], float]], Breaker],
 ) -> Asked:
-    ledger = Ledger(DECLARED)
+    ledger = OperatorStatistics(DECLARED)
     limits = OperatorLimits(item_s=ITEM_S, batch_s=BATCH_S)
     breakers = {name: breaker(lambda: 0.0) for name in OPERATORS}
-    means = Means(workshop, limits, breakers, ledger, lambda: 0.0)  # type: ignore[arg-type]
+    means = RoundContext(workshop, limits, breakers, ledger, lambda: 0.0)  # type: ignore[arg-type]
     round_ = Round(
         [predicate(name, constant) for name, constant, _ in questions],
         np.cumsum([0, *(len(rows) for _, _, rows in questions)]),
         np.array([row for _, _, rows in questions for row in rows], np.int32),
-        ItemsToAsk(None, lambda: b""),
+        RoundItems(None, lambda: b""),
         means,
     )
     return Asked(questions, round_.answer(), ledger.failures, workshop)

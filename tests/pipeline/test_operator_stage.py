@@ -18,7 +18,7 @@ from headgate.match.item_columns import batch_of_items
 from headgate.match.snapshot import open_snapshot, write_snapshot
 from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
-from headgate.operators.call_items import judges
+from headgate.operators.call_items import oracle_operators
 from headgate.operators.load import load_all
 from headgate.pipeline.match_stage import Asked, match_batch
 from headgate.pipeline.operator_stage import OperatorRules, OperatorSetup, take_report
@@ -76,7 +76,7 @@ class World:
         plan = self.source_plan()
         loaded, refused = load_all(self.setup.declarations, RULES.allowed)
         assert refused == {}
-        called = judges(loaded, plan.schema)
+        called = oracle_operators(loaded, plan.schema)
         return {
             name: {item.id for item in execute(own, {"T": ITEMS}, called)}
             for name, own in self.plans.items()

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from headgate.cli.output import print_json, print_line
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import MaterializeFeed, RegisterOperator, RegisterTable, Statement
-from headgate.operators.ledger import Ledger, Report, read_report
-from headgate.operators.order_explain import order_text
+from headgate.operators.orders.explain import order_text
+from headgate.operators.statistics import OperatorStatistics, Report, read_report
 from headgate.pipeline.groups import Grouped, grouped
 from headgate.pipeline.operator_stage import known_estimates
 from headgate.pipeline.registered import Source, declaration_of
@@ -93,7 +93,7 @@ def _operators(
     leaves: Mapping[str, Leaves], definitions: Mapping[str, Statement], learned: Report
 ) -> dict[str, list[str]]:
     """By source: what operators are asked, and in which order."""
-    ledger = Ledger(
+    ledger = OperatorStatistics(
         declaration_of(each) for each in definitions.values() if isinstance(each, RegisterOperator)
     )
     ledger.add(learned)

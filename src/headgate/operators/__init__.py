@@ -1,32 +1,29 @@
-"""Operators: users' functions that filters call ([Operators §2]). No Spark.
+"""Operators: users' functions as predicates of filters, called in a sandbox ([Operators §2]).
 
-To write one, this is all that is needed (docs/operators.md; forms.py describes the forms):
+The functions run in a child process with limits on time and memory, so that one that hangs, crashes
+or returns nonsense does not stop the stream. An evaluation order decides which of them are called
+for an item. Entry points: `OperatorRuntime` (runtime) calls operators; `make_order` and `Evaluator`
+(orders/) decide which; `batch_operator` and `binds` below are for writing them (docs/operators.md).
 
-    from headgate.operators import batch_operator, binds
+    declaration       what `register operator` says, the limits, and the forms of a function
+    load              from 'package.module:function' to a function, if its module is allowed
+    runtime           the front: predicates evaluated for the rows of a batch
+    round             one round of calls, with retries, until every row is answered or has failed
+    child_supervisor  keeps a child process running, and replaces one that was killed
+    child_process     the child as its parent sees it: started, watched, killed
+    frames            the messages between the two
+    child             the program that runs in the child process
+    prepared_call     one call, made ready: arguments, bound values, constants to compare
+    call_items        calls a function, item by item or for a batch
+    check_answer      checks the form and types of what it returned
+    answers           the answers as columns
+    failures          kinds and counts of failures, and the circuit breaker
+    statistics        cost, selectivity and failures, over all processes of a run
 
-ask              predicates are asked of the items of a batch, and always answered
-    question         one predicate for some rows, until each is answered or has failed
-    workshop         the child, started again after it was killed
-    child_process    the child as its parent sees it: asked, watched, killed
-    breaker          when an operator is left alone for a while
-    ledger           what is known of operators, in this process and others
-    estimates        what calls cost and how often they are true
-    failures         how often operators failed, and how
-    answers          what comes back, as columns
-    arrow_arrays     columns made without pandas
-
-child            the process in which operators run
-    load             from 'package.module:function' to a function, if it is allowed
-    prepared         one call, made ready
-    call_items       calling it; also in the same process, and for the naive evaluator
-    check_answer, check_batch    is the answer what it should be?
-    frames           what goes through the pipes
-
-declaration      what `register operator` says, and limits, as plain values
-forms            the forms in which operators are written
-examples         operators to use and to learn from
+    orders/           evaluation orders by name: naive, sequential, sub-order, adaptive
+    examples/         operators to use and to learn from
 """
 
-from headgate.operators.forms import batch_operator, binds
+from headgate.operators.declaration import batch_operator, binds
 
 __all__ = ["batch_operator", "binds"]

@@ -1,26 +1,30 @@
-"""What operators answer to predicates for several items, as columns.
+"""The answers of operators for several items, as columns, and Arrow arrays made without pandas.
 
-    rows asked   7      2      9      4
-    answered     yes    yes    no     yes         row 9 failed: it raised, was too late, …
+    rows         7      2      9      4
+    answered     yes    yes    no     yes         row 9 failed: it raised, timed out, …
     true         yes    no     –      yes
-    starts       0      2      2      2     5     binding calls only: which values are whose
-    values       ?a     51 60              3 4 5  one array for each variable of the call
+    starts       0      2      2      2     5     binding calls only: the values of row n are
+    values       ?a     51 60              3 4 5  starts[n] … starts[n + 1], an array per variable
 
-A binding call is true of a row if it has a solution. What failed is neither true nor false: whoever
-asks decides what follows, and the only safe choice is that no filter with it is satisfied.
+A binding call is true of a row if it has a solution. A failed row is neither true nor false: no
+filter that contains the call is satisfied, not even one that negates it.
+
+`pa.array` imports pandas on its first call, to check whether its argument is a Series. In the child
+process, which does not use pandas otherwise, that takes 0.3 s, nearly as long as everything else
+before the first answer. `arrow_of…` build the same arrays from buffers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from headgate.model.values import Value
-from headgate.operators.arrow_arrays import arrow_of, arrow_of_lists
 
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
@@ -32,7 +36,7 @@ FALSE, TRUE, FAILED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarkedTexts:
+class TypedTexts:
     """A column of links or documents, which are texts to Arrow, but are not compared with texts."""
 
     array: pa.Array
@@ -43,21 +47,21 @@ class MarkedTexts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bound:
+class BoundValues:
     """The solutions of a binding call: an array for each of its variables."""
 
     starts: Longs
-    values: tuple[pa.Array | MarkedTexts, ...]
+    values: tuple[pa.Array | TypedTexts, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class CallAnswers:
     """One entry for each row asked, in the order in which they were asked."""
 
     answered: Bools
     true: Bools
     starts: Longs | None = None
-    values: tuple[pa.Array | MarkedTexts, ...] = ()
+    values: tuple[pa.Array | TypedTexts, ...] = ()
 
     def __len__(self) -> int:
         return len(self.answered)
@@ -73,12 +77,13 @@ class RoundAnswers:
     answered: Bools
     true: Bools
     seconds: Floats
-    bound: dict[int, Bound]
+    bound: dict[int, BoundValues] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Answers for some of the rows of a question. `lists` has one list array for each variable."""
+class PartialAnswers:
+    """CallAnswers for some of the rows of a question. `lists` has one list array for each
+    variable."""
 
     states: States
     lists: tuple[pa.ListArray, ...] = ()
@@ -87,12 +92,14 @@ class Part:
         return len(self.states)
 
 
-def failed_part(count: int, types: Sequence[pa.DataType]) -> Part:
+def failed_part(count: int, types: Sequence[pa.DataType]) -> PartialAnswers:
     lists = tuple(arrow_of_lists([[]] * count, each) for each in types)
-    return Part(np.full(count, FAILED, np.uint8), lists)
+    return PartialAnswers(np.full(count, FAILED, np.uint8), lists)
 
 
-def bound_of(parts: Sequence[tuple[Rows, Part]], types: Sequence[pa.DataType]) -> Bound:
+def bound_of(
+    parts: Sequence[tuple[Rows, PartialAnswers]], types: Sequence[pa.DataType]
+) -> BoundValues:
     """The solutions of all parts. With each are the positions that it answers, in their order; they
     are all positions together."""
     if not parts:
@@ -104,12 +111,51 @@ def bound_of(parts: Sequence[tuple[Rows, Part]], types: Sequence[pa.DataType]) -
         lists = [each.take(arrow_of(order)) for each in lists]
     starts = np.zeros(len(lists[0]) + 1, np.int64)
     np.cumsum(np.asarray(lists[0].value_lengths()), out=starts[1:])
-    return Bound(starts, tuple(each.flatten() for each in lists))
+    return BoundValues(starts, tuple(each.flatten() for each in lists))
 
 
-def answers_of(part: Part, types: Sequence[pa.DataType]) -> Answers:
+def answers_of(part: PartialAnswers, types: Sequence[pa.DataType]) -> CallAnswers:
     answered, true = part.states != FAILED, part.states == TRUE
     if not types:
-        return Answers(answered, true)
+        return CallAnswers(answered, true)
     bound = bound_of([(np.arange(len(part), dtype=np.int32), part)], types)
-    return Answers(answered, true, bound.starts, bound.values)
+    return CallAnswers(answered, true, bound.starts, bound.values)
+
+
+_NUMBERS = {pa.int64(): np.int64, pa.float64(): np.float64, pa.bool_(): np.bool_}
+_AS_THEY_ARE = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.float64))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def arrow_of(array: npt.NDArray[np.generic]) -> pa.Array:
+    if array.ndim == 1 and array.dtype == np.bool_:
+        bits = np.packbits(array.astype(np.bool_), bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(array), [None, pa.py_buffer(bits)])
+    if array.ndim == 1 and array.dtype in _AS_THEY_ARE:
+        content = pa.py_buffer(np.ascontiguousarray(array))
+        return pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, content])
+    return pa.array(array)
+
+
+def arrow_of_values(values: Sequence[Value], type_: pa.DataType) -> pa.Array:
+    """A column of these values, none of which is missing."""
+    if type_ in _NUMBERS:
+        return arrow_of(np.array(values, _NUMBERS[type_]))
+    if pa.types.is_timestamp(type_):
+        moments = [(each - _EPOCH) // _MICROSECOND for each in values if isinstance(each, datetime)]
+        return arrow_of(np.array(moments, np.int64)).cast(type_)
+    contents = [each.encode() if isinstance(each, str) else each for each in values]
+    joined = b"".join(each for each in contents if isinstance(each, bytes))
+    lengths = [len(each) for each in contents if isinstance(each, bytes)]
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
+    return pa.Array.from_buffers(type_, len(values), buffers)
+
+
+def arrow_of_lists(lists: Sequence[Sequence[Value]], type_: pa.DataType) -> pa.ListArray:
+    offsets = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum([len(each) for each in lists], out=offsets[1:])
+    values = arrow_of_values([value for each in lists for value in each], type_)
+    return pa.ListArray.from_arrays(arrow_of(offsets), values)

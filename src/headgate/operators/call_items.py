@@ -24,26 +24,34 @@ from headgate.model.evaluate import Answer, Operator
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Value
-from headgate.operators.answers import FAILED, FALSE, TRUE, Answers, Part, Rows, answers_of
-from headgate.operators.arrow_arrays import arrow_of, arrow_of_lists
-from headgate.operators.check_answer import WrongAnswer, solutions_of, truth_of
-from headgate.operators.check_batch import checked_batch
+from headgate.operators.answers import (
+    FAILED,
+    FALSE,
+    TRUE,
+    CallAnswers,
+    PartialAnswers,
+    Rows,
+    answers_of,
+    arrow_of,
+    arrow_of_lists,
+)
+from headgate.operators.check_answer import WrongAnswer, checked_batch, solutions_of, truth_of
 from headgate.operators.declaration import OperatorLimits
-from headgate.operators.failures import Failed, Failure, short
+from headgate.operators.failures import Failure, FailureCounts, short
 from headgate.operators.load import LoadedOperator
-from headgate.operators.prepared import PreparedCall, prepare, select
+from headgate.operators.prepared_call import PreparedCall, prepare, select
 
 Mark = Callable[[int, float], None]
 """Told before each item: which one it is, and what time it is."""
 
 
 @dataclass(slots=True)
-class Called:
+class CallResult:
     """What came of calling an operator on the first items of a list, as many as there was time."""
 
-    part: Part
+    part: PartialAnswers
     seconds: float
-    failures: Failed = field(default_factory=dict)
+    failures: FailureCounts = field(default_factory=dict)
     out_of_memory: bool = False
 
 
@@ -81,14 +89,14 @@ def call_items(
     mark: Mark = lambda _position, _now: None,
     first: int = 0,
     until: float = float("inf"),
-) -> Called:
+) -> CallResult:
     """Call the function on one item after the other, until they are all done or the time comes.
 
     `first` is the position of the first one, as it is to be marked.
     """
     states: list[int] = []
     solutions: list[list[tuple[Value, ...]]] = []
-    called = Called(Part(np.zeros(0, np.uint8)), 0.0)
+    called = CallResult(PartialAnswers(np.zeros(0, np.uint8)), 0.0)
     began = now = time.monotonic()
     for position, item in enumerate(items, first):
         mark(position, now)
@@ -110,7 +118,7 @@ def call_items(
         if now >= until or called.out_of_memory:
             break
     called.seconds = now - began
-    called.part = Part(np.array(states, np.uint8), _lists(prepared, solutions))
+    called.part = PartialAnswers(np.array(states, np.uint8), _lists(prepared, solutions))
     return called
 
 
@@ -125,10 +133,12 @@ def solve(
     return found if prepared.variables else bool(found)
 
 
-def call_batch(prepared: PreparedCall, batch: pa.RecordBatch, *, bindings_max: int) -> Called:
+def call_batch(prepared: PreparedCall, batch: pa.RecordBatch, *, bindings_max: int) -> CallResult:
     """Call a batch form once. A failure is one of all its items."""
-    part = Part(np.full(batch.num_rows, FAILED, np.uint8), _lists(prepared, [[]] * batch.num_rows))
-    called = Called(part, 0.0)
+    part = PartialAnswers(
+        np.full(batch.num_rows, FAILED, np.uint8), _lists(prepared, [[]] * batch.num_rows)
+    )
+    called = CallResult(part, 0.0)
     began = time.monotonic()
     try:
         answer = prepared.operator.function(batch, *prepared.given)
@@ -147,7 +157,7 @@ def call_batch(prepared: PreparedCall, batch: pa.RecordBatch, *, bindings_max: i
 
 def call_here(
     operator: LoadedOperator, call: Call, rows: Rows, items: RowItems, limits: OperatorLimits
-) -> Answers:
+) -> CallAnswers:
     """The answers of an operator that is trusted with this process: no limit of time or memory."""
     prepared = prepare(operator, call)
     if operator.form.batch:
@@ -158,18 +168,18 @@ def call_here(
     return answers_of(called.part, types)
 
 
-def judges(
+def oracle_operators(
     loaded: Mapping[str, LoadedOperator], schema: Schema, limits: OperatorLimits | None = None
 ) -> dict[str, Operator]:
     """The operators as the naive evaluator calls them. What fails raises `OperatorError`."""
     bindings_max = (limits or OperatorLimits()).bindings_max
     return {
-        name: _judge(operator, schema, bindings_max=bindings_max)
+        name: _oracle_operator(operator, schema, bindings_max=bindings_max)
         for name, operator in loaded.items()
     }
 
 
-def _judge(operator: LoadedOperator, schema: Schema, *, bindings_max: int) -> Operator:
+def _oracle_operator(operator: LoadedOperator, schema: Schema, *, bindings_max: int) -> Operator:
     def answer(item: Item, *arguments: Argument) -> Answer:
         prepared = prepare(operator, Call(operator.name, arguments))
         if not operator.form.batch:
@@ -187,7 +197,7 @@ def _judge(operator: LoadedOperator, schema: Schema, *, bindings_max: int) -> Op
     return answer
 
 
-def _failed(called: Called, failure: Failure, message: str, count: int = 1) -> None:
+def _failed(called: CallResult, failure: Failure, message: str, count: int = 1) -> None:
     before, _ = called.failures.get(failure, (0, ""))
     called.failures[failure] = before + count, short(message)
 

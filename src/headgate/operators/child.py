@@ -29,12 +29,11 @@ from headgate.match.arrow_types import STORED_AS
 from headgate.model.errors import OperatorError
 from headgate.operators import frames
 from headgate.operators.answers import FAILED, Rows, failed_part
-from headgate.operators.breaker import FAILURES_MAX
-from headgate.operators.call_items import Called, RowItems, call_batch, call_items
+from headgate.operators.call_items import CallResult, RowItems, call_batch, call_items
 from headgate.operators.declaration import Declaration, OperatorLimits
-from headgate.operators.failures import Failure
+from headgate.operators.failures import FAILURES_MAX, Failure
 from headgate.operators.load import LoadedOperator, load
-from headgate.operators.prepared import PreparedCall, decode_call, prepare, variable_types
+from headgate.operators.prepared_call import PreparedCall, decode_call, prepare, variable_types
 
 PART_S = 0.05
 """Answers are sent so often: what has to be asked again after a crash is no more than that."""
@@ -42,7 +41,7 @@ CALLS_KEPT = 100_000
 _CPU_SLACK_S = 5.0
 
 
-class Child:
+class ChildServer:
     def __init__(self, incoming: BinaryIO, outgoing: BinaryIO, page: mmap.mmap) -> None:
         self._incoming, self._outgoing = incoming, outgoing
         # The two halves of frames.PAGE, without packing them.
@@ -86,10 +85,10 @@ class Child:
         self._mark(frames.IDLE, 0.0)
         self._send(frames.pack(frames.READY, json.dumps(told).encode()))
 
-    def _answer(self, asked: frames.Asked) -> None:
+    def _answer(self, asked: frames.CallRequest) -> None:
         """Questions one after the other. It ends early where asking on is of no use: where no
         memory is left, or where an operator fails always; the rest is asked again, or given up."""
-        answers: list[Called] = []
+        answers: list[CallResult] = []
         failing: dict[str, int] = {}
         at, first, until = 0, 0, self._begin_part()
         for question, (call, end) in enumerate(zip(asked.calls, asked.ends.tolist(), strict=True)):
@@ -114,7 +113,7 @@ class Child:
         self._rearm(max(self._limits.item_s, self._limits.batch_s))
         return time.monotonic() + PART_S
 
-    def _call(self, encoded: bytes, rows: Rows, at: int, until: float) -> Called:
+    def _call(self, encoded: bytes, rows: Rows, at: int, until: float) -> CallResult:
         assert self._items is not None, "items come before questions"
         try:
             prepared = self._prepared(encoded)
@@ -134,7 +133,7 @@ class Child:
             until=until,
         )
 
-    def _fails_always(self, encoded: bytes, called: Called, failing: dict[str, int]) -> bool:
+    def _fails_always(self, encoded: bytes, called: CallResult, failing: dict[str, int]) -> bool:
         """Whether the operator has failed so often in a row that its breaker is open. A batch form
         is asked again for each half."""
         prepared = self._calls.get(encoded)
@@ -158,11 +157,11 @@ class Child:
             self._calls[encoded] = found
         return found
 
-    def _refusal(self, encoded: bytes, count: int, message: str) -> Called:
+    def _refusal(self, encoded: bytes, count: int, message: str) -> CallResult:
         call = decode_call(encoded, self._declarations)
         declared = variable_types(self._declarations[call.operator], call)
         types = [STORED_AS[each] for each in declared]
-        return Called(failed_part(count, types), 0.0, {Failure.NOT_LOADED: (count, message)})
+        return CallResult(failed_part(count, types), 0.0, {Failure.NOT_LOADED: (count, message)})
 
     def _mark(self, position: int, now: float) -> None:
         if self._is_copy:
@@ -218,7 +217,7 @@ def main() -> None:
         os.dup2(nowhere, standard)
     threading.Thread(target=end_with_parent, args=[incoming.fileno()], daemon=True).start()
     page = mmap.mmap(int(sys.argv[1]), frames.PAGE_BYTES)
-    Child(incoming, outgoing, page).serve()
+    ChildServer(incoming, outgoing, page).serve()
 
 
 if __name__ == "__main__":

@@ -1,14 +1,41 @@
-"""What `register operator` says about an operator, and the limits it runs under, as plain values.
+"""How an operator is declared and written: `register operator`, limits, and the decorators.
 
     register operator locIn(area text) cost 40 selectivity 0.1 from 'city.operators:loc_in';
                       name  parameters      cost            selectivity    target
 
-Both go to other processes as JSON: to executors, and from there to the child that calls.
+`Declaration` and `OperatorLimits` go to other processes as JSON: to executors, and from there to
+the child process that calls the functions. A function has one of these forms:
+
+    def loc_in(item, area): ...                       true or false, one item at a time
+    def near(item, place, metres): ...                … or tuples, where an argument is a Variable
+
+    @binds("people")
+    def mob_pattern(item): ...                        tuples: the values of the bound parameters
+
+    @batch_operator
+    def loc_in(batch, area): ...                      a mask, for many items at once
+
+    @batch_operator(binds=("metres",))
+    def distance_from(batch, place): ...              arrays: the values of the bound parameters
+
+The first form is that of `model/evaluate.py`: the function gets the item and all arguments, and
+must handle constants and variables in every position. A function that *binds* parameters does not
+get them. It returns their values, and a call with a constant in such a position, `mobPattern(60)`,
+is true if the constant is among them.
+
+A batch form gets an Arrow record batch, one row for each item, with the attributes as columns and
+`@source`, `@id` and `@time` as further columns; an attribute that an item lacks is null. It returns
+
+    without binds   a Boolean array with one value for each row; null is false
+    with binds      an array for each name, or just one where one is bound: with one value for each
+                    row, and null where there is none, or with a list of values for each row
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import TypeVar, overload
 
 from headgate.model.values import Type
 
@@ -63,3 +90,43 @@ class OperatorLimits:
 
     def to_json(self) -> dict[str, float | int]:
         return asdict(self)
+
+
+MARK = "__headgate_form__"
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`binds` is None where any argument may be a variable, and the function sees it."""
+
+    batch: bool = False
+    binds: tuple[str, ...] | None = None
+
+
+def form_of(function: Callable[..., object]) -> Form:
+    found = getattr(function, MARK, None)
+    return found if isinstance(found, Form) else Form()
+
+
+def binds(*names: str) -> Callable[[Function], Function]:
+    """Mark a function that yields one tuple for each solution, with a value for each name."""
+    return lambda function: _with_form(function, Form(binds=names))
+
+
+@overload
+def batch_operator(function: Function) -> Function: ...
+@overload
+def batch_operator(*, binds: tuple[str, ...] = ()) -> Callable[[Function], Function]: ...
+def batch_operator(
+    function: Function | None = None, *, binds: tuple[str, ...] = ()
+) -> Function | Callable[[Function], Function]:
+    """Mark a function that answers for all rows of a record batch at once."""
+    form = Form(batch=True, binds=binds)
+    return (lambda each: _with_form(each, form)) if function is None else _with_form(function, form)
+
+
+def _with_form(function: Function, form: Form) -> Function:
+    setattr(function, MARK, form)
+    return function

@@ -27,8 +27,8 @@ import pyarrow as pa
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.operators.answers import Floats, Rows, States
-from headgate.operators.call_items import Called
-from headgate.operators.failures import Failed, Failure
+from headgate.operators.call_items import CallResult
+from headgate.operators.failures import Failure, FailureCounts
 
 HEAD = struct.Struct("<cQ")
 LENGTH = struct.Struct("<I")
@@ -59,7 +59,7 @@ def unpack_batch(content: bytes) -> tuple[pa.RecordBatch, Schema]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class CallRequest:
     """Questions, one after the other: calls[n] is about rows[ends[n - 1]] … rows[ends[n]]."""
 
     calls: Sequence[bytes]
@@ -68,7 +68,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class CallResponse:
     """Answers to question `first` and those behind it: how many rows of each, and its seconds.
 
     What failed and what was bound is by the place of the question among these.
@@ -79,27 +79,27 @@ class Told:
     counts: Rows
     seconds: Floats
     states: States
-    failures: Mapping[int, Failed]
+    failures: Mapping[int, FailureCounts]
     lists: Mapping[int, tuple[pa.ListArray, ...]]
 
 
-def pack_ask(asked: Asked) -> bytes:
+def pack_ask(asked: CallRequest) -> bytes:
     lengths = np.array([len(call) for call in asked.calls], np.int32)
     head = _ASK.pack(len(asked.calls), int(lengths.sum()))
     arrays = (each.tobytes() for each in (asked.ends, lengths))
     return pack(ASK, head, *arrays, *asked.calls, asked.rows.tobytes())
 
 
-def unpack_ask(content: bytes) -> Asked:
+def unpack_ask(content: bytes) -> CallRequest:
     count, size = _ASK.unpack_from(content)
     ends, lengths = np.frombuffer(content, np.int32, 2 * count, _ASK.size).reshape(2, count)
     at = _ASK.size + 8 * count
     places = [at, *(at + np.cumsum(lengths)).tolist()]
     calls = [content[begin:end] for begin, end in pairwise(places)]
-    return Asked(calls, ends, np.frombuffer(content, np.int32, offset=at + size))
+    return CallRequest(calls, ends, np.frombuffer(content, np.int32, offset=at + size))
 
 
-def pack_part(first: int, answers: Sequence[Called], then: int) -> bytes:
+def pack_part(first: int, answers: Sequence[CallResult], then: int) -> bytes:
     """A plain answer is a byte for each row; only bindings and failures need more."""
     counts = np.array([len(each.part) for each in answers], np.int32)
     seconds = np.array([each.seconds for each in answers], np.float64)
@@ -119,7 +119,7 @@ def pack_part(first: int, answers: Sequence[Called], then: int) -> bytes:
     return pack(PART, head, counts.tobytes(), seconds.tobytes(), states, more, *bound)
 
 
-def unpack_part(content: bytes) -> Told:
+def unpack_part(content: bytes) -> CallResponse:
     then, first, questions, rows, size = _PART.unpack_from(content)
     at = _PART.size
     counts = np.frombuffer(content, np.int32, questions, at)
@@ -141,10 +141,10 @@ def unpack_part(content: bytes) -> Told:
         }
         for n, each in more["failures"].items()
     }
-    return Told(then, first, counts, seconds, states, failures, lists)
+    return CallResponse(then, first, counts, seconds, states, failures, lists)
 
 
-def _failed(told: Mapping[str, Sequence[object]]) -> Failed:
+def _failed(told: Mapping[str, Sequence[object]]) -> FailureCounts:
     return {Failure(name): (int(str(count)), str(said)) for name, (count, said) in told.items()}
 
 

@@ -1,9 +1,8 @@
 """From 'package.module:function' to a function that can be called, if the administrator allows it.
 
-Registering an operator is a statement, and statements come from people who must not run code of
-their choice (DESIGN.md §8). So the modules are named by whoever starts the run: `city.operators`
-allows that module and those below it. The check comes first; nothing is imported before it, not
-even a parent package.
+Statements come from users who must not run code of their choice. So the administrator who starts
+the run names the modules that operators may come from: `city.operators` allows that module and
+those below it. The check comes first; nothing is imported before it, not even a parent package.
 
 Every error names the operator, what is wrong with it, and the nearest name that would be right.
 """
@@ -19,8 +18,7 @@ from types import ModuleType
 
 from headgate.model.atoms import Call, Variable
 from headgate.model.errors import OperatorError, did_you_mean, printable
-from headgate.operators.declaration import Declaration
-from headgate.operators.forms import Form, form_of
+from headgate.operators.declaration import Declaration, Form, form_of
 
 OWN_MODULES = ("headgate.operators.examples",)
 """Allowed without being named."""

@@ -1,25 +1,25 @@
-"""A round of questions: predicates, each for some rows of a batch, until each row has an answer or
-has failed.
+"""A round of operator calls: predicates, each for some rows of a batch, until every row is answered
+or has failed.
 
     question     0                   1           2
     predicate    locIn('Bronx')      mob(?n)     locIn('Queens')
-    rows         0 … 99              5           7               asked all together
+    rows         0 … 99              5           7               all in one message
 
-All that is open is asked in one message, however many questions it is. Where something goes wrong,
-the rest goes into the next message:
+All open rows go into one message to the child process, however many questions there are. Where
+something goes wrong, the rest goes into the next message:
 
-    rows 0 … 99, item by item           rows 0 … 99, batch form
+    rows 0 … 99, item by item               rows 0 … 99, batch form
 
-    0–41 answered, 42 hangs             0–99 raises
-    42 failed                           0–49 answered    50–99 raises
-    43–99 answered, of a new child                       50–74 …
+    0–41 answered, 42 hangs                 0–99 raises
+    42 failed                               0–49 answered    50–99 raises
+    43–99 answered, by a new child                           50–74 …
 
 A function that is called item by item loses the one item on which it hangs or dies: the answers
-before it are there already, and the rest is asked of a new child. A batch form fails for all of its
-items; so it is asked again for each half, and one bad item of 4,096 costs 24 calls and not 4,095
-answers. That ends when it has taken too long (`split_s`), or when the breaker opens.
+before it have arrived already, and the rest goes to a new child. A batch form fails for all of its
+items, so it is called again for each half: one bad item of 4,096 costs 24 calls instead of 4,095
+answers. Splitting ends after `split_s`, or when the circuit breaker opens.
 
-Cost: beside the exchange some 10 µs for a question, in both processes together.
+Cost: about 10 µs for a question, in both processes together, besides the exchange itself.
 """
 
 from __future__ import annotations
@@ -36,27 +36,62 @@ from headgate.operators.answers import (
     FAILED,
     TRUE,
     Longs,
-    Part,
+    PartialAnswers,
     RoundAnswers,
     Rows,
     bound_of,
     failed_part,
 )
-from headgate.operators.breaker import Breaker
 from headgate.operators.child_process import Stopped
-from headgate.operators.declaration import OperatorLimits
-from headgate.operators.failures import Failed, Failure
-from headgate.operators.forms import Form
-from headgate.operators.ledger import Ledger
-from headgate.operators.message import Message, Span
-from headgate.operators.workshop import Workshop
+from headgate.operators.child_supervisor import ChildSupervisor
+from headgate.operators.declaration import Form, OperatorLimits
+from headgate.operators.failures import Breaker, Failure, FailureCounts
+from headgate.operators.statistics import OperatorStatistics
+
+Span = tuple[int, int, int]
+"""A question, and those of its rows that are open: from one row of the round up to another."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallMessage:
+    """A *place* is a row of the message; `positions` says which row of the round it is."""
+
+    spans: list[Span]
+    ends: Rows
+    positions: Rows
+
+    @staticmethod
+    def of(spans: list[Span]) -> CallMessage:
+        _, first, end = np.array(spans, np.int32).T
+        counts = end - first
+        ends = np.cumsum(counts).astype(np.int32)
+        positions = np.arange(ends[-1], dtype=np.int32) + np.repeat(end - ends, counts)
+        return CallMessage(spans, ends, positions)
+
+    def span_at(self, place: int) -> Span:
+        at = int(np.searchsorted(self.ends, place, side="right"))
+        return self.spans[min(at, len(self.spans) - 1)]
+
+    def open(self, first: int, last: int | None = None) -> list[Span]:
+        """What is asked from one place up to another."""
+        last = len(self.positions) if last is None else last
+        found: list[Span] = []
+        if first < last:
+            begin = 0
+            for (question, row, _), end in zip(self.spans, self.ends.tolist(), strict=True):
+                low, high = max(first, begin), min(last, end)
+                if low < high:
+                    found.append((question, row + low - begin, row + high - begin))
+                begin = end
+        return found
+
 
 RETRIES_MAX = 1
 """Of what stopped without being in an operator, so that nobody knows whose fault it was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class EncodedCall:
     """A call, as it is asked again and again; a problem is why it cannot be asked at all."""
 
     operator: str
@@ -68,7 +103,7 @@ class Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemsToAsk:
+class RoundItems:
     """The items of a batch: what tells them from others, and how they are packed for the child."""
 
     token: object
@@ -76,13 +111,13 @@ class ItemsToAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class RoundContext:
     """What all rounds of a process share."""
 
-    workshop: Workshop
+    workshop: ChildSupervisor
     limits: OperatorLimits
     breakers: Mapping[str, Breaker]
-    ledger: Ledger
+    ledger: OperatorStatistics
     clock: Callable[[], float]
 
 
@@ -91,17 +126,17 @@ class Round:
 
     def __init__(
         self,
-        predicates: Sequence[Predicate],
+        predicates: Sequence[EncodedCall],
         starts: Longs,
         rows: Rows,
-        items: ItemsToAsk,
-        means: Means,
+        items: RoundItems,
+        means: RoundContext,
     ) -> None:
         self._predicates, self._starts, self._rows = predicates, starts.tolist(), rows
         self._items, self._means = items, means
         self._states = np.full(len(rows), FAILED, np.uint8)
         self._seconds = np.zeros(len(predicates))
-        self._bound: dict[int, list[tuple[Rows, Part]]] = {
+        self._bound: dict[int, list[tuple[Rows, PartialAnswers]]] = {
             question: [] for question, each in enumerate(predicates) if each.types
         }
         self._pending: list[Span] = []
@@ -169,8 +204,8 @@ class Round:
         return admitted
 
     def _exchange(self, spans: list[Span]) -> None:
-        message = Message.of(spans)
-        asked = frames.Asked(
+        message = CallMessage.of(spans)
+        asked = frames.CallRequest(
             [self._predicates[question].encoded for question, _, _ in spans],
             message.ends,
             self._rows[message.positions],
@@ -193,7 +228,7 @@ class Round:
         else:
             self._pending += message.open(reached)  # it had enough of somebody
 
-    def _note(self, message: Message, reached: int, told: frames.Told) -> None:
+    def _note(self, message: CallMessage, reached: int, told: frames.CallResponse) -> None:
         positions = message.positions[reached : reached + len(told.states)]
         spans = message.spans[told.first : told.first + len(told.counts)]
         questions = [question for question, _, _ in spans]
@@ -206,7 +241,7 @@ class Round:
                 first = int(positions[at])
                 span = (questions[n], first, first + count)
                 states, at = told.states[at : at + count], at + count
-                part = Part(states, told.lists.get(n, ()))
+                part = PartialAnswers(states, told.lists.get(n, ()))
                 self._note_one(span, part, told.failures.get(n, {}))
         else:
             for name in operators:
@@ -214,7 +249,7 @@ class Round:
         if told.then == frames.REPLACE:
             self._means.breakers[self._operator(questions[-1])].failed(0, stopped=True)
 
-    def _note_one(self, span: Span, part: Part, failures: Failed) -> None:
+    def _note_one(self, span: Span, part: PartialAnswers, failures: FailureCounts) -> None:
         question, first, end = span
         predicate, breaker = self._predicates[question], self._breaker(question)
         if self._is_batch(question) and failures and Failure.NOT_LOADED not in failures:
@@ -235,7 +270,7 @@ class Round:
         if failed_since:
             breaker.failed(failed_since)
 
-    def _after_stop(self, message: Message, reached: int, stop: Stopped) -> None:
+    def _after_stop(self, message: CallMessage, reached: int, stop: Stopped) -> None:
         """The child is gone: who fails, and what is asked again?"""
         guilty = stop.position
         if guilty is None or not reached <= guilty < len(message.positions):

@@ -25,7 +25,7 @@ from pyspark import TaskContext
 
 from headgate.match.item_columns import FEEDS, INNER, SOURCE
 from headgate.match.kernels import Ints
-from headgate.operators.ledger import Report
+from headgate.operators.statistics import Report
 from headgate.pipeline.journal import BatchRecord, read_record
 from headgate.pipeline.match_stage import Asked, match_batch, settle_once
 from headgate.pipeline.operator_stage import RULES, OperatorRules, OperatorSetup, take_report

@@ -19,7 +19,7 @@ from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
 from headgate.operators.declaration import Declaration
 from headgate.operators.load import check_allowed
-from headgate.operators.order_clauses import clauses_of
+from headgate.operators.orders.clauses import clauses_of
 from headgate.pipeline.snapshot import Layer
 from headgate.pipeline.write_plans import PlanTask, WrittenPlan
 from headgate.plan.algebra import Plan

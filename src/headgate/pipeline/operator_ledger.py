@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.operators.declaration import Declaration
-from headgate.operators.estimates import Learned
-from headgate.operators.ledger import Ledger, Report, read_report
+from headgate.operators.statistics import CallEstimate, OperatorStatistics, Report, read_report
 from headgate.store.whole_files import write_whole
 
 
@@ -22,7 +21,7 @@ from headgate.store.whole_files import write_whole
 class OperatorStatus:
     """What is known of an operator."""
 
-    learned: Learned
+    learned: CallEstimate
     failures: int = 0
     last: str = ""
     """How it failed the last time."""
@@ -35,7 +34,7 @@ class OperatorLedger:
         self._path = path
         self._lock = threading.Lock()
         self._declared: tuple[Declaration, ...] = ()
-        self._ledger = Ledger(())
+        self._ledger = OperatorStatistics(())
         self._learned: Report = read_report(path)
 
     def follow(self, declarations: Sequence[Declaration]) -> None:
@@ -44,7 +43,7 @@ class OperatorLedger:
         with self._lock:
             if declared != self._declared:
                 before = self._learned if not self._declared else self._ledger.whole_report()
-                self._ledger, self._declared = Ledger(declared), declared
+                self._ledger, self._declared = OperatorStatistics(declared), declared
                 self._ledger.add(before)
 
     def add(self, report: Mapping[str, object]) -> None:

@@ -26,14 +26,14 @@ import pyarrow as pa
 from headgate.match.kernels import Ints
 from headgate.match.matcher import Matches
 from headgate.model.schema import Schema
-from headgate.operators.ask import Asking, Operators, Predicates
 from headgate.operators.declaration import Declaration, OperatorLimits
-from headgate.operators.ledger import Ledger, Report, read_report
-from headgate.operators.order_adaptive import AdaptiveOrder
-from headgate.operators.order_engine import Candidates, Evaluator
-from headgate.operators.order_estimates import Declared, Estimates
-from headgate.operators.order_table import ClauseTable
-from headgate.operators.prepared import encode_call
+from headgate.operators.orders.adaptive import AdaptiveOrder
+from headgate.operators.orders.clause_table import ClauseTable
+from headgate.operators.orders.estimates import DeclaredEstimate, PredicateEstimates
+from headgate.operators.orders.evaluator import CandidateClauses, Evaluator
+from headgate.operators.prepared_call import encode_call
+from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
+from headgate.operators.statistics import OperatorStatistics, Report, read_report
 from headgate.pipeline.source_plan import opened_source_plan
 
 TESTERS_MAX = 64
@@ -65,9 +65,9 @@ class OperatorSetup:
 class OperatorTester:
     """One plan's clauses, and the process that answers for them."""
 
-    def __init__(self, table: ClauseTable, operators: Operators) -> None:
+    def __init__(self, table: ClauseTable, operators: OperatorRuntime) -> None:
         self._table = table
-        self._predicates = Predicates(operators, table.calls)
+        self._predicates = PlanCalls(operators, table.calls)
         self._estimates = known_estimates(table, operators.ledger)
         self._evaluator = Evaluator(table, AdaptiveOrder(), self._estimates)
 
@@ -76,12 +76,12 @@ class OperatorTester:
     ) -> Matches:
         """For each item the feeds of which a clause is satisfied, given those whose guards are."""
         candidates = self._candidates(clauses, dropped)
-        asking = Asking(self._predicates, items, schema)
-        found = self._evaluator.evaluate(candidates, asking.ask_round)
-        self._predicates.observed(*self._estimates.take_news())
+        asking = BatchCalls(self._predicates, items, schema)
+        found = self._evaluator.evaluate(candidates, asking.evaluate_round)
+        self._predicates.observed(*self._estimates.take_unreported())
         return Matches.of_rows(items.num_rows, found.items, found.subscriptions)
 
-    def _candidates(self, clauses: Matches, dropped: Ints) -> Candidates:
+    def _candidates(self, clauses: Matches, dropped: Ints) -> CandidateClauses:
         """Ascending for each item, and none that nobody wants any more: asking costs time."""
         rows, found = clauses.rows, clauses.subscriptions
         if dropped.size:
@@ -90,15 +90,15 @@ class OperatorTester:
             rows, found = rows[living], found[living]
         order = np.lexsort((found, rows))
         sorted_ = Matches.of_rows(clauses.starts.size - 1, rows, found[order].astype(np.int32))
-        return Candidates(sorted_.starts, sorted_.subscriptions)
+        return CandidateClauses(sorted_.starts, sorted_.subscriptions)
 
 
-def known_estimates(table: ClauseTable, ledger: Ledger) -> Estimates:
+def known_estimates(table: ClauseTable, ledger: OperatorStatistics) -> PredicateEstimates:
     """What is known of the table's predicates before it asks: declared, and learned by others."""
     known = {name: ledger.estimates.of_operator(name) for name in ledger.failures}
-    told = {name: Declared(each.cost_s, each.selectivity) for name, each in known.items()}
-    estimates = Estimates(table.calls, told)
-    estimates.know(ledger.estimates.counts_of([encode_call(each) for each in table.calls]))
+    told = {name: DeclaredEstimate(each.cost_s, each.selectivity) for name, each in known.items()}
+    estimates = PredicateEstimates(table.calls, told)
+    estimates.start_from(ledger.estimates.counts_of([encode_call(each) for each in table.calls]))
     return estimates
 
 
@@ -108,14 +108,14 @@ class _Current:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._setup: OperatorSetup | None = None
-        self._operators: Operators | None = None
+        self._operators: OperatorRuntime | None = None
 
-    def get(self, setup: OperatorSetup) -> Operators:
+    def get(self, setup: OperatorSetup) -> OperatorRuntime:
         with self._lock:
             if self._operators is None or setup != self._setup:
                 if self._operators is not None:
                     self._operators.close()
-                self._operators = Operators(
+                self._operators = OperatorRuntime(
                     setup.declarations, allowed=setup.rules.allowed, limits=setup.rules.limits
                 )
                 self._operators.ledger.add(read_report(Path(setup.learned)))

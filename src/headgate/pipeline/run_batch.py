@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from headgate.language.statements import MaterializeFeed
 from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
-from headgate.operators.ledger import Report
+from headgate.operators.statistics import Report
 from headgate.pipeline.batch_stage import (
     BatchTask,
     Stored,

@@ -5,7 +5,7 @@
                        ──► inner_start, …   those that look further at it       Together
                        ──► clause_start, …  clauses that operators decide       Mobs
 
-A filter that calls operators is a few clauses (operators/order_clauses.py), each with a guard that
+A filter that calls operators is a few clauses (operators/orders/clauses.py), each with a guard that
 calls none. Guards are leaves of the program: operators see only what their guards let through
 (operator_stage.py).
 
@@ -35,8 +35,11 @@ from headgate.match.stored import freeze
 from headgate.match.stored_file import open_stored, write_stored
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
-from headgate.operators.order_bounds import check_table
-from headgate.operators.order_table import ClauseTable, OperatorSubscriptions
+from headgate.operators.orders.clause_table import (
+    ClauseTable,
+    OperatorSubscriptions,
+    check_clause_table,
+)
 from headgate.plan.leaves import Askers, Leaves
 from headgate.plan.translate import Definitions
 
@@ -73,7 +76,7 @@ class SourcePlan:
         check_starts("clause_start", self.clause_start, self.clauses.size, parts=leaves)
         clauses = 0
         if self.tests is not None:
-            check_table(self.tests)
+            check_clause_table(self.tests)
             clauses = self.tests.clause_count
         check_indices("clauses", self.clauses, clauses)
         for name, feeds in (("feeds", self.feeds), ("inner", self.inner)):

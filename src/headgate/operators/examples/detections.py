@@ -29,7 +29,7 @@ import shapely
 
 from headgate.model.errors import OperatorError
 from headgate.model.items import Item
-from headgate.operators.forms import binds
+from headgate.operators.declaration import binds
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 import shapely
 
 from headgate.model.errors import OperatorError, did_you_mean
-from headgate.operators.forms import batch_operator
+from headgate.operators.declaration import batch_operator
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

@@ -1,0 +1,244 @@
+"""Asked of a child == asked in this process == the functions called by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operators import functions
+from tests.operators.runtime_calls import ALLOWED, SCHEMA, TAME, ask, item, numbers, solutions
+
+from headgate.match.item_columns import batch_of_items
+from headgate.model.atoms import Argument, Call, Constraint, Relation, Variable
+from headgate.model.errors import OperatorError
+from headgate.model.evaluate import matches
+from headgate.model.filters import And
+from headgate.model.items import Item
+from headgate.model.values import Link, Value, comparable
+from headgate.operators.answers import CallAnswers
+from headgate.operators.call_items import RowItems, call_here, oracle_operators
+from headgate.operators.declaration import Declaration, OperatorLimits
+from headgate.operators.failures import Failure
+from headgate.operators.load import load_all
+from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
+
+X, Y = Variable("x"), Variable("y")
+LOADED, _ = load_all(TAME, ALLOWED)
+JUDGES = oracle_operators(LOADED, SCHEMA)
+
+small = st.integers(-5, 30)
+items = st.lists(st.builds(item, small, st.text(max_size=3)), min_size=1, max_size=20)
+divisors = st.integers(1, 7)
+calls = st.one_of(
+    st.builds(lambda d: Call("divides", (d,)), divisors),
+    st.builds(lambda d: Call("divisor", (d,)), divisors),
+    st.just(Call("divisor", (X,))),
+    st.builds(lambda d: Call("divided", (d, X, Y)), divisors),
+    st.builds(lambda d, q: Call("divided", (d, q, Y)), divisors, small),
+    st.builds(lambda d: Call("divided", (d, X, X)), divisors),
+    st.just(Call("pairs", (X, X))),
+    st.builds(lambda d, q, r: Call("divided", (d, q, r)), divisors, small, small),
+    st.just(Call("letters", (X,))),
+    st.builds(lambda c: Call("letters", (c,)), st.characters()),
+    st.builds(lambda d: Call("divides_all", (d,)), divisors),
+    st.just(Call("halves", (X,))),
+    st.builds(lambda h: Call("halves", (h,)), small),
+    st.just(Call("pairs", (X, Y))),
+    st.builds(lambda low: Call("pairs", (low, Y)), small),
+    st.builds(lambda high: Call("pairs", (X, high + 0.5)), small),
+)
+
+
+def holds_of(call: Call, n: int, word: str) -> list[tuple[Value, ...]]:
+    """All arguments of which the operator is true, given the divisor that some are called with."""
+    by = next((each for each in call.arguments if isinstance(each, int)), 1)
+    match call.operator:
+        case "divides" | "divides_all":
+            return [(by,)] if n % by == 0 else []
+        case "divisor":
+            return [(each,) for each in range(1, 8) if n % each == 0]
+        case "divided":
+            return [(by, n // by, n % by)] if n >= 0 else []
+        case "letters":
+            return [(each,) for each in word]
+        case "halves":
+            return [(n // 2,)] if n % 2 == 0 else []
+    return [(each, each + 0.5) for each in range(max(n, 0) % 4)]
+
+
+def by_hand(call: Call, asked: Item) -> list[tuple[Value, ...]]:
+    """What the call asks for, without any of our code."""
+    n, word = asked.attributes["n"], asked.attributes["word"]
+    assert isinstance(n, int)
+    found = []
+    for values in holds_of(call, n, str(word)):
+        bound: dict[str, Value] = {}
+        fitting = [
+            bound.setdefault(wanted.name, value) == value
+            if isinstance(wanted, Variable)
+            else comparable(value) == comparable(wanted)
+            for wanted, value in zip(call.arguments, values, strict=True)
+        ]
+        if all(fitting):
+            pairs = zip(call.arguments, values, strict=True)
+            found.append(tuple(value for wanted, value in pairs if isinstance(wanted, Variable)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def operators() -> Iterator[OperatorRuntime]:
+    with OperatorRuntime(TAME, allowed=ALLOWED) as found:
+        yield found
+
+
+def same(first: CallAnswers, second: CallAnswers) -> bool:
+    alike = [
+        np.array_equal(first.answered, second.answered),
+        np.array_equal(first.true, second.true),
+        (first.starts is None) == (second.starts is None),
+        [each.type for each in first.values] == [each.type for each in second.values],
+    ]
+    if first.starts is not None:
+        alike.append(solutions(first) == solutions(second))
+    return all(alike)
+
+
+@given(given_items=items, call=calls, data=st.data())
+def test_the_child_answers_what_the_functions_answer(
+    operators: OperatorRuntime, given_items: list[Item], call: Call, data: st.DataObject
+) -> None:
+    rows = np.array(
+        data.draw(st.lists(st.integers(0, len(given_items) - 1), unique=True)), np.int32
+    )
+    batch = batch_of_items(given_items, SCHEMA)
+    found = BatchCalls(PlanCalls(operators, [call]), batch, SCHEMA).evaluate(0, rows)
+    here = call_here(LOADED[call.operator], call, rows, RowItems(batch, SCHEMA), OperatorLimits())
+    assert same(found, here)
+    for at, row in enumerate(rows.tolist()):
+        expected = by_hand(call, given_items[row])
+        assert found.answered[at]
+        assert found.true[at] == bool(expected)
+        assert found.true[at] == matches(call, given_items[row], operators=JUDGES)
+        if found.starts is not None:
+            assert solutions(found)[at] == expected
+
+
+@given(n=small, at_least=small)
+def test_the_naive_evaluator_judges_with_them(n: int, at_least: int) -> None:
+    big = And((Call("divided", (3, X, Y)), Constraint(X, Relation.GREATER, at_least)))
+    assert matches(big, item(n), operators=JUDGES) == (n >= 0 and n // 3 > at_least)
+    same_twice = Call("divided", (3, X, X))
+    assert matches(same_twice, item(n), operators=JUDGES) == (n >= 0 and n // 3 == n % 3)
+
+
+def test_links_are_links_again(operators: OperatorRuntime) -> None:
+    answers = ask(operators, "links", X, about=[7])
+    (found,) = answers.values[0].to_pylist()
+    assert found == Link("http://a.b/7")
+    assert isinstance(found, Link)
+    is_it = Constraint(X, Relation.EQUAL, Link("http://A.b/7"))
+    assert matches(And((Call("links", (X,)), is_it)), item(7), operators=JUDGES)
+    assert ask(operators, "links", Link("http://A.b/7"), about=[7, 8]).true.tolist() == [
+        True,
+        False,
+    ]
+
+
+def test_predicates_are_told_apart_by_number(operators: OperatorRuntime) -> None:
+    predicates = PlanCalls(operators, [Call("divides", (2,)), Call("divides", (3,))])
+    asking = BatchCalls(predicates, numbers(1, 2, 3, 6), SCHEMA)
+    rows = np.array([3, 2, 1, 0], np.int32)
+    assert asking.evaluate(1, rows).true.tolist() == [True, True, False, False]
+    assert asking.evaluate(0, rows).true.tolist() == [True, False, True, False]
+    assert asking.evaluate(0, rows[:0]).true.tolist() == []
+
+
+def test_batches_may_be_asked_in_turns(operators: OperatorRuntime) -> None:
+    predicates = PlanCalls(operators, [Call("divides", (2,))])
+    first = BatchCalls(predicates, numbers(1, 2), SCHEMA)
+    second = BatchCalls(predicates, numbers(2, 1), SCHEMA)
+    rows = np.arange(2, dtype=np.int32)
+    for _ in range(2):
+        assert first.evaluate(0, rows).true.tolist() == [False, True]
+        assert second.evaluate(0, rows).true.tolist() == [True, False]
+
+
+def test_a_row_that_is_not_there_is_a_bug(operators: OperatorRuntime) -> None:
+    with pytest.raises(IndexError, match="a row is from 0 to 1"):
+        ask(operators, "divides", 2, about=[1, 2], rows=[2])
+
+
+def test_an_item_that_lacks_what_a_function_wants_fails(operators: OperatorRuntime) -> None:
+    batch = batch_of_items([item(4), item(None), item(6)], SCHEMA)
+    answers = ask(operators, "divides", 2, about=batch)
+    assert answers.answered.tolist() == [True, False, True]
+    assert "AssertionError" in operators.failures["divides"].last
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "problem"),
+    [
+        ("divides_all", (X,), "finds no values for 'divisor'"),
+        ("divides", (), "takes 1 arguments, not 0"),
+    ],
+)
+def test_a_call_that_cannot_be_is_a_failure_of_every_item(
+    operators: OperatorRuntime, name: str, arguments: tuple[Argument, ...], problem: str
+) -> None:
+    before = operators.failures[name].counts.get(Failure.NOT_LOADED, 0)
+    assert not ask(operators, name, *arguments, about=[1, 2]).answered.any()
+    assert operators.failures[name].counts[Failure.NOT_LOADED] == before + 2
+    assert problem in operators.failures[name].last
+
+
+def test_an_operator_that_nobody_declared_is_refused(operators: OperatorRuntime) -> None:
+    with pytest.raises(OperatorError, match="'unknown' is not declared"):
+        ask(operators, "unknown", about=[1])
+
+
+def test_a_child_that_was_killed_from_outside_is_replaced(operators: OperatorRuntime) -> None:
+    assert ask(operators, "divides", 2, about=[2]).true.all()
+    child = operators.child_pid
+    assert child is not None
+    os.kill(child, signal.SIGKILL)
+    assert ask(operators, "divides", 2, about=[2, 3]).true.tolist() == [True, False]
+    assert operators.child_pid != child
+    assert Failure.DIED not in operators.failures["divides"].counts
+
+
+@given(given_items=items, asked=st.lists(calls, max_size=6), data=st.data())
+def test_a_round_answers_what_its_questions_answer_alone(
+    operators: OperatorRuntime, given_items: list[Item], asked: list[Call], data: st.DataObject
+) -> None:
+    batch = batch_of_items(given_items, SCHEMA)
+    asking = BatchCalls(PlanCalls(operators, asked), batch, SCHEMA)
+    some = st.lists(st.integers(0, len(given_items) - 1), unique=True)
+    rows = [np.array(data.draw(some), np.int32) for _ in asked]
+    starts = np.cumsum([0, *map(len, rows)])
+    numbers_ = np.arange(len(asked), dtype=np.int32)
+    found = asking.evaluate_round(numbers_, starts, np.concatenate([*rows, numbers_[:0]]))
+    assert (found.seconds >= 0).all()
+    for number, own in enumerate(rows):
+        span = slice(*starts[number : number + 2].tolist())
+        bound = found.bound.get(number)
+        values = (None, ()) if bound is None else (bound.starts, bound.values)
+        answers = CallAnswers(found.answered[span], found.true[span], *values)
+        assert same(answers, asking.evaluate(number, own))
+
+
+def test_what_cannot_be_loaded_fails_and_is_told() -> None:
+    unknown = Declaration("gone", f"{functions.__name__}:gone")
+    with OperatorRuntime([unknown, *TAME], allowed=ALLOWED) as operators:
+        assert "has no function 'gone'" in operators.refused()["gone"]
+        assert not ask(operators, "gone", about=[1]).answered.any()
+        assert operators.failures["gone"].counts == {Failure.NOT_LOADED: 1}
+
+
+def test_declarations_travel_as_json() -> None:
+    declared = Declaration("p", "a:b", (("x", TAME[0].parameters[0][1]),), 40.0, 0.1)
+    assert Declaration.from_json(declared.to_json()) == declared
