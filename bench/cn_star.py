@@ -21,10 +21,10 @@ from bench import Plot, Result, Row, Say
 from bench.simulated.select_join_network import Ids, Simulation
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES, overlay_distances
-from headgate.simulate.arrivals import MESSAGE, NODE
 from headgate.simulate.cn_star import CnStar
 from headgate.simulate.content_network import SERVER, ContentNetwork
 from headgate.simulate.network_metrics import NetworkCost
+from headgate.simulate.routing_trace import MESSAGE, NODE
 from headgate.tables.schemes import JoinScheme
 
 CLU_PLUS, REF_J_PLUS = JoinScheme.REF_SJ_CLU_PLUS, JoinScheme.REF_J_PLUS

@@ -34,9 +34,8 @@ from headgate.network.configure import NetworkPlan, configure
 from headgate.views.document import Document
 from headgate.views.embedding_graph import EmbeddingGraph, EncodedViews, embedding_graph
 from headgate.views.equivalent_views import find_rewritings
-from headgate.views.evaluate_patterns import PatternSet
-from headgate.views.rewrite_cgr import coverage_of, rewrite_cgr, rewrite_new
-from headgate.views.rewritings import Rewritings
+from headgate.views.rewrite_cgr import Rewritings, coverage_of, rewrite_cgr, rewrite_new
+from headgate.views.run_levels import PatternSet
 
 SIZES = (10_000, 30_000, 100_000, 300_000)
 QUICK_SIZES = (1_000, 3_000, 10_000)

@@ -31,9 +31,9 @@ from headgate.network.configure import NetworkPlan, configure
 from headgate.network.physical_plans import PricedPlans, price_rewritings
 from headgate.network.wide_area import WideArea, uniform_area
 from headgate.simulate.wan_simulator import Observed, run_configuration
-from headgate.views.compile_levels import compile_levels
 from headgate.views.document import Document
 from headgate.views.equivalent_views import find_rewritings
+from headgate.views.level_program import compile_levels
 from headgate.views.run_levels import LevelRunner
 
 LIMITS = (5, 10, 30, 50, 100, UNLIMITED)

@@ -16,7 +16,7 @@ from bench.joins import STOCKS, TABLE_3
 from bench.simulated.select_join_network import PAYLOAD_BYTES, Simulation
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES, overlay_distances
-from headgate.simulate.filter_routing import FilterNetwork
+from headgate.simulate.filter_network import FilterNetwork
 from headgate.simulate.network_metrics import NetworkCost
 from headgate.simulate.topology import overlay_tree
 from headgate.tables.boxes import Boxes

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.views.embedding_graph import EMBEDDED_MAX
-from headgate.views.embedding_kernels import embedded, signatures
-from headgate.views.encode_views import Longs, Patterns
-from headgate.views.label_trie import LabelTrie, trie_of_keys
-from headgate.views.pattern_kernels import ANY_LABEL, LABEL
-from headgate.views.trie_kernels import ANYWHERE, code_of
+from headgate.views.embedding_graph import EMBEDDED_MAX, embedded, signatures
+from headgate.views.label_trie import ANYWHERE, LabelTrie, code_of, trie_of_keys
+from headgate.views.pattern_arrays import ANY_LABEL, LABEL, Longs, Patterns
 
 
 def label_only_trie(patterns: Patterns) -> LabelTrie:

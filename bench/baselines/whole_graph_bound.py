@@ -22,8 +22,8 @@ import numba as nb
 import numpy as np
 
 from headgate.network.configuration_problem import Floats
-from headgate.views.cover_kernels import Query, popularity_needed
-from headgate.views.pattern_kernels import ALL, NODES_MAX
+from headgate.views.cover_search import Query, popularity_needed
+from headgate.views.pattern_arrays import ALL, NODES_MAX
 from headgate.views.rewrite_cgr import Coverage
 
 ONE = 1_000_000

@@ -10,7 +10,7 @@ from bench import Row, seconds
 from headgate.network.configuration import Configuration, check_configuration
 from headgate.network.configuration_problem import Longs, Problem
 from headgate.network.configure import NetworkPlan
-from headgate.network.growing_state import NewView
+from headgate.network.feed_state import NewView
 from headgate.network.living_configuration import LivingConfiguration
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from headgate.network.configuration import SOURCE, Configuration
 from headgate.network.configuration_problem import UNLIMITED, Costs, Floats, Limits, Problem
-from headgate.network.configure_lagrangian import configure_lagrangian
+from headgate.network.lagrangian import configure_lagrangian
 from headgate.network.physical_plans import price_rewritings
 from headgate.network.wide_area import uniform_area
-from headgate.views.rewritings import Rewritings
+from headgate.views.rewrite_cgr import Rewritings
 
 DOCUMENT_BYTES = 25_000.0
 LEAST_S_MAX = 60.0

@@ -29,9 +29,9 @@ from headgate.pipeline.jobs.embedding_job import rewrite_on_spark
 from headgate.pipeline.jobs.on_spark import run_parts_on_spark, tasks_of
 from headgate.pipeline.jobs.run_network import GroupReport, NetworkRun, TaskRunner
 from headgate.pipeline.session import Session, start_session
-from headgate.views.compile_levels import Reads, compile_levels
 from headgate.views.document import Document
 from headgate.views.equivalent_views import find_rewritings
+from headgate.views.level_program import Reads, compile_levels
 from headgate.views.run_levels import HeldTuples, LevelRunner
 
 XPATH_DOCUMENTS = 2

@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from headgate.relay.core import RelayCore
 from headgate.relay.deployment import Address, Deployment
-from headgate.relay.documents import PublishedDocuments
+from headgate.relay.received_store import Delivery, Keeper, Shelf
 from headgate.relay.relay import run_relay
-from headgate.relay.shelf import Delivery, Keeper, Shelf
+from headgate.relay.source import PublishedDocuments
 from headgate.relay.wire import Secret
 
 PATIENCE_S = 30.0

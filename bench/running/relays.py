@@ -41,12 +41,12 @@ from headgate.network.physical_plans import PricedPlans, price_rewritings
 from headgate.network.wide_area import WideArea, uniform_area
 from headgate.relay.client import Publisher
 from headgate.relay.deployment import Deployment, deployment_of
-from headgate.relay.shelf import read_shelf
+from headgate.relay.received_store import read_shelf
 from headgate.relay.tuple_frames import Shape, decode_tuples, encode_tuples
 from headgate.views.document import Document
 from headgate.views.equivalent_views import find_rewritings
-from headgate.views.evaluate_patterns import PatternSet
 from headgate.views.rewriting_plan import rewriting_plan
+from headgate.views.run_levels import PatternSet
 from headgate.views.run_rewriting import CompiledRewriting
 
 LIMITS = (5, 10, 30, 50, 100, UNLIMITED)

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bench.workloads.physical_network import OVERLAY_NODES
-from headgate.simulate.arrivals import FROM, MESSAGE
 from headgate.simulate.content_network import ZoneNetwork
-from headgate.simulate.region_kernels import Regions
-from headgate.simulate.regions import regions_of
+from headgate.simulate.regions import Regions, regions_of
+from headgate.simulate.routing_trace import FROM, MESSAGE
 from headgate.tables.boxes import Boxes
 from headgate.tables.messages import Messages
 

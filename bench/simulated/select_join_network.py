@@ -19,13 +19,11 @@ import numpy as np
 from bench.joins import Ready
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES
-from headgate.simulate.arrivals import MESSAGE, Arrivals
-from headgate.simulate.cn_star import Carried, CnStar
+from headgate.simulate.cn_star import Carried, CnStar, Load
 from headgate.simulate.content_network import SERVER, ContentNetwork, ZoneNetwork
 from headgate.simulate.network_metrics import NetworkCost, overlay_cost, unicast_cost
-from headgate.simulate.payload_kernels import Load
-from headgate.simulate.region_kernels import Regions
-from headgate.simulate.regions import load_of, regions_of
+from headgate.simulate.regions import Regions, load_of, regions_of
+from headgate.simulate.routing_trace import MESSAGE, Arrivals
 from headgate.tables.boxes import Boxes
 from headgate.tables.dispatch import recipients
 from headgate.tables.messages import Messages

@@ -20,10 +20,10 @@ from functools import cache
 from itertools import accumulate
 from random import Random
 
+from bench.workloads.canonical_pattern import canonical
 from bench.workloads.xmark import ATTRIBUTE_VALUES, DTD, attributes_of, children_of
 from headgate.model.atoms import Relation
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
-from headgate.views.canonical import canonical
 
 INNER = [name for name, element in DTD.items() if element.children or element.attributes]
 

@@ -6,12 +6,12 @@ import numpy as np
 from bench.baselines.whole_graph_bound import whole_graph_bound
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.network.configure_brute import configure_brute
 from tests.views.strategies import families
 
 from headgate.model.tree_pattern import PatternNode
 from headgate.network.configuration import SOURCE
 from headgate.network.configuration_problem import Costs, Limits, Problem
-from headgate.network.configure_brute import configure_brute
 from headgate.views.embedding_graph import EncodedViews, embedding_graph
 from headgate.views.rewrite_cgr import coverage_of, rewrite_cgr
 

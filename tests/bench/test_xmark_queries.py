@@ -9,10 +9,10 @@ from bench.workloads.xmark_queries import popular_views, unique_views
 from headgate.model.tree_pattern import PatternNode
 from headgate.views.document import Document
 from headgate.views.embedding_graph import EncodedViews
-from headgate.views.encode_views import preorder
-from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.pattern_arrays import preorder
 from headgate.views.rewrite_cgr import rewrite_by_ranges
 from headgate.views.rewriting_plan import rewriting_plan
+from headgate.views.run_levels import PatternSet
 from headgate.views.run_rewriting import run_rewriting
 
 

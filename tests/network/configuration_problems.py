@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from headgate.network.configuration_problem import UNLIMITED, Costs, Limits, Problem
-from headgate.views.rewritings import Rewritings
+from headgate.views.rewrite_cgr import Rewritings
 
 Members = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from tests.network.configuration_problems import problem_of, rewritings_of
 from headgate.model.errors import InvalidValue, PlanError
 from headgate.network.configuration import SOURCE, Configuration, check_configuration
 from headgate.network.configuration_problem import Limits, Problem, check_rewritings
-from headgate.views.rewritings import Rewritings
+from headgate.views.rewrite_cgr import Rewritings
 
 
 def figure_3() -> Problem:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from tests.network.configuration_problems import problem_of, problems
+from tests.network.configure_brute import configure_brute
 
 from headgate.model.errors import PlanError
 from headgate.network.configuration import (
@@ -18,9 +19,8 @@ from headgate.network.configuration import (
 )
 from headgate.network.configuration_problem import Problem
 from headgate.network.configure import Solver, configure, configure_utilization
-from headgate.network.configure_brute import configure_brute
-from headgate.network.configure_ilp import configure_ilp
-from headgate.network.configure_lagrangian import configure_lagrangian
+from headgate.network.ilp import configure_ilp
+from headgate.network.lagrangian import configure_lagrangian
 
 
 @given(problems())

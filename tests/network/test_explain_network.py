@@ -18,7 +18,7 @@ from headgate.network.explain_network import (
     explain_network,
     fed_views,
 )
-from headgate.network.physical_plan_kernels import AT_VIEW
+from headgate.network.physical_plans import AT_VIEW
 
 LABELS = [ViewLabel("Asia", "Paris"), ViewLabel("Sales", "Sales"), ViewLabel("Both", "Rome")]
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.network.configuration_problems import problem_of, problems
+from tests.network.configure_brute import configure_brute
 
 from headgate.model.errors import InvalidValue, PlanError
 from headgate.network.configuration import SOURCE, check_configuration
 from headgate.network.configuration_problem import UNLIMITED, Problem
 from headgate.network.configure import configure
-from headgate.network.configure_brute import configure_brute
-from headgate.network.growing_state import NewView
+from headgate.network.feed_state import NewView
 from headgate.network.living_configuration import LivingConfiguration
 
 

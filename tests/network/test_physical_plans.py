@@ -13,8 +13,7 @@ from tests.network.wide_areas import area_of
 
 from headgate.model.errors import InvalidValue
 from headgate.network.configuration_problem import Problem
-from headgate.network.physical_plan_kernels import AT_VIEW
-from headgate.network.physical_plans import price_rewritings, utilization_matrix
+from headgate.network.physical_plans import AT_VIEW, price_rewritings, utilization_matrix
 from headgate.network.wide_area import PROCESSING, SENDING, uniform_area
 
 

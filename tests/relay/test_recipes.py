@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.relay.relay_networks import BOTH, TOPIC, VIEWS, document, news_network
+from tests.views.evaluate_naive import evaluate_naive
 from tests.views.strategies import documents, families
 
 from headgate.model.errors import InvalidValue, RelayError
@@ -15,8 +16,7 @@ from headgate.relay.recipes import Recipes, TupleResult
 from headgate.relay.tuple_frames import encode_failure
 from headgate.views.document import Document
 from headgate.views.equivalent_views import find_rewritings
-from headgate.views.evaluate_naive import evaluate_naive
-from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.run_levels import PatternSet
 
 ADDRESSES = {"source": Address("127.0.0.1", 1), "A": Address("127.0.0.1", 2)}
 

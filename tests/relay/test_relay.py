@@ -14,22 +14,25 @@ from headgate.model.errors import RelayError
 from headgate.relay.client import Publisher, relay_status
 from headgate.relay.core import RelayCore, RelaySettings
 from headgate.relay.deployment import Deployment
-from headgate.relay.documents import PublishedDocuments
-from headgate.relay.frames import (
+from headgate.relay.received_store import Delivery
+from headgate.relay.relay import run_relay
+from headgate.relay.source import PublishedDocuments
+from headgate.relay.streams import Position
+from headgate.relay.tuple_frames import Shape, decode_tuples
+from headgate.relay.wire import (
     HEAD,
+    Introduction,
     Kind,
+    Role,
+    Secret,
+    dial,
     pack_marks,
     pack_results,
     pack_resume,
     unpack_json,
 )
-from headgate.relay.relay import run_relay
-from headgate.relay.shelf import Delivery
-from headgate.relay.streams import Position
-from headgate.relay.tuple_frames import Shape, decode_tuples
-from headgate.relay.wire import Introduction, Role, Secret, dial
 from headgate.views.document import Document
-from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.run_levels import PatternSet
 
 SECRET = Secret(TOKEN)
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.relay.relay_networks import refusal
+from tests.views.evaluate_naive import evaluate_naive
 from tests.views.strategies import all_patterns, documents
 
 from headgate.model.errors import RelayError
@@ -19,8 +20,7 @@ from headgate.relay.tuple_frames import (
     failure_of,
 )
 from headgate.views.document import Document
-from headgate.views.evaluate_naive import evaluate_naive
-from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.run_levels import PatternSet
 from headgate.views.view_tuples import ViewTuples
 
 

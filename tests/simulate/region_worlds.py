@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import strategies as st
 from tests.tables.histories import NUMBERS, Bounds, box, boxes
 
-from headgate.simulate.arrivals import MESSAGE, NODE, Arrivals
 from headgate.simulate.content_network import ZoneNetwork
-from headgate.simulate.filter_routing import FilterNetwork
-from headgate.simulate.region_kernels import Regions
+from headgate.simulate.filter_network import FilterNetwork
+from headgate.simulate.regions import Regions
+from headgate.simulate.routing_trace import MESSAGE, NODE, Arrivals
 from headgate.tables.messages import Point, Region, Table
 
 Step = tuple[str, int, Bounds] | tuple[str, int] | tuple[str, list[Region]]

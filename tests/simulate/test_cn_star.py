@@ -8,24 +8,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.simulate.plain_cn_star import Payloads, PlainCnStar
+from tests.simulate.cn_star_oracle import Payloads, PlainCnStar
 from tests.simulate.region_worlds import Step, World, flat, histories, regions
 
 from headgate.model.errors import InvalidValue
-from headgate.simulate.arrivals import MESSAGE
-from headgate.simulate.cn_star import Carried, CnStar, Links
-from headgate.simulate.content_network import SERVER, ZoneNetwork
-from headgate.simulate.filter_routing import FilterNetwork
-from headgate.simulate.payload_kernels import (
+from headgate.simulate.cn_star import (
     ASKED,
     BYTES,
     EXTRA_BYTES,
     HOPS,
     ID_BYTES,
     IN_VAIN,
+    Carried,
+    CnStar,
+    Links,
     Load,
 )
-from headgate.simulate.recent_kernels import NONE
+from headgate.simulate.content_network import SERVER, ZoneNetwork
+from headgate.simulate.filter_network import FilterNetwork
+from headgate.simulate.recent_entries import NONE
+from headgate.simulate.routing_trace import MESSAGE
 from headgate.tables.boxes import Boxes
 from headgate.tables.messages import Region, Table
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.model.errors import InvalidValue
-from headgate.simulate.filter_routing import tree_of
+from headgate.simulate.filter_network import tree_of
 from headgate.simulate.topology import overlay_tree, power_law_topology
 
 

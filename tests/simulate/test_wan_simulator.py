@@ -16,8 +16,7 @@ from headgate.model.errors import InvalidValue, PlanError
 from headgate.network.configuration import SOURCE, Configuration
 from headgate.network.configuration_problem import Floats, Limits, Problem
 from headgate.network.configure import configure
-from headgate.network.physical_plan_kernels import AT_VIEW
-from headgate.network.physical_plans import PricedPlans, price_rewritings
+from headgate.network.physical_plans import AT_VIEW, PricedPlans, price_rewritings
 from headgate.network.wide_area import (
     PROCESSING,
     READING,

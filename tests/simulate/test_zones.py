@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.model.errors import InvalidValue
 from headgate.simulate.content_network import ZoneNetwork
-from headgate.simulate.zone_kernels import next_zone, zone_of
-from headgate.simulate.zones import Zones
+from headgate.simulate.zones import Zones, next_zone, zone_of
 from headgate.tables.boxes import LEAST, Boxes
 
 VALUES = [-math.inf, LEAST, -1.0, 0.0, 5e-324, 1.0, 2.5, -LEAST, math.inf]

@@ -9,15 +9,14 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import judge
+from tests.views import embedding_oracle as judge
 from tests.views.strategies import all_patterns, families
 
 from headgate.model.atoms import Relation
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
 from headgate.views import embedding_graph as embedding_graph_module
-from headgate.views.embedding_graph import EmbeddingGraph, EncodedViews, embedding_graph
-from headgate.views.embedding_kernels import KEY_MAX
-from headgate.views.encode_views import NODES_MAX
+from headgate.views.embedding_graph import KEY_MAX, EmbeddingGraph, EncodedViews, embedding_graph
+from headgate.views.pattern_arrays import NODES_MAX
 from headgate.views.rewrite_cgr import rewrite_new
 
 VAL, CONT = frozenset([Mark.VAL]), frozenset([Mark.CONT])

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from bench.workloads.canonical_pattern import canonical
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import judge
+from tests.views import embedding_oracle as judge
 from tests.views.strategies import documents, families
 from tests.views.test_rewrite_cgr import members_of
 
 from headgate.model.tree_pattern import Mark, PatternNode
-from headgate.views.canonical import canonical
 from headgate.views.document import Document
-from headgate.views.encode_views import Vocabulary, encode_views
 from headgate.views.equivalent_views import Classes, equivalent_views, find_rewritings
-from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.pattern_arrays import Vocabulary, encode_views
 from headgate.views.rewriting_plan import rewriting_plan
+from headgate.views.run_levels import PatternSet
 from headgate.views.run_rewriting import run_rewriting
 
 

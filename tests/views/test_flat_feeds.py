@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import judge
+from tests.views import embedding_oracle as judge
 from tests.views.test_rewrite_cgr import members_of
 
 from headgate.model.atoms import (
@@ -26,10 +26,17 @@ from headgate.model.atoms import (
 from headgate.model.filters import TRUE, And, Filter, Not, Or
 from headgate.model.implies import implies_filter
 from headgate.model.items import Item
-from headgate.views import flat_graph, flat_implications
-from headgate.views.flat_feeds import FlatFeed, evaluate_flat, reads, run_flat_rewriting
+from headgate.views import flat_feeds as flat_implications
+from headgate.views import flat_graph
+from headgate.views.flat_feeds import (
+    NEAR,
+    FlatFeed,
+    evaluate_flat,
+    implications,
+    reads,
+    run_flat_rewriting,
+)
 from headgate.views.flat_graph import rewrite_flat
-from headgate.views.flat_implications import NEAR, implications
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ["x", "y", "title"]

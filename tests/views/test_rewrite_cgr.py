@@ -9,19 +9,18 @@ from operator import or_
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import judge
+from tests.views import embedding_oracle as judge
+from tests.views.evaluate_naive import evaluate_naive
 from tests.views.strategies import all_patterns, documents, families, weaker
 
 from headgate.model.atoms import Relation
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
-from headgate.views.cover_kernels import Query, find_covers, popularity_needed
+from headgate.views.cover_search import Query, find_covers, popularity_needed
 from headgate.views.document import Document
 from headgate.views.embedding_graph import EncodedViews, embedding_graph
-from headgate.views.evaluate_naive import evaluate_naive
-from headgate.views.evaluate_patterns import PatternSet
-from headgate.views.rewrite_cgr import rewrite_by_ranges, rewrite_cgr, rewrite_new
+from headgate.views.rewrite_cgr import Rewritings, rewrite_by_ranges, rewrite_cgr, rewrite_new
 from headgate.views.rewriting_plan import explain_rewriting, rewriting_plan
-from headgate.views.rewritings import Rewritings
+from headgate.views.run_levels import PatternSet
 from headgate.views.run_rewriting import run_rewriting
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.model.tree_pattern import Axis, Mark, PatternNode
 from headgate.views.document import Document
-from headgate.views.evaluate_patterns import PatternSet
+from headgate.views.run_levels import PatternSet
 
 
 def test_a_text_counts_once_however_many_tuples_have_it() -> None:

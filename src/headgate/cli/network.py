@@ -2,18 +2,208 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-from headgate.cli.network_plan import plan
 from headgate.cli.network_run import run
-from headgate.cli.network_show import show
-from headgate.cli.network_what_if import what_if
+from headgate.cli.network_views import (
+    LIMIT_DEFAULT,
+    TIME_DEFAULT_S,
+    FeedLimit,
+    NetworkViews,
+    OnSpark,
+    PlanningTime,
+    SourceLimit,
+    planned,
+)
+from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
+from headgate.cli.output import print_error, print_json, print_line, print_text, stderr
+from headgate.model.errors import did_you_mean
+from headgate.network.configure import NetworkPlan
+from headgate.network.draw_network import draw_network
+from headgate.network.explain_network import FedView, ViewLabel, explain_network, fed_views
+from headgate.network.living_configuration import LivingConfiguration
 
 network = typer.Typer(
     help="Feeds that are computed from other feeds at other sites, to spare the source.",
     no_args_is_help=True,
 )
-network.command(help=plan.__doc__)(plan)
-network.command(help=show.__doc__)(show)
-network.command("what-if", help=what_if.__doc__)(what_if)
+
+
+# === part: headgate.cli.network
+# `headgate network plan`: a plan in numbers, and how far it can be from the best.
+
+
+@network.command()
+def plan(
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    limit: FeedLimit = LIMIT_DEFAULT,
+    source_limit: SourceLimit = None,
+    time: PlanningTime = TIME_DEFAULT_S,
+    *,
+    master: OnSpark = "",
+    json: AsJson = False,
+) -> None:
+    """Plan which feeds serve which others.
+
+    [bold]headgate network plan --limit 30[/bold]
+    """
+    views, found = planned(
+        catalog, limit=limit, source_limit=source_limit, time_s=time, master=master
+    )
+    told = numbers_of(found) | {"rewritings": len(views.rewritings.member_start) - 1}
+    if json:
+        print_json(told)
+        return
+    fast, cheap = found.fast, found.cheap
+    print_line(f"{len(fast.choice):,} views, {told['rewritings']:,} rewritings")
+    print_line(
+        f"{fast.rewritten_share:.1%} are served by other views, {fast.loads[-1]:,} by the source"
+    )
+    print_line(
+        f"utilisation {fast.utilization:,.0f}, at least {found.bound:,.0f} is needed; "
+        f"before latency was lowered {cheap.utilization:,.0f} (gap at most {found.gap:.2%}, "
+        f"{found.solver}, {found.solving_s:.1f} s)"
+    )
+    print_line(
+        f"latency {_mean_ms(fast.latency_s, len(fast.choice)):.1f} ms on average; "
+        f"before it was lowered {_mean_ms(cheap.latency_s, len(fast.choice)):.1f} ms"
+    )
+    levels = fast.views_by_level().tolist()
+    print_line("views by level: " + ", ".join(f"{count:,}" for count in levels))
+
+
+def numbers_of(found: NetworkPlan) -> dict[str, object]:
+    fast, cheap = found.fast, found.cheap
+    return {
+        "views": len(fast.choice),
+        "from_source": int(fast.loads[-1]),
+        "utilization": fast.utilization,
+        "utilization_least": cheap.utilization,
+        "utilization_bound": found.bound,
+        "gap": found.gap,
+        "solver": str(found.solver),
+        "latency_s": fast.latency_s,
+        "latency_before_s": cheap.latency_s,
+        "views_by_level": fast.views_by_level().tolist(),
+    }
+
+
+def _mean_ms(total_s: float, count: int) -> float:
+    return 1e3 * total_s / max(count, 1)
+
+
+# === part: headgate.cli.network
+# `headgate network show`: levels, loads, and who feeds whom, as text or as a picture.
+
+
+@network.command()
+def show(
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    limit: FeedLimit = LIMIT_DEFAULT,
+    source_limit: SourceLimit = None,
+    *,
+    time: PlanningTime = TIME_DEFAULT_S,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it into this file, as SVG.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Show who feeds whom, level by level.
+
+    [bold]headgate network show --svg network.svg[/bold]
+    """
+    views, found = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    fed = fed_views(found.fast, views.labels, views.plans.join_at)
+    if svg is not None:
+        try:
+            svg.write_text(draw_network(fed), encoding="utf-8")
+        except OSError as error:
+            print_error(f"{svg} cannot be written: {error.strerror}")
+            raise typer.Exit(2) from None
+        stderr.print(f"picture: {svg}")
+    if json:
+        print_json({"views": [_json(each) for each in fed], "gap": found.gap})
+    elif fed:
+        print_text(explain_network(fed))
+        print_line(f"gap at most {found.gap:.2%}")
+    else:
+        print_line("-- no feeds")
+
+
+def _json(view: FedView) -> dict[str, object]:
+    return {
+        "feed": view.label.name,
+        "site": view.label.site,
+        "level": view.level,
+        "from": [{"feed": each.name, "site": each.site} for each in view.members],
+        "computed_at": view.join_site,
+        "feeds": view.feeds,
+        "limit": view.limit,
+        "ways": view.ways,
+    }
+
+
+# === part: headgate.cli.network
+# `headgate network what-if`: what would happen if a site failed.
+
+
+@network.command("what-if")
+def what_if(
+    remove: Annotated[str, typer.Option("--remove", metavar="SITE", help="The site that fails.")],
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    limit: FeedLimit = LIMIT_DEFAULT,
+    source_limit: SourceLimit = None,
+    *,
+    time: PlanningTime = TIME_DEFAULT_S,
+    json: AsJson = False,
+) -> None:
+    """Try out the failure of a site: who would be served by whom instead.
+
+    [bold]headgate network what-if --remove Paris[/bold]
+    """
+    views, found = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    gone = [view for view, each in enumerate(views.labels) if each.site == remove]
+    if not gone:
+        hint = did_you_mean(remove, {each.site for each in views.labels})
+        raise typer.BadParameter(f"there is no site '{remove}'" + (f": {hint}" if hint else ""))
+    before, after = _without(views, found, gone)
+    pairs = ((before[label], new) for label, new in sorted(after.items(), key=_by_label))
+    changes = [(old, new) for old, new in pairs if old.members != new.members]
+    if json:
+        told = [
+            {"view": str(new.label), "was": old.source_text(), "is": new.source_text()}
+            for old, new in changes
+        ]
+        print_json({"site": remove, "views_lost": len(gone), "moved": told})
+        return
+    print_line(f"without {remove}: views gone {len(gone):,}, served anew {len(changes):,}")
+    for old, new in changes:
+        print_line(f"  {new.label}: was {old.source_text()}, now {new.source_text()}")
+    levels = max((each.level for each in after.values()), default=0)
+    print_line(f"levels: {max(each.level for each in before.values())} before, {levels} after")
+
+
+Fed = dict[ViewLabel, FedView]
+
+
+def _by_label(item: tuple[ViewLabel, FedView]) -> str:
+    return str(item[0])
+
+
+def _without(views: NetworkViews, plan: NetworkPlan, gone: list[int]) -> tuple[Fed, Fed]:
+    """How each view is fed, before and after."""
+    living = LivingConfiguration(plan)
+    living.remove(gone)
+    after, numbers = living.configuration()
+    labels = [views.labels[number] for number in numbers.tolist()]
+    join_at = views.plans.join_at[living.rewritings()]
+    return (
+        {each.label: each for each in fed_views(plan.fast, views.labels, views.plans.join_at)},
+        {each.label: each for each in fed_views(after, labels, join_at)},
+    )
+
+
 network.command(help=run.__doc__)(run)

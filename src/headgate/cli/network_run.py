@@ -15,7 +15,7 @@ import typer
 
 from headgate.catalog.catalog import Catalog
 from headgate.cli.backtest import Local, Master
-from headgate.cli.network_options import (
+from headgate.cli.network_views import (
     LIMIT_DEFAULT,
     TIME_DEFAULT_S,
     FeedLimit,

@@ -14,18 +14,24 @@ have measured of its conditions, else a half for each.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.listing import PAGE_MAX
 from headgate.catalog.statistics import SourceStatistics
+from headgate.cli.output import stderr
 from headgate.language.unparse import unparse_filter
 from headgate.model.filters import TRUE
 from headgate.model.tree_pattern import PatternNode
 from headgate.network.configuration_problem import UNLIMITED, Floats, Limits, Problem
+from headgate.network.configure import NetworkPlan, configure
 from headgate.network.explain_network import ViewLabel
 from headgate.network.physical_plans import PricedPlans, price_rewritings
 from headgate.network.wide_area import WideArea, uniform_area
@@ -35,7 +41,7 @@ from headgate.plan.normalize import normalize_all
 from headgate.views.equivalent_views import Rewrite, find_rewritings, rewrite_here
 from headgate.views.flat_feeds import FlatFeed
 from headgate.views.flat_graph import rewrite_flat
-from headgate.views.rewritings import Rewritings
+from headgate.views.rewrite_cgr import Rewritings
 
 ITEM_BYTES = 1_000.0
 UNMEASURED = 0.5
@@ -143,3 +149,64 @@ def _area(labels: Sequence[ViewLabel], sizes: Floats) -> WideArea:
     place = [number.setdefault(each.site, len(number)) for each in labels]
     area = uniform_area(sizes, document_bytes=ITEM_BYTES, sites=max(len(number), 1), regions=1)
     return replace(area, view_site=np.array(place, np.int32))
+
+
+# === part: headgate.cli.network_views
+# The options that the commands of `headgate network` share, and the plan they begin with.
+
+LIMIT_DEFAULT = 30
+OnSpark = Annotated[
+    str,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Find what tree patterns can be computed from on Spark there; it pays with more "
+        "machines than this one.",
+    ),
+]
+TIME_DEFAULT_S = 60.0
+
+FeedLimit = Annotated[
+    int, typer.Option("--limit", min=0, help="How many feeds a feed may serve (B_out).")
+]
+SourceLimit = Annotated[
+    int | None,
+    typer.Option(
+        "--source-limit", min=0, metavar="COUNT", help="How many feeds the source may serve (B_D)."
+    ),
+]
+PlanningTime = Annotated[
+    float, typer.Option("--time", min=1.0, metavar="SECONDS", help="How long to look for a plan.")
+]
+
+
+def planned(
+    catalog: str, *, limit: int, source_limit: int | None, time_s: float, master: str = ""
+) -> tuple[NetworkViews, NetworkPlan]:
+    """With a master, rewritings of tree patterns are found by Spark there; its workers find a file
+    in the current folder, as long as it takes."""
+    with (
+        Catalog.open(catalog) as opened,
+        stderr.status("planning …") as status,
+        _rewriting(master, lambda text: status.update(f"planning, {text} …")) as rewrite,
+    ):
+        views = network_views(opened, rewrite=rewrite)
+        problem = views.problem(limit=limit, source_limit=source_limit)
+        return views, configure(problem, time_s=time_s)
+
+
+@contextmanager
+def _rewriting(master: str, note: Callable[[str], None]) -> Iterator[Rewrite]:
+    if not master:
+        yield rewrite_here
+        return
+    # Late, so that a plan which needs no Spark does not load it.
+    from headgate.pipeline.jobs.embedding_job import rewrite_on_spark  # noqa: PLC0415
+    from headgate.pipeline.session import start_session  # noqa: PLC0415
+
+    note("starting Spark")
+    session = start_session(master, name="headgate network plan")
+    try:
+        yield lambda views, k: rewrite_on_spark(views, k, session=session, folder=Path(), note=note)
+    finally:
+        session.stop()

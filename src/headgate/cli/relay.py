@@ -2,22 +2,352 @@
 
 from __future__ import annotations
 
-import typer
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
 
-from headgate.cli.relay_all import all_sites
-from headgate.cli.relay_plan import plan
-from headgate.cli.relay_publish import publish
-from headgate.cli.relay_read import read
-from headgate.cli.relay_run import run
-from headgate.cli.relay_status import status
+import numpy as np
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from headgate.cli.network_views import (
+    LIMIT_DEFAULT,
+    TIME_DEFAULT_S,
+    FeedLimit,
+    NetworkViews,
+    PlanningTime,
+    SourceLimit,
+    planned,
+)
+from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
+from headgate.cli.output import print_error, print_json, print_line, stderr, stdout
+from headgate.cli.read import read_text
+from headgate.cli.relay_options import (
+    FOLDER_DEFAULT,
+    NETWORK_DEFAULT,
+    NetworkFile,
+    RelayFolder,
+    TokenFile,
+    make_token,
+    secret_of,
+    shelf_path,
+    token_path,
+)
+from headgate.cli.relay_run import all_sites, run
+from headgate.model.errors import RelayError, did_you_mean, printable
+from headgate.network.configuration import Configuration
+from headgate.network.configuration_problem import Ints, Longs
+from headgate.network.configure import NetworkPlan
+from headgate.network.living_configuration import LivingConfiguration
+from headgate.relay.client import Publisher, relay_status
+from headgate.relay.deployment import Address, Deployment, deployment_of
+from headgate.relay.deployment_file import read_deployment, write_deployment
+from headgate.relay.received_store import read_shelf
+from headgate.relay.tuple_frames import Shape, decode_tuples, failure_of
+from headgate.relay.wire import Secret
+from headgate.views.view_tuples import MARKS, ViewTuples
 
 relay = typer.Typer(
     help="Relays: processes at sites that serve each other's feeds over documents.",
     no_args_is_help=True,
 )
-relay.command(help=plan.__doc__)(plan)
+
+
+# === part: headgate.cli.relay
+# `headgate relay plan`: who serves whom, as a file that all relays read.
+
+PORT_DEFAULT = 7_000
+SOURCE_SITE = "source"
+
+
+@relay.command()
+def plan(
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    network: NetworkFile = NETWORK_DEFAULT,
+    *,
+    source: Annotated[
+        str, typer.Option("--source", metavar="NAME", help="The documents, if there are several.")
+    ] = "",
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="SITE", help="A site that is gone; may be repeated."),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=1, max=65_535, help="The first of as many ports as there are sites.")
+    ] = PORT_DEFAULT,
+    limit: FeedLimit = LIMIT_DEFAULT,
+    source_limit: SourceLimit = None,
+    time: PlanningTime = TIME_DEFAULT_S,
+) -> None:
+    """Plan which site computes which feed from whose, for relays: a file, and a token beside it.
+
+    Feeds over documents (match …) are carried. Sites are on this machine's loopback; edit the file
+    to change that: planning again keeps the addresses that it has.
+
+    [bold]headgate relay plan --network network.json[/bold]
+    """
+    views, found = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    name = _source_of(views, source)
+    known = read_deployment(network).addresses if network.exists() else {}
+    deployment = deployment_for(views, found, name, without=without or [], port=port, known=known)
+    write_deployment(network, deployment)
+    print_line(
+        f"{network}: {len(deployment.views):,} views of {name} at {len(deployment.addresses) - 1:,}"
+        f" sites and the source, plan {deployment.plan_id}"
+    )
+    if make_token(token_path(network)):
+        print_line(f"{token_path(network)}: a new token; every relay needs it, nobody else may")
+    if left := len(views.labels) - len(views.patterns[name]):
+        print_line(f"views of other sources and kinds, which relays do not carry: {left:,}")
+
+
+def _source_of(views: NetworkViews, asked: str) -> str:
+    known = sorted(views.patterns)
+    if asked and asked not in known:
+        hint = did_you_mean(asked, known)
+        raise typer.BadParameter(
+            f"no feed matches documents of '{asked}'" + (f": {hint}" if hint else "")
+        )
+    if not known:
+        raise typer.BadParameter("there is no feed over documents: create one with 'match'")
+    if len(known) > 1 and not asked:
+        raise typer.BadParameter(f"which documents? --source {' or '.join(known)}")
+    return asked or known[0]
+
+
+def deployment_for(
+    views: NetworkViews,
+    found: NetworkPlan,
+    source: str,
+    *,
+    without: list[str],
+    port: int,
+    known: Mapping[str, Address],
+) -> Deployment:
+    """The views of one source, but for those at sites that are gone."""
+    own = views.patterns[source]
+    sites = sorted({views.labels[each].site for each in own})
+    for gone in without:
+        if gone not in sites:
+            hint = did_you_mean(gone, sites)
+            raise typer.BadParameter(f"there is no site '{gone}'" + (f": {hint}" if hint else ""))
+    # Ports stay with their sites, whichever of them are gone.
+    addresses = {
+        site: known.get(site, Address("127.0.0.1", port + at))
+        for at, site in enumerate([_source_site(sites), *sites])
+        if site not in without
+    }
+    configuration, kept, join_at = found.fast, np.arange(len(views.labels)), views.plans.join_at
+    if without:
+        lost = [n for n, label in enumerate(views.labels) if label.site in without]
+        configuration, kept, join_at = _without(views, found, lost)
+    patterns = {at: own[view] for at, view in enumerate(kept.tolist()) if view in own}
+    labels = [views.labels[view] for view in kept.tolist()]
+    return deployment_of(
+        configuration,
+        patterns,
+        labels,
+        join_at=join_at,
+        addresses=addresses,
+        network=source,
+        source=_source_site(sites),
+    )
+
+
+def _without(
+    views: NetworkViews, found: NetworkPlan, lost: list[int]
+) -> tuple[Configuration, Longs, Ints]:
+    """Those that are left are served by others: only who had read what is lost is moved."""
+    living = LivingConfiguration(found)
+    living.remove(lost)
+    configuration, kept = living.configuration()
+    return configuration, kept, views.plans.join_at[living.rewritings()]
+
+
+def _source_site(sites: list[str]) -> str:
+    """A name that no site has."""
+    name = SOURCE_SITE
+    while name in sites:
+        name = f"{name}-"
+    return name
+
+
+# === part: headgate.cli.relay
+# `headgate relay publish`: hand documents to the source of a network.
+
+
+@relay.command()
+def publish(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="XML documents.")],
+    network: NetworkFile = NETWORK_DEFAULT,
+    *,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Come back when every site has all of them.")
+    ] = False,
+    token_file: TokenFile = None,
+) -> None:
+    """Publish documents: each is on disk at the source when this command says so.
+
+    [bold]headgate relay publish news/*.xml --wait[/bold]
+    """
+    secret, deployment = secret_of(network, token_file), read_deployment(network)
+    refused = asyncio.run(_publish(deployment, secret, files, wait=wait))
+    if refused:
+        print_error(f"documents refused: {refused:,} of {len(files):,}")
+        raise typer.Exit(1)
+
+
+async def _publish(
+    deployment: Deployment, secret: Secret, files: Sequence[Path], *, wait: bool
+) -> int:
+    publisher, refused, number = await Publisher.connect(deployment, secret), 0, -1
+    try:
+        for path in files:
+            text = read_text(path)
+            try:
+                number = await publisher.publish(text)
+                print_line(f"{path}: document {number}")
+            except RelayError as error:
+                refused += 1
+                print_error(f"{path}: {error}")
+        if wait and number >= 0:
+            with stderr.status("waiting for all sites …"):
+                await publisher.wait_until_everywhere(number)
+            print_line("every site has all of them")
+    except (OSError, EOFError):
+        raise RelayError("the source has closed the connection; try again") from None
+    finally:
+        await publisher.close()
+    return refused
+
+
+# === part: headgate.cli.relay
+# `headgate relay read`: what a site has received for its subscribers.
+
+
+@relay.command()
+def read(
+    site: Annotated[str, typer.Option("--site", metavar="SITE", help="The site.")],
+    view: Annotated[str, typer.Option("--view", metavar="FEED", help="One feed only.")] = "",
+    network: NetworkFile = NETWORK_DEFAULT,
+    folder: RelayFolder = FOLDER_DEFAULT,
+    *,
+    json: AsJson = False,
+) -> None:
+    """Print what a site has received: a line for each tuple, with the texts that its feed returns.
+
+    [bold]headgate relay read --site Paris --view AcmeNews[/bold]
+    """
+    deployment = read_deployment(network)
+    shapes = {each.name: Shape(each.pattern) for each in deployment.views if each.site == site}
+    if not shapes or (view and view not in shapes):
+        what, known = (view, shapes) if shapes else (site, deployment.addresses)
+        hint = did_you_mean(what, known)
+        raise RelayError(f"there is no '{what}' in the network" + (f": {hint}" if hint else ""))
+    path = shelf_path(folder, site)
+    if not path.exists():
+        raise RelayError(f"{site} has kept nothing in '{folder}'")
+    for name, document, content in read_shelf(path, view=view):
+        if name not in shapes:
+            continue
+        reason = failure_of(content)
+        rows = [] if reason is not None else texts_of(decode_tuples(content, shapes[name]))
+        if json:
+            told: dict[str, object] = {"view": name, "document": document, "tuples": rows}
+            print_json(told | ({} if reason is None else {"failed": reason}))
+            continue
+        if reason is not None:
+            print_line(f"{document}  {name}  failed: {reason}")
+        for row in rows:
+            print_line(f"{document}  {name}  " + "  ".join(row))
+
+
+def texts_of(tuples: ViewTuples) -> list[list[str]]:
+    """The marked texts of each tuple, in the order of nodes."""
+    columns = sorted(tuples.texts, key=lambda key: (key[0], MARKS.index(key[1])))
+    return [
+        [tuples.texts[node, mark][int(row[node, 0])] for node, mark in columns]
+        for row in tuples.ids
+    ]
+
+
+# === part: headgate.cli.relay
+# `headgate relay status`: how the relays of a network do, as a table.
+
+Statuses = dict[str, Mapping[str, object]]
+TROUBLE_WIDTH = 70
+
+
+@relay.command()
+def status(
+    network: NetworkFile = NETWORK_DEFAULT, *, token_file: TokenFile = None, json: AsJson = False
+) -> None:
+    """Show what each relay has received, computed and forwarded, how far it is behind, and why.
+
+    [bold]headgate relay status --network network.json[/bold]
+    """
+    secret, deployment = secret_of(network, token_file), read_deployment(network)
+    found = asyncio.run(statuses(deployment, secret))
+    if json:
+        print_json(found)
+    else:
+        stdout.print(status_table(found))
+
+
+async def statuses(deployment: Deployment, secret: Secret) -> Statuses:
+    """Of each site what its relay says, or why it says nothing."""
+
+    async def one(site: str) -> Mapping[str, object]:
+        try:
+            return await relay_status(deployment, site, secret)
+        except RelayError as error:
+            return {"site": site, "error": str(error)}
+
+    found = await asyncio.gather(*map(one, deployment.addresses))
+    return dict(zip(deployment.addresses, found, strict=True))
+
+
+def status_table(found: Statuses) -> Table:
+    table = Table.grid(padding=(0, 2))
+    heads = ("site", "views", "received", "computed", "forwarded", "kept", "lag", "held")
+    table.add_row(*(Text(each, style="bold") for each in (*heads, "")))
+    for site, each in found.items():
+        if error := each.get("error"):
+            table.add_row(Text(printable(site)), *[""] * 7, Text(printable(str(error)), "red"))
+            continue
+        counts = each.get("counts")
+        known = counts if isinstance(counts, dict) else {}
+        figures = [known.get(name, 0) for name in ("received", "computed", "forwarded", "kept")]
+        cells = [_figure(each.get("views")), *map(_figure, figures), _figure(each.get("lag"))]
+        held = each.get("held_bytes")
+        cells.append(f"{held / 2**20:,.1f} MB" if isinstance(held, int | float) else "")
+        right = (Text(cell, justify="right") for cell in cells)
+        table.add_row(Text(printable(site)), *right, Text(_trouble(each), style="yellow"))
+    return table
+
+
+def _figure(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else ""
+
+
+def _trouble(each: Mapping[str, object]) -> str:
+    """The first thing that is wrong, in a few words."""
+    documents, said = each.get("documents"), list[str]()
+    if isinstance(documents, dict):
+        behind = documents.get("published", 0) - documents.get("settled", 0)
+        said += [f"documents that not everybody has: {behind:,}"] if behind else []
+    waiting = each.get("waiting")
+    if isinstance(waiting, list) and waiting:
+        said.append(f"{_figure(each.get('views_waiting'))} views wait for {', '.join(waiting)}")
+    troubles = each.get("troubles")
+    if isinstance(troubles, dict):
+        said += [f"{what}: {why}" for what, why in troubles.items()]
+    if refused := each.get("last_refused"):
+        said.append(f"refused {refused}")
+    return printable("; ".join(map(str, said)))[:TROUBLE_WIDTH]
+
+
 relay.command(help=run.__doc__)(run)
 relay.command("all", help=all_sites.__doc__)(all_sites)
-relay.command(help=publish.__doc__)(publish)
-relay.command(help=status.__doc__)(status)
-relay.command(help=read.__doc__)(read)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from contextlib import ExitStack
+import time
+from asyncio.subprocess import PIPE, Process
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.live import Live
 
-from headgate.cli.output import print_error, print_line
+from headgate.cli.durations import duration_option
+from headgate.cli.output import print_error, print_line, stdout
+from headgate.cli.relay import Statuses, status_table, statuses
 from headgate.cli.relay_options import (
     FOLDER_DEFAULT,
     NETWORK_DEFAULT,
@@ -21,14 +26,16 @@ from headgate.cli.relay_options import (
     documents_path,
     secret_of,
     shelf_path,
+    site_folder,
+    token_path,
 )
 from headgate.model.errors import RelayError
 from headgate.relay.core import RelayCore
 from headgate.relay.deployment import Address, Deployment
-from headgate.relay.documents import PublishedDocuments
-from headgate.relay.file import address_of, read_deployment
+from headgate.relay.deployment_file import address_of, read_deployment
+from headgate.relay.received_store import Shelf
 from headgate.relay.relay import run_relay
-from headgate.relay.shelf import Shelf
+from headgate.relay.source import PublishedDocuments
 from headgate.relay.wire import Secret
 
 
@@ -142,3 +149,166 @@ class _Running:
 def _names(sites: list[str]) -> str:
     shown = ", ".join(sites[:5]) or "nobody"
     return shown + (f" and {len(sites) - 5:,} more" if len(sites) > 5 else "")
+
+
+# === part: headgate.cli.relay_run
+# `headgate relay all`: a whole network on this machine, to try it out.
+
+PATIENCE_S = 5.0
+LOOK_S = 1.0
+LOOK_WITHOUT_TERMINAL_S = 5.0
+START_AGAIN_S = 1.0
+LAST_WORDS_BYTES = 2_000
+
+Until = Annotated[
+    str, typer.Option("--for", metavar="DURATION", help="End after so long, as in '10 seconds'.")
+]
+
+
+def all_sites(
+    network: NetworkFile = NETWORK_DEFAULT,
+    folder: RelayFolder = FOLDER_DEFAULT,
+    *,
+    seconds: Until = "",
+    token_file: TokenFile = None,
+) -> None:
+    """Run a relay for every site of a network, each as a process of its own, until Ctrl-C.
+
+    A relay that dies is started again. When the network's file changes, all of them follow.
+
+    [bold]headgate relay all --network network.json[/bold]
+    """
+    secret = secret_of(network, token_file)
+    deployment = read_deployment(network)
+    until = duration_option(seconds, "--for")
+    length_s = None if until is None else float(until.seconds)
+    sites = _Sites(network, folder, token_file or token_path(network), deployment)
+    asyncio.run(_watched(sites, secret, length_s))
+
+
+async def _watched(sites: _Sites, secret: Secret, length_s: float | None) -> None:
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stopped.set)
+    if length_s is not None:
+        loop.call_later(length_s, stopped.set)
+    keeping = asyncio.create_task(sites.keep_running())
+    try:
+        await _show(sites, secret, stopped, keeping)
+    finally:
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        await sites.end()
+    if not keeping.cancelled():
+        keeping.result()
+
+
+async def _show(
+    sites: _Sites, secret: Secret, stopped: asyncio.Event, keeping: asyncio.Task[None]
+) -> None:
+    """A table that renews itself, or, without a terminal, a line now and then."""
+    if not stdout.is_terminal:
+        while not stopped.is_set() and not keeping.done():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_WITHOUT_TERMINAL_S):
+                    await stopped.wait()
+            print_line(_line(await statuses(sites.deployment, secret), sites.restarts))
+        return
+    with Live(console=stdout, auto_refresh=False) as live:
+        while not stopped.is_set() and not keeping.done():
+            live.update(status_table(await statuses(sites.deployment, secret)), refresh=True)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await stopped.wait()
+
+
+def _line(found: Statuses, restarts: int) -> str:
+    up = [each for each in found.values() if "error" not in each]
+    total = {"received": 0, "forwarded": 0, "kept": 0}
+    for each in up:
+        counts = each.get("counts")
+        if isinstance(counts, dict):
+            total = {name: before + int(counts.get(name, 0)) for name, before in total.items()}
+    told = "  ".join(f"{count:,} {name}" for name, count in total.items())
+    return f"{len(up)} of {len(found)} relays  {told}  {restarts} started again"
+
+
+class _Sites:
+    """The processes of all sites."""
+
+    def __init__(self, network: Path, folder: Path, token: Path, deployment: Deployment) -> None:
+        self._network, self._folder, self._token = network, folder, token
+        self.deployment = deployment
+        self.restarts = 0
+        self._processes: dict[str, Process] = {}
+        self._told: dict[str, str] = {}
+        self._read_at = self._changed_ns()
+
+    def _changed_ns(self) -> int:
+        try:
+            return self._network.stat().st_mtime_ns
+        except OSError:
+            return self._read_at
+
+    async def keep_running(self) -> None:
+        while True:
+            if (now := self._changed_ns()) != self._read_at:
+                self._read_at = now
+                self._read_again()
+            for site in self.deployment.addresses:
+                process = self._processes.get(site)
+                if process is not None and process.returncode is not None:
+                    self.restarts += 1
+                    self._tell_end(site)
+                if process is None or process.returncode is not None:
+                    self._processes[site] = await self._start(site)
+            await asyncio.sleep(START_AGAIN_S)
+
+    def _tell_end(self, site: str) -> None:
+        """What a relay has said at last, unless it has said so before."""
+        said = self._log(site).read_bytes()[-LAST_WORDS_BYTES:].decode("utf-8", "replace")
+        last = said.strip().rpartition("\n")[2]
+        if self._told.get(site) != last:
+            self._told[site] = last
+            print_error(f"{site} has ended and is started again; its last words: {last}")
+
+    def _log(self, site: str) -> Path:
+        return site_folder(self._folder, site) / "log"
+
+    def _read_again(self) -> None:
+        """All follow the new plan; those that are no longer in the network see so, and end."""
+        try:
+            deployment = self.deployment = read_deployment(self._network)
+        except RelayError as error:
+            print_error(f"{error}; the plan stays as it was")
+            return
+        for site, process in list(self._processes.items()):
+            if process.returncode is None:
+                process.send_signal(signal.SIGHUP)
+            if site not in deployment.addresses:
+                del self._processes[site]
+
+    async def _start(self, site: str) -> Process:
+        command = [sys.executable, "-m", "headgate", "relay", "run", "--site", site]
+        command += ["--network", str(self._network), "--folder", str(self._folder)]
+        command += ["--token-file", str(self._token), "--with-parent"]
+        log = self._log(site)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as file:
+            # The pipe closes when this process ends in any way, and the relay ends with it.
+            return await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=file, stderr=file, start_new_session=True
+            )
+
+    async def end(self) -> None:
+        running = [each for each in self._processes.values() if each.returncode is None]
+        for each in running:
+            each.terminate()
+        until = time.monotonic() + PATIENCE_S
+        for each in running:
+            try:
+                async with asyncio.timeout(max(0.1, until - time.monotonic())):
+                    await each.wait()
+            except TimeoutError:
+                each.kill()
+                await each.wait()

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.model.errors import InvalidValue
-from headgate.views.rewritings import Rewritings
+from headgate.views.rewrite_cgr import Rewritings
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -115,3 +115,17 @@ def _check_starts(name: str, start: Longs, count: int, end: int) -> None:
         raise InvalidValue(f"{name}: expected {count + 1:,} values from 0 to {end:,}")
     if count and int(np.diff(start).min()) < 0:
         raise InvalidValue(f"{name} falls at {int(np.argmin(np.diff(start)))}")
+
+
+# === part: headgate.network.configuration_problem
+# What a solver says: choices, and a bound that tells how good they can be at best.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """`choice` is None if none was found; a bound of infinity says that there is none."""
+
+    choice: Longs | None
+    bound: float
+    price: Floats | None = None
+    """What each view, and last the source, asks of a reader for the bound to hold."""

@@ -20,11 +20,10 @@ import numpy as np
 
 from headgate.model.errors import PlanError
 from headgate.network.configuration import Configuration, check_configuration, utilization_of
-from headgate.network.configuration_problem import Problem
-from headgate.network.configure_ilp import configure_ilp
-from headgate.network.configure_lagrangian import configure_lagrangian
+from headgate.network.configuration_problem import Problem, Solution
+from headgate.network.ilp import configure_ilp
+from headgate.network.lagrangian import configure_lagrangian
 from headgate.network.loga import READERS_MAX, RELAXED, loga
-from headgate.network.solution import Solution
 
 ILP_MEMBERS_MAX = 30_000
 POOR, IMPROVABLE_MAX = 0.01, 200_000

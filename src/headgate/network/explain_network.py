@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headgate.network.configuration import SOURCE, Configuration
 from headgate.network.configuration_problem import UNLIMITED, Ints
-from headgate.network.physical_plan_kernels import AT_VIEW
+from headgate.network.physical_plans import AT_VIEW
 
 
 @dataclass(frozen=True, slots=True)

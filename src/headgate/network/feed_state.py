@@ -1,11 +1,134 @@
-"""From a problem and choices to the arrays that the kernels change (feed_state_kernels.py)."""
+"""A configuration that is being changed: loads, and lists of who reads whom, kept at each switch.
+
+    readers of view m      head[m] ──► slot ──► slot ──► -1        forward[slot], back[slot]
+
+A slot is a place in `members`: the rewriting it belongs to is that of view `slot_view[slot]`. It
+is in the list of its member as long as its rewriting is chosen, so that a switch costs one step for
+each member, whatever the number of readers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numba as nb
 import numpy as np
 
-from headgate.network.configuration_problem import Longs, Problem
-from headgate.network.feed_state_kernels import NONE, FeedState, attach_all
+from headgate.model.errors import InvalidValue
+from headgate.network.configuration import ABSENT, SOURCE
+from headgate.network.configuration_problem import Costs, Floats, Ints, Limits, Longs, Problem
+from headgate.views.rewrite_cgr import Rewritings
+
+NONE = -1
+NO_FIT = -3
+
+
+class FeedState(NamedTuple):
+    """Views are rows of the first arrays, rewritings of the next, slots of the last."""
+
+    first: Longs  # [view]: its rewritings, from here …
+    end: Longs  # … up to here
+    member_start: Longs  # [rewriting + 1]
+    members: Ints  # [slot]
+    slot_view: Ints  # [slot]
+    utilization: Floats  # [rewriting]
+    latency_s: Floats  # [rewriting]
+    source_utilization: Floats  # [view]
+    source_latency_s: Floats  # [view]
+    limit: Longs  # [view, and the source]
+    choice: Longs  # [view]
+    loads: Longs  # [view, and the source]
+    head: Ints  # [view]
+    forward: Ints  # [slot]
+    back: Ints  # [slot]
+
+
+@nb.njit(nogil=True, cache=True)
+def attach(state, view, r):  # type: ignore[no-untyped-def]
+    state.choice[view] = r
+    if r == SOURCE:
+        state.loads[state.loads.shape[0] - 1] += 1
+        return
+    for slot in range(state.member_start[r], state.member_start[r + 1]):
+        member = state.members[slot]
+        state.loads[member] += 1
+        after = state.head[member]
+        state.forward[slot], state.back[slot] = after, NONE
+        if after != NONE:
+            state.back[after] = slot
+        state.head[member] = slot
+
+
+@nb.njit(nogil=True, cache=True)
+def detach(state, view):  # type: ignore[no-untyped-def]
+    r = state.choice[view]
+    if r == SOURCE:
+        state.loads[state.loads.shape[0] - 1] -= 1
+        return
+    for slot in range(state.member_start[r], state.member_start[r + 1]):
+        member = state.members[slot]
+        state.loads[member] -= 1
+        before, after = state.back[slot], state.forward[slot]
+        if before != NONE:
+            state.forward[before] = after
+        else:
+            state.head[member] = after
+        if after != NONE:
+            state.back[after] = before
+
+
+@nb.njit(nogil=True, cache=True)
+def switch(state, view, r):  # type: ignore[no-untyped-def]
+    detach(state, view)
+    attach(state, view, r)
+
+
+@nb.njit(nogil=True, cache=True)
+def attach_all(state, choice):  # type: ignore[no-untyped-def]
+    """From nothing; `state.head` is all NONE and `state.loads` all zero."""
+    for view in range(choice.shape[0]):
+        if choice[view] >= SOURCE:
+            attach(state, view, choice[view])
+
+
+@nb.njit(nogil=True, cache=True)
+def reads(state, r, member):  # type: ignore[no-untyped-def]
+    if r >= 0:
+        for slot in range(state.member_start[r], state.member_start[r + 1]):
+            if state.members[slot] == member:
+                return True
+    return False
+
+
+@nb.njit(nogil=True, cache=True)
+def fits(state, view, r):  # type: ignore[no-untyped-def]
+    """Whether a view may switch to a rewriting or the source; what it reads now becomes free."""
+    now = state.choice[view]
+    if r == now:
+        return True
+    if r == SOURCE:
+        last = state.loads.shape[0] - 1
+        return state.loads[last] < state.limit[last]
+    for slot in range(state.member_start[r], state.member_start[r + 1]):
+        member = state.members[slot]
+        if state.loads[member] >= state.limit[member] and not (
+            state.loads[member] == state.limit[member] and reads(state, now, member)
+        ):
+            return False
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def excess(state):  # type: ignore[no-untyped-def]
+    """By how much limits are exceeded, over all views and the source."""
+    return np.maximum(state.loads - state.limit, 0).sum()
+
+
+# === part: headgate.network.feed_state
+# From a problem and choices to the arrays that the kernels change (feed_state_kernels.py).
 
 
 def feed_state(problem: Problem, choice: Longs) -> FeedState:
@@ -32,3 +155,148 @@ def feed_state(problem: Problem, choice: Longs) -> FeedState:
     )
     attach_all(state, choice)
     return state
+
+
+# === part: headgate.network.feed_state
+# The arrays of a configuration with room at their ends: views and rewritings can be appended.
+#
+#     views       |0 … count|  room, all ABSENT  |source|       the source stays in the last place
+#     rewritings  |0 … count|  room  |
+#     slots       |0 … count|  room  |
+#
+# Arrays double when they are full, so that one more view costs what it has itself, on average. A
+# view
+# that goes keeps its number; `problem_of` leaves it out.
+
+_BY_VIEW = ("first", "end", "source_utilization", "source_latency_s", "choice", "head")
+_WITH_SOURCE = ("limit", "loads")
+_BY_SLOT = ("members", "slot_view", "forward", "back")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewView:
+    """A view that is to be added: its rewritings from views that are there, and their costs."""
+
+    rewritings: Sequence[Sequence[int]]
+    utilization: Floats
+    latency_s: Floats
+    source_utilization: float
+    source_latency_s: float
+    limit: int
+
+
+class GrowingState:
+    def __init__(self, problem: Problem, choice: Longs, limits: Limits) -> None:
+        """`limits` are those that the state keeps; the problem's are for planning."""
+        relaxed = Problem(problem.rewritings, problem.costs, limits)
+        self.arrays: FeedState = feed_state(relaxed, choice)
+        self.planning_limit = np.append(problem.limits.views, problem.limits.source)
+        self.views = problem.rewritings.view_count
+        self.rewritings = len(problem.costs.utilization)
+        self.slots = len(problem.rewritings.members)
+
+    def append(self, new: NewView, *, limit: int) -> int:
+        """The number of the new view, which is still absent; `limit` is the one that is kept."""
+        self._check(new)
+        members = [member for each in new.rewritings for member in each]
+        self._grow(len(new.rewritings), len(members))
+        arrays, view, r = self.arrays, self.views, self.rewritings
+        end, slots = r + len(new.rewritings), slice(self.slots, self.slots + len(members))
+        arrays.first[view], arrays.end[view] = r, end
+        arrays.utilization[r:end], arrays.latency_s[r:end] = new.utilization, new.latency_s
+        sizes = [len(each) for each in new.rewritings]
+        arrays.member_start[r + 1 : end + 1] = self.slots + np.cumsum(sizes, dtype=np.int64)
+        arrays.members[slots], arrays.slot_view[slots] = members, view
+        arrays.source_utilization[view] = new.source_utilization
+        arrays.source_latency_s[view] = new.source_latency_s
+        arrays.limit[view], self.planning_limit[view] = limit, new.limit
+        self.views, self.rewritings, self.slots = view + 1, end, self.slots + len(members)
+        return view
+
+    def forget_last(self) -> None:
+        """Undo the last `append`; the view is absent."""
+        view = self.views - 1
+        self.views, self.rewritings = view, int(self.arrays.first[view])
+        self.slots = int(self.arrays.member_start[self.rewritings])
+
+    def _check(self, new: NewView) -> None:
+        if not len(new.rewritings) == len(new.utilization) == len(new.latency_s):
+            raise InvalidValue(
+                f"costs do not fit the {len(new.rewritings)} rewritings of a new view"
+            )
+        if new.limit < 0:
+            raise InvalidValue(f"a view cannot feed {new.limit} views")
+        latencies = np.append(new.latency_s, new.source_latency_s)
+        costs = np.append(new.utilization, new.source_utilization)
+        if not (np.isfinite(latencies) & (latencies > 0)).all():
+            raise InvalidValue("local latencies of a new view: expected numbers above zero")
+        if not (np.isfinite(costs) & (costs >= 0)).all():
+            raise InvalidValue("utilisation of a new view: expected numbers of zero or more")
+        for each in new.rewritings:
+            if not each or any(second <= first for first, second in pairwise(each)):
+                raise InvalidValue(f"a rewriting reads {list(each)}: expected views in order")
+            if each[0] < 0 or each[-1] >= self.views:
+                raise InvalidValue(f"a rewriting reads {list(each)}: there are {self.views} views")
+
+    def _grow(self, rewritings: int, slots: int) -> None:
+        arrays = self.arrays
+        changed: dict[str, np.ndarray] = {}
+        if self.views == len(arrays.choice):
+            more = max(64, self.views)
+            for name in _BY_VIEW:
+                fill = {"choice": ABSENT, "head": NONE}.get(name, 0)
+                changed[name] = _longer(getattr(arrays, name), more, fill)
+            for name in _WITH_SOURCE:
+                changed[name] = _longer_with_source(getattr(arrays, name), more)
+            self.planning_limit = _longer_with_source(self.planning_limit, more)
+        if self.rewritings + rewritings > len(arrays.utilization):
+            more = max(64, self.rewritings, rewritings)
+            for name in ("utilization", "latency_s", "member_start"):
+                changed[name] = _longer(getattr(arrays, name), more, 0)
+        if self.slots + slots > len(arrays.members):
+            more = max(64, self.slots, slots)
+            for name in _BY_SLOT:
+                changed[name] = _longer(getattr(arrays, name), more, 0)
+        self.arrays = arrays._replace(**changed)
+
+    def problem_of(self, views: Longs) -> tuple[Problem, Longs]:
+        """The problem of these views, ascending, alone, and the numbers of its rewritings here."""
+        arrays, count = self.arrays, self.rewritings
+        alive = np.zeros(self.views, np.bool_)
+        alive[views] = True
+        number = np.cumsum(alive) - 1
+        sizes = np.diff(arrays.member_start[: count + 1])
+        kept = np.ones(count, np.bool_)
+        rewriting_of_slot = np.repeat(np.arange(count), sizes)
+        kept[rewriting_of_slot[~alive[arrays.members[: self.slots]]]] = False
+        owner = np.repeat(np.arange(self.views), (arrays.end - arrays.first)[: self.views])
+        kept &= alive[owner]
+        rewritings = np.flatnonzero(kept)
+        members = number[arrays.members[: self.slots][kept[rewriting_of_slot]]]
+        ways = np.bincount(number[owner[rewritings]], minlength=len(views))
+        found = Rewritings(
+            len(views),
+            _starts(ways),
+            _starts(sizes[rewritings]),
+            members.astype(np.int32),
+        )
+        costs = Costs(
+            arrays.utilization[rewritings],
+            arrays.latency_s[rewritings],
+            arrays.source_utilization[views],
+            arrays.source_latency_s[views],
+        )
+        limits = Limits(self.planning_limit[views], int(self.planning_limit[-1]))
+        return Problem(found, costs, limits), rewritings
+
+
+def _starts(sizes: Longs) -> Longs:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def _longer(values: np.ndarray, more: int, fill: int) -> np.ndarray:
+    return np.concatenate([values, np.full(more, fill, values.dtype)])
+
+
+def _longer_with_source(values: Longs, more: int) -> Longs:
+    return np.concatenate([values[:-1], np.zeros(more, np.int64), values[-1:]])

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
@@ -28,9 +29,8 @@ from headgate.match.program import Program, compile_program, words_for
 from headgate.model.errors import SnapshotError
 from headgate.model.filters import And, Filter
 from headgate.model.schema import Schema
-from headgate.network.flat_level_kernels import and_members
-from headgate.views.compile_levels import Reads, view_levels
 from headgate.views.flat_feeds import FlatFeed, residual_conditions
+from headgate.views.level_program import Reads, view_levels
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
@@ -145,3 +145,19 @@ class _Compiling:
         if not self.reads[view]:
             return feed.conditions
         return residual_conditions(feed, (self.feeds[each] for each in self.reads[view]))
+
+
+# === part: headgate.network.flat_levels
+# The hot loop over flat feeds that read others: an AND of rows of bits.
+
+
+@nb.njit(nogil=True, cache=True)
+def and_members(first, end, filter_, member_start, members, own, rows):  # type: ignore[no-untyped-def]
+    """Rows first … end: those of their members, and what their filters let through, in `own`."""
+    for row in range(first, end):
+        low, high = member_start[row], member_start[row + 1]
+        for word in range(rows.shape[1]):
+            bits = own[filter_[row], word] if filter_[row] >= 0 else rows[members[low], word]
+            for at in range(low, high):
+                bits &= rows[members[at], word]
+            rows[row, word] = bits

@@ -23,18 +23,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numba as nb
 import numpy as np
 
 from headgate.model.errors import InvalidValue, PlanError
-from headgate.network.configuration import ABSENT, SOURCE, Configuration
-from headgate.network.configuration_kernels import feeding_order, latencies
+from headgate.network.configuration import ABSENT, SOURCE, Configuration, feeding_order, latencies
 from headgate.network.configuration_problem import Floats, Limits, Longs
 from headgate.network.configure import RISE_MAX, NetworkPlan, configure
-from headgate.network.feed_state_kernels import NO_FIT, NONE, attach_all
-from headgate.network.growing_state import GrowingState, NewView
-from headgate.network.loga import RELAXED
-from headgate.network.placing_kernels import place, take_out
-from headgate.network.repair_kernels import readers
+from headgate.network.feed_state import (
+    NO_FIT,
+    NONE,
+    GrowingState,
+    NewView,
+    attach,
+    attach_all,
+    detach,
+    fits,
+)
+from headgate.network.lagrangian import readers
+from headgate.network.loga import RELAXED, latency_through, spread
 
 REPLAN_SHARE = 0.02
 """After changes to so many of the views, planning anew is due."""
@@ -184,3 +191,61 @@ def _without(choice: Longs, gone: set[int]) -> Longs:
     left = choice.copy()
     left[list(gone)] = ABSENT
     return left
+
+
+# === part: headgate.network.living_configuration
+# The hot loops of a living configuration: where one view can be put, and what it must not read.
+
+
+@nb.njit(nogil=True, cache=True)
+def mark_below(state, view, mark, stamp):  # type: ignore[no-untyped-def]
+    """Stamp a view and all that it feeds, directly or through others."""
+    stack = [np.int64(view)]
+    mark[view] = stamp
+    while len(stack) > 0:
+        slot = state.head[stack.pop()]
+        while slot != NONE:
+            reader = state.slot_view[slot]
+            if mark[reader] != stamp:
+                mark[reader] = stamp
+                stack.append(np.int64(reader))
+            slot = state.forward[slot]
+
+
+@nb.njit(nogil=True, cache=True)
+def can_read(state, r, mark, stamp):  # type: ignore[no-untyped-def]
+    """Whether all members of a rewriting are there, and none is fed by the view itself."""
+    for slot in range(state.member_start[r], state.member_start[r + 1]):
+        member = state.members[slot]
+        if state.choice[member] == ABSENT or mark[member] == stamp:
+            return False
+    return True
+
+
+@nb.njit(nogil=True, cache=True)
+def place(state, latency, view, weights, marks):  # type: ignore[no-untyped-def]
+    """Feed an absent view by the rewriting of least cost that fits, else by the source.
+
+    Returns what was chosen, or NO_FIT if the source is full too; then nothing has changed.
+    """
+    (alpha, beta), (mark, stamp) = weights, marks
+    mark_below(state, view, mark, stamp)
+    best, taken = np.inf, NO_FIT
+    for r in range(state.first[view], state.end[view]):
+        if can_read(state, r, mark, stamp) and fits(state, view, r):
+            cost = alpha * state.utilization[r] + beta * latency_through(state, latency, r)
+            if cost < best:
+                best, taken = cost, r
+    if taken == NO_FIT and fits(state, view, SOURCE):
+        taken = SOURCE
+    if taken != NO_FIT:
+        attach(state, view, taken)
+        spread(state, latency, view)
+    return taken
+
+
+@nb.njit(nogil=True, cache=True)
+def take_out(state, view):  # type: ignore[no-untyped-def]
+    """Make a view absent; its readers still read it."""
+    detach(state, view)
+    state.choice[view] = ABSENT

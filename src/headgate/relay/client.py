@@ -7,14 +7,19 @@ from collections.abc import Mapping
 
 from headgate.model.errors import RelayError
 from headgate.relay.deployment import Deployment
-from headgate.relay.frames import (
+from headgate.relay.wire import (
     FRAME_BYTES_MAX,
+    GREETING_S,
     KEY_BYTES,
+    Introduction,
     Kind,
+    Role,
+    Secret,
+    Wire,
+    dial,
     unpack_json,
     unpack_number,
 )
-from headgate.relay.wire import GREETING_S, Introduction, Role, Secret, Wire, dial
 
 
 class Publisher:

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 from headgate.model.errors import HeadgateError
 from headgate.relay.deployment import Deployment
-from headgate.relay.frames import FRAME_BYTES_MAX
-from headgate.relay.news import RelayNews
+from headgate.relay.outage_notices import RelayNews
+from headgate.relay.received_store import Delivery, Keeper
 from headgate.relay.recipes import Recipes, TupleResult
-from headgate.relay.shelf import Delivery, Keeper
 from headgate.relay.state import HELD_BYTES_MAX, WINDOW_DOCUMENTS, RelayState
 from headgate.relay.streams import Message
-from headgate.relay.wire import Introduction, Role, Secret
+from headgate.relay.wire import FRAME_BYTES_MAX, Introduction, Role, Secret
 
 SLICE_S = 0.01
 DISK_AGAIN_S = 1.0

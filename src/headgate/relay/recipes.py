@@ -28,8 +28,8 @@ from headgate.relay.tuple_frames import (
     failure_of,
 )
 from headgate.views.document import Document
-from headgate.views.evaluate_patterns import PatternSet
 from headgate.views.rewriting_plan import rewriting_plan
+from headgate.views.run_levels import PatternSet
 from headgate.views.run_rewriting import CompiledRewriting
 from headgate.views.view_tuples import ViewTuples
 

@@ -14,13 +14,11 @@ import asyncio
 from collections.abc import Callable
 
 from headgate.model.errors import RelayError, did_you_mean
+from headgate.relay.connections import RelayServer, follow
 from headgate.relay.core import RelayCore, RelaySettings
 from headgate.relay.deployment import Address, Deployment
-from headgate.relay.documents import PublishedDocuments
-from headgate.relay.follow import follow
-from headgate.relay.serve import RelayServer
-from headgate.relay.shelf import Keeper
-from headgate.relay.source import RelaySource
+from headgate.relay.received_store import Keeper
+from headgate.relay.source import PublishedDocuments, RelaySource
 from headgate.relay.wire import Secret
 
 

@@ -38,8 +38,16 @@ from collections.abc import Iterable, Mapping
 
 from headgate.model.errors import RelayError
 from headgate.relay.deployment import LocalView, SitePart
-from headgate.relay.streams import UNKNOWN, Job, Message, Position, Reader, Result, Stream
-from headgate.relay.window import DocumentWindow
+from headgate.relay.streams import (
+    UNKNOWN,
+    DocumentWindow,
+    Job,
+    Message,
+    Position,
+    Reader,
+    Result,
+    Stream,
+)
 
 WINDOW_DOCUMENTS = 32
 HELD_BYTES_MAX = 512 * 2**20

@@ -21,14 +21,103 @@ from __future__ import annotations
 import struct
 from itertools import accumulate, pairwise
 
+import numba as nb
 import numpy as np
 import numpy.typing as npt
 
 from headgate.model.errors import RelayError
 from headgate.model.tree_pattern import Mark, PatternNode
-from headgate.relay import tuple_frame_kernels as kernels
-from headgate.views.encode_views import preorder
+from headgate.views.pattern_arrays import preorder
 from headgate.views.view_tuples import ViewTuples, marked_nodes
+
+# === part: headgate.relay.tuple_frames
+# The hot loops of tuple_frames.py: tuples as places in a table of their nodes, and back.
+
+FINE, UNORDERED, ENDS_EARLY, NO_NODE = range(4)
+
+
+@nb.njit(nogil=True, cache=True)
+def span_of(ids):  # type: ignore[no-untyped-def]
+    """The least and the greatest number of a node; (0, -1) if there is none."""
+    if ids.size == 0:
+        return 0, -1
+    low = high = ids[0, 0, 0]
+    for t in range(ids.shape[0]):
+        for n in range(ids.shape[1]):
+            low, high = min(low, ids[t, n, 0]), max(high, ids[t, n, 0])
+    return low, high
+
+
+@nb.njit(nogil=True, cache=True)
+def tabulate(ids, low, high):  # type: ignore[no-untyped-def]
+    """The distinct nodes in order, each tuple as places among them, and whether those ascend."""
+    place = np.full(high - low + 1, -1, np.int32)
+    for t in range(ids.shape[0]):
+        for n in range(ids.shape[1]):
+            place[ids[t, n, 0] - low] = 0
+    count = 0
+    for at in range(place.shape[0]):
+        if place[at] == 0:
+            place[at] = count
+            count += 1
+    table = np.empty((count, 3), np.int32)
+    places = np.empty((ids.shape[0], ids.shape[1]), np.int32)
+    ascends = True
+    for t in range(ids.shape[0]):
+        before = 0  # how this tuple compares with the one before
+        for n in range(ids.shape[1]):
+            own = place[ids[t, n, 0] - low]
+            places[t, n] = own
+            for k in range(3):
+                table[own, k] = ids[t, n, k]
+            if t > 0 and before == 0:
+                before = own - places[t - 1, n]
+        ascends &= before >= 0
+    return table, places, ascends
+
+
+@nb.njit(nogil=True, cache=True)
+def numbers_at(table, places, node):  # type: ignore[no-untyped-def]
+    """The numbers of the nodes in one column of the tuples, ascending."""
+    is_there = np.zeros(table.shape[0], np.bool_)
+    for t in range(places.shape[0]):
+        is_there[places[t, node]] = True
+    found = np.empty(table.shape[0], np.int64)
+    count = 0
+    for at in range(table.shape[0]):
+        if is_there[at]:
+            found[count] = table[at, 0]
+            count += 1
+    return found[:count]
+
+
+@nb.njit(nogil=True, cache=True)
+def fault_of(table, places):  # type: ignore[no-untyped-def]
+    """What is wrong with what has come from elsewhere."""
+    last = -1
+    for at in range(table.shape[0]):
+        if table[at, 0] <= last or table[at, 2] < 0:
+            return UNORDERED
+        last = table[at, 0]
+        if table[at, 1] < last:
+            return ENDS_EARLY
+    for t in range(places.shape[0]):
+        for n in range(places.shape[1]):
+            if places[t, n] < 0 or places[t, n] >= table.shape[0]:
+                return NO_NODE
+    return FINE
+
+
+@nb.njit(nogil=True, cache=True)
+def identify(table, places):  # type: ignore[no-untyped-def]
+    """The identifiers of all tuples."""
+    ids = np.empty((places.shape[0], places.shape[1], 3), np.int64)
+    for t in range(places.shape[0]):
+        for n in range(places.shape[1]):
+            for k in range(3):
+                ids[t, n, k] = table[places[t, n], k]
+    return ids
+
 
 _HEAD = struct.Struct("<BII")
 _TEXTS = struct.Struct("<II")
@@ -51,15 +140,15 @@ class Shape:
 
 
 def encode_tuples(tuples: ViewTuples, shape: Shape) -> bytes:
-    low, high = kernels.span_of(tuples.ids)
+    low, high = span_of(tuples.ids)
     assert high - low < SPAN_MAX, "a document that was read has fewer nodes"
-    table, places, ascends = kernels.tabulate(tuples.ids, low, high)
+    table, places, ascends = tabulate(tuples.ids, low, high)
     if not ascends:
         places = places[np.lexsort(places.T[::-1])]
     parts = [_HEAD.pack(TUPLES, len(places), len(table)), table.tobytes(), places.tobytes()]
     for node, mark in shape.marked:
         of_number = tuples.texts[node, mark]
-        numbers = kernels.numbers_at(table, places, node).tolist()
+        numbers = numbers_at(table, places, node).tolist()
         texts = [of_number[each] for each in numbers]
         told = "".join(texts).encode()
         parts.append(_TEXTS.pack(len(texts), len(told)))
@@ -89,20 +178,20 @@ def decode_tuples(content: bytes, shape: Shape) -> ViewTuples:
         raise RelayError(f"a result of kind {kind}: expected tuples")
     table = cut.numbers(nodes * 3).reshape(nodes, 3)
     places = cut.numbers(tuples * shape.width).reshape(tuples, shape.width)
-    if fault := kernels.fault_of(table, places):
+    if fault := fault_of(table, places):
         raise RelayError(_FAULTS[fault])
     texts: dict[tuple[int, Mark], dict[int, str]] = {}
     for node, mark in shape.marked:
-        own = kernels.numbers_at(table, places, node).tolist()
+        own = numbers_at(table, places, node).tolist()
         texts[node, mark] = dict(zip(own, cut.texts(len(own)), strict=True))
     cut.end()
-    return ViewTuples(kernels.identify(table, places), texts)
+    return ViewTuples(identify(table, places), texts)
 
 
 _FAULTS = {
-    kernels.UNORDERED: "the nodes of a result are not in order",
-    kernels.ENDS_EARLY: "a node of a result ends before it begins",
-    kernels.NO_NODE: "a tuple has a node that is not in its table",
+    UNORDERED: "the nodes of a result are not in order",
+    ENDS_EARLY: "a node of a result ends before it begins",
+    NO_NODE: "a tuple has a node that is not in its table",
 }
 
 

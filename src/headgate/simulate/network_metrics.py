@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.simulate import payload_kernels as kernels
-from headgate.simulate.arrivals import MESSAGE, Arrivals
-from headgate.simulate.cn_star import Carried
+from headgate.simulate.cn_star import ASKED, BYTES, HOPS, IN_VAIN, PHYSICAL, Carried
+from headgate.simulate.routing_trace import MESSAGE, Arrivals
 from headgate.tables.box_tree_kernels import Longs
 from headgate.tables.messages import Messages
 
@@ -68,11 +67,11 @@ def overlay_cost(
     last = messages.size_bytes - messages.description_bytes
     total = carried.total.tolist()
     return NetworkCost(
-        traffic_bytes=total[kernels.BYTES],
-        physical_bytes=total[kernels.PHYSICAL],
-        hops=total[kernels.HOPS],
-        asked=total[kernels.ASKED],
-        in_vain=total[kernels.IN_VAIN],
+        traffic_bytes=total[BYTES],
+        physical_bytes=total[PHYSICAL],
+        hops=total[HOPS],
+        asked=total[ASKED],
+        in_vain=total[IN_VAIN],
         deliveries=int(matched.sum()),
         waited_hops=int((matched * carried.hops).sum()),
         last_hop_bytes=int((matched * last[arrivals.lines[:, MESSAGE]]).sum()),

@@ -20,17 +20,16 @@ Cost: about four events for each view and document, half a microsecond each.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 
 from headgate.model.errors import InvalidValue
-from headgate.network.configuration import SOURCE, Configuration
-from headgate.network.configuration_kernels import readers_of_all
-from headgate.network.configuration_problem import Floats
-from headgate.network.physical_plan_kernels import AT_VIEW
-from headgate.network.physical_plans import PricedPlans, area_arrays
-from headgate.network.wide_area import WideArea
-from headgate.simulate.wan_kernels import Deployed, simulate
+from headgate.network.configuration import SOURCE, Configuration, readers_of_all
+from headgate.network.configuration_problem import Floats, Ints, Longs
+from headgate.network.physical_plans import AT_VIEW, PricedPlans, area_arrays
+from headgate.network.wide_area import PROCESSING, READING, RECEIVING, SENDING, WideArea
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,3 +79,146 @@ def deploy(configuration: Configuration, plans: PricedPlans, area: WideArea) -> 
     members = rewritings.members[first[away] + where[away]]
     join_site[taken[away]] = area.view_site[members]
     return Deployed(start, readers, inputs, input_bytes, join_site)
+
+
+# === part: headgate.simulate.wan_simulator
+# The hot loop of the WAN simulator: events in the order of their time.
+#
+#     READY(v, d)      view v has all of document d: it is sent to where its readers' joins run
+#     ARRIVED(v, d)    one input of v's join is there; the last one starts the join
+#     JOINED(v, d)     v's result is computed, and sent to v's site
+#
+# A processor and an outgoing link serve one after the other, in the order of asking; for each there
+# is the time when it has done all that it was asked. Events of equal time keep the order in which
+# they were made.
+
+READY, ARRIVED, JOINED = range(3)
+
+
+class Deployed(NamedTuple):
+    """A configuration in its network: who reads whom, and where joins run."""
+
+    reader_start: Longs  # [view + 1]
+    readers: Longs
+    inputs: Longs  # [view]: how many views it reads, 0 from the source
+    input_bytes: Floats  # [view]: of all of them
+    join_site: Ints  # [view]
+
+
+@nb.njit(nogil=True, cache=True)
+def push(heap, size, time, number, event):  # type: ignore[no-untyped-def]
+    """Into a binary heap by (time, number) of making."""
+    times, numbers, events = heap
+    at = size
+    while at > 0:
+        parent = (at - 1) >> 1
+        if times[parent] < time or (times[parent] == time and numbers[parent] < number):
+            break
+        times[at], numbers[at], events[at] = times[parent], numbers[parent], events[parent]
+        at = parent
+    times[at], numbers[at], events[at] = time, number, event
+    return size + 1
+
+
+@nb.njit(nogil=True, cache=True)
+def pop(heap, size):  # type: ignore[no-untyped-def]
+    """Take the first one out: its time and event, and the new size."""
+    times, numbers, events = heap
+    first_time, first_event = times[0], events[0]
+    size -= 1
+    time, number, event = times[size], numbers[size], events[size]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        right = child + 1
+        if right < size and (
+            times[right] < times[child]
+            or (times[right] == times[child] and numbers[right] < numbers[child])
+        ):
+            child = right
+        if time < times[child] or (time == times[child] and number < numbers[child]):
+            break
+        times[at], numbers[at], events[at] = times[child], numbers[child], events[child]
+        at = child
+    times[at], numbers[at], events[at] = time, number, event
+    return first_time, first_event, size
+
+
+@nb.njit(nogil=True, cache=True)
+def grown(heap, size):  # type: ignore[no-untyped-def]
+    """The heap with room for more."""
+    times, numbers, events = heap
+    if size < times.shape[0]:
+        return heap
+    more = np.empty(size)
+    counts = np.empty(size, np.int64)
+    return (
+        np.concatenate((times, more)),
+        np.concatenate((numbers, counts)),
+        np.concatenate((events, counts)),
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def sent(area, link_free, now, way):  # type: ignore[no-untyped-def]
+    """When so many bytes are at the end of their way, if they are ready at its start now."""
+    start, end, size = way
+    if start == end:
+        return now
+    begin = max(now, link_free[start])
+    link_free[start] = begin + area.start_s + size * area.seconds_per_byte[start, SENDING]
+    delay = area.delay_s[area.region[start], area.region[end]]
+    return link_free[start] + delay + size * area.seconds_per_byte[end, RECEIVING]
+
+
+@nb.njit(nogil=True, cache=True)
+def simulate(area, source, deployed, published_s, scales, latency):  # type: ignore[no-untyped-def]
+    """Fill `latency[view, document]`; `scales` are sizes of documents, as shares of the usual."""
+    views, documents = latency.shape
+    sites = area.region.shape[0]
+    link_free, busy_until = np.zeros(sites), np.zeros(sites)
+    waits = np.empty((views, documents), np.int32)
+    heap = (np.empty(1024), np.empty(1024, np.int64), np.empty(1024, np.int64))
+    size, made = 0, np.int64(0)
+    for document in range(documents):
+        waits[:, document] = deployed.inputs
+        for view in range(views):
+            if deployed.inputs[view] == 0:
+                # The source's link is asked at publication, in the order of the views.
+                way = (source, area.view_site[view], area.view_bytes[view] * scales[document])
+                begin = sent(area, link_free, published_s[document], way)
+                if way[0] == way[1]:
+                    begin += area.start_s
+                heap = grown(heap, size)
+                event = (np.int64(view) * documents + document) * 3 + READY
+                size, made = push(heap, size, begin, made, event), made + 1
+    while size > 0:
+        now, event, size = pop(heap, size)
+        kind, pair = event % 3, event // 3
+        view, document = pair // documents, pair % documents
+        scale, place = scales[document], deployed.join_site[view]
+        if kind == READY:
+            latency[view, document] = now - published_s[document]
+            site, own = area.view_site[view], area.view_bytes[view] * scale
+            read = now + own * area.seconds_per_byte[site, READING]
+            for at in range(deployed.reader_start[view], deployed.reader_start[view + 1]):
+                reader = deployed.readers[at]
+                arrives = sent(area, link_free, read, (site, deployed.join_site[reader], own))
+                heap = grown(heap, size)
+                event = (np.int64(reader) * documents + document) * 3 + ARRIVED
+                size, made = push(heap, size, arrives, made, event), made + 1
+            continue
+        if kind == ARRIVED:
+            waits[view, document] -= 1
+            if waits[view, document] > 0:
+                continue
+            work = deployed.input_bytes[view] * scale * area.seconds_per_byte[place, PROCESSING]
+            busy_until[place] = max(now, busy_until[place]) + area.start_s + work
+            then, event = busy_until[place], pair * 3 + JOINED
+        else:
+            way = (place, area.view_site[view], area.view_bytes[view] * scale)
+            then, event = sent(area, link_free, now, way), pair * 3 + READY
+        heap = grown(heap, size)
+        size, made = push(heap, size, then, made, event), made + 1

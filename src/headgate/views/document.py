@@ -8,9 +8,9 @@ before its children. An identifier is three numbers, and two of them decide ever
                                     parent     ancestor, and a.depth + 1 = b.depth
 
               site 0,5,0
-             /          \\
+             /          \
        person 1,3,1     item 4,5,1          `last` is the number of the last node below, or its own
-       /        \\           \\
+       /        \\           \
    @id 2,2,2   name 3,3,2    @id 5,5,2
 
 An attribute is a child of its element, so '//@id' below an element is its own or one further down,
@@ -20,16 +20,21 @@ as XML, of an attribute its value.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 from lxml import etree
 
 from headgate.model.match_pattern import label_of
 from headgate.model.tree_pattern import Mark
+from headgate.model.words import fold
 from headgate.model.xml_text import parse_xml
-from headgate.views.encode_views import Longs
-from headgate.views.identifier_kernels import identifiers
+from headgate.views.pattern_arrays import Ints, Longs, Vocabulary
+from headgate.views.tuple_tables import NO_VALUE
 
 NUMBER, LAST, DEPTH = range(3)
 
@@ -101,3 +106,87 @@ def _read(root: etree._Element) -> Document:
 def _label(element: etree._Element, name: str) -> str:
     """As model/match_pattern.py has it, and most names have no namespace."""
     return label_of(element, name) if name[0] == "{" else name
+
+
+# === part: headgate.views.document
+# A document as the kernels of levels see it: identifiers, nodes by label, and what values are.
+#
+#     by_label    all elements, then the nodes of each label, in document order; label_start as
+# usual
+#     text_at     the place of a node's text in the order of all constants that patterns compare
+#     number_at   the same of the number that its text is; NO_VALUE if it is none
+#
+# With places, a value predicate compares integers (encode_views.py). A text is asked for only where
+# a pattern compares the value of that label, and folded once for all patterns.
+
+
+class DocumentArrays(NamedTuple):
+    last: Ints
+    depth: Ints
+    parent: Ints
+    label_start: Longs
+    by_label: Ints
+    text_at: Longs
+    number_at: Longs
+
+
+def document_arrays(
+    document: Document, vocabulary: Vocabulary, valued: Sequence[bool]
+) -> DocumentArrays:
+    """`valued` says of each label's number whether a pattern compares the values of its nodes."""
+    codes = np.array([vocabulary.label(label) for label in document.labels], np.int32)
+    is_element = np.array([label[0] != "@" for label in document.labels], np.bool_)
+    elements = np.flatnonzero(is_element)
+    order = np.argsort(codes, kind="stable")
+    order = order[codes[order] > 0]
+    counts = np.bincount(codes[order], minlength=len(vocabulary.labels))
+    counts[0] = len(elements)
+    compared = np.flatnonzero((codes > 0) & np.asarray(valued, np.bool_)[codes])
+    if valued[0]:
+        compared = np.union1d(compared, elements)
+    return DocumentArrays(
+        document.ids[:, LAST].astype(np.int32),
+        document.ids[:, DEPTH].astype(np.int32),
+        document.parent.astype(np.int32),
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.concatenate([elements, order]).astype(np.int32),
+        *_places(document, vocabulary, compared.tolist()),
+    )
+
+
+def _places(
+    document: Document, vocabulary: Vocabulary, nodes: Sequence[int]
+) -> tuple[Longs, Longs]:
+    text_at = np.full(len(document.labels), NO_VALUE, np.int64)
+    number_at = np.full(len(document.labels), NO_VALUE, np.int64)
+    for node in nodes:
+        text_at[node], number_at[node] = value_places(document.val(node), vocabulary)
+    return text_at, number_at
+
+
+def value_places(text: str, vocabulary: Vocabulary) -> tuple[int, int]:
+    """The places of a text, and of the number that it is."""
+    place = vocabulary.position(fold(text))
+    try:
+        number = float(text)
+    except ValueError:
+        return place, NO_VALUE
+    return place, NO_VALUE if math.isnan(number) else vocabulary.position(number)
+
+
+# === part: headgate.views.document
+# Structural identifiers from parents (document.py).
+
+
+@nb.njit(nogil=True, cache=True)
+def identifiers(parent):  # type: ignore[no-untyped-def]
+    """Number, last and depth of each node; parents come before their children, -1 is no node."""
+    count = parent.shape[0]
+    found = np.zeros((count, 3), np.int64)
+    for node in range(count):
+        found[node, 0] = found[node, 1] = node
+        if node:
+            found[node, 2] = found[parent[node], 2] + 1
+    for node in range(count - 1, 0, -1):
+        found[parent[node], 1] = max(found[parent[node], 1], found[node, 1])
+    return found

@@ -31,10 +31,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 
-from headgate.views.encode_views import Longs, Patterns
-from headgate.views.trie_kernels import all_comparisons, all_keys, build_trie
+from headgate.views.pattern_arrays import (
+    ANY_LABEL,
+    AXIS,
+    CHILD_AXIS,
+    HIGH,
+    IS_NOT,
+    KIND,
+    LABEL,
+    LOW,
+    PARENT,
+    PREDICATES,
+    PREDICATES_END,
+    Longs,
+    Patterns,
+)
 
 
 class LabelTrie(NamedTuple):
@@ -77,3 +91,170 @@ def _lexicographic(start: Longs, features: Longs, views: Longs) -> Longs:
     # Big-endian bytes compare as the numbers do.
     text, places = features.astype(">u4").tobytes(), (4 * start).tolist()
     return np.array(sorted(views.tolist(), key=lambda v: text[places[v] : places[v + 1]]), np.int64)
+
+
+# === part: headgate.views.label_trie
+# The hot loops of the label trie: features of patterns, the trie's nodes, and hashes of trees.
+
+ANYWHERE, CHILD_PAIR, DESCENDANT_PAIR, ROOT, EQUALITY, COMPARED = 0, 1, 2, 3, 4, 5
+BITS = 29
+
+
+@nb.njit(nogil=True, cache=True)
+def code_of(kind, one, other):  # type: ignore[no-untyped-def]
+    return (np.int64(kind) << (2 * BITS)) | (np.int64(one) << BITS) | np.int64(other)
+
+
+@nb.njit(nogil=True, cache=True)
+def equality_code(p, label, at):  # type: ignore[no-untyped-def]
+    """A predicate as a feature: what must be there for it to be implied."""
+    low = p.predicates[at, LOW]
+    if p.predicates[at, IS_NOT] or low != p.predicates[at, HIGH]:
+        return code_of(COMPARED, label, 0)
+    return code_of(EQUALITY, label, 2 * (low + 2) + p.predicates[at, KIND])
+
+
+@nb.njit(nogil=True, cache=True)
+def first_comparison(p, view):  # type: ignore[no-untyped-def]
+    """The bounds of the first predicate of a view that is not by =; 0 and 0 if there is none."""
+    for n in range(p.node_start[view], p.node_start[view + 1]):
+        for at in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
+            low, high = p.predicates[at, LOW], p.predicates[at, HIGH]
+            if p.predicates[at, IS_NOT] or low != high:
+                return low, high
+    return np.int64(0), np.int64(0)
+
+
+@nb.njit(nogil=True, cache=True)
+def all_comparisons(p):  # type: ignore[no-untyped-def]
+    """The same of all views, a line for each."""
+    found = np.empty((p.node_start.shape[0] - 1, 2), np.int64)
+    for view in range(found.shape[0]):
+        found[view, 0], found[view, 1] = first_comparison(p, view)
+    return found
+
+
+@nb.njit(nogil=True, cache=True)
+def key_codes(p, view, out):  # type: ignore[no-untyped-def]
+    """What a pattern must have for the view to embed into it; as few codes as say it all."""
+    count, first = 0, p.node_start[view]
+    for n in range(first, p.node_start[view + 1]):
+        label = p.nodes[n, LABEL]
+        if label == ANY_LABEL:
+            continue
+        above = p.nodes[n, PARENT]
+        is_direct = p.nodes[n, AXIS] == CHILD_AXIS
+        while above >= 0 and p.nodes[first + above, LABEL] == ANY_LABEL:
+            above, is_direct = p.nodes[first + above, PARENT], False
+        if above >= 0:
+            pair = CHILD_PAIR if is_direct else DESCENDANT_PAIR
+            out[count] = code_of(pair, p.nodes[first + above, LABEL], label)
+        elif p.nodes[n, PARENT] < 0 and p.nodes[n, AXIS] == CHILD_AXIS:
+            out[count] = code_of(ROOT, label, 0)
+        else:
+            out[count] = code_of(ANYWHERE, label, 0)
+        count += 1
+        for at in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
+            out[count] = equality_code(p, label, at)
+            count += 1
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def closure_codes(p, view, out):  # type: ignore[no-untyped-def]
+    """Everything that a pattern has, with repetitions: a view embeds only if its key is in it."""
+    count, first = 0, p.node_start[view]
+    for n in range(first, p.node_start[view + 1]):
+        label = p.nodes[n, LABEL]
+        if label == ANY_LABEL:
+            continue
+        out[count] = code_of(ANYWHERE, label, 0)
+        count += 1
+        above, is_direct = p.nodes[n, PARENT], p.nodes[n, AXIS] == CHILD_AXIS
+        if above < 0 and is_direct:
+            out[count] = code_of(ROOT, label, 0)
+            count += 1
+        if above >= 0 and is_direct and p.nodes[first + above, LABEL] != ANY_LABEL:
+            out[count] = code_of(CHILD_PAIR, p.nodes[first + above, LABEL], label)
+            count += 1
+        while above >= 0:
+            if p.nodes[first + above, LABEL] != ANY_LABEL:
+                out[count] = code_of(DESCENDANT_PAIR, p.nodes[first + above, LABEL], label)
+                count += 1
+            above = p.nodes[first + above, PARENT]
+        for at in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
+            out[count] = code_of(COMPARED, label, 0)
+            out[count + 1] = equality_code(p, label, at)
+            count += 2
+    return count
+
+
+@nb.njit(nogil=True, cache=True)
+def all_keys(p, start):  # type: ignore[no-untyped-def]
+    """The keys of all views behind each other, sorted, each code once; fills `start`."""
+    views = p.node_start.shape[0] - 1
+    out = np.empty(p.nodes.shape[0] + p.predicates.shape[0], np.int64)
+    count = 0
+    for view in range(views):
+        start[view] = count
+        size = key_codes(p, view, out[count:])
+        own = np.unique(out[count : count + size])
+        out[count : count + own.shape[0]] = own
+        count += own.shape[0]
+    start[views] = count
+    return out[:count]
+
+
+@nb.njit(nogil=True, cache=True)
+def closure_room(p):  # type: ignore[no-untyped-def]
+    """How many codes the closure of any of these patterns has at most."""
+    most = 0
+    for view in range(p.node_start.shape[0] - 1):
+        first, end = p.node_start[view], p.node_start[view + 1]
+        size = end - first
+        predicates = 0
+        for n in range(first, end):
+            predicates += p.nodes[n, PREDICATES_END] - p.nodes[n, PREDICATES]
+        most = max(most, size * (size + 3) + 2 * predicates)
+    return most
+
+
+@nb.njit(nogil=True, cache=True)
+def build_trie(start, features, order):  # type: ignore[no-untyped-def]
+    """Nodes in depth-first order from keys in lexicographic order (label_trie.py)."""
+    most = features.shape[0] + 1
+    feature = np.full(most, -1, np.int64)
+    skip = np.empty(most, np.int64)
+    first_view = np.empty(most + 1, np.int64)
+    deepest = 1
+    for view in range(start.shape[0] - 1):
+        deepest = max(deepest, start[view + 1] - start[view])
+    path = np.zeros(deepest + 1, np.int64)  # the node at each depth of the present key
+    depth, count = 0, 1
+    first_view[0] = 0
+    for place in range(order.shape[0]):
+        key = features[start[order[place]] : start[order[place] + 1]]
+        common = 0
+        while common < min(depth, key.shape[0]) and feature[path[common + 1]] == key[common]:
+            common += 1
+        for level in range(common + 1, depth + 1):
+            skip[path[level]] = count
+        for level in range(common, key.shape[0]):
+            feature[count] = key[level]
+            first_view[count] = place
+            path[level + 1] = count
+            count += 1
+        depth = key.shape[0]
+    for level in range(depth + 1):
+        skip[path[level]] = count
+    first_view[count] = order.shape[0]
+    return feature[:count].copy(), skip[:count].copy(), first_view[: count + 1].copy()
+
+
+@nb.njit(nogil=True, cache=True)
+def mixed(number):  # type: ignore[no-untyped-def]
+    """The number with its bits well mixed (the last steps of MurmurHash3); 0 does not stay 0."""
+    number = np.uint64(number) + np.uint64(0x9E3779B97F4A7C15)
+    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return number ^ (number >> np.uint64(33))

@@ -16,13 +16,19 @@ Law: a view's tuples are those of its pattern over the document (run_levels.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from headgate.views.encode_views import Longs, Vocabulary
+from headgate.model.errors import PlanError
+from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
+from headgate.views.pattern_arrays import CONT, VAL, Longs, Vocabulary, encode_views, preorder
+from headgate.views.rewriting_joins import JoinRows, join_rows
+from headgate.views.rewriting_plan import RewritingPlan, rewriting_plan
+from headgate.views.view_tuples import marked_nodes
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -89,3 +95,171 @@ def frozen(arrays: Arrays) -> Arrays:
     for each in arrays:
         each.setflags(write=False)
     return arrays
+
+
+# === part: headgate.views.level_program
+# From views and what each one reads to a level program (level_program.py).
+
+Step = tuple[str, bool, tuple[ValuePredicate, ...], tuple[tuple[Axis, int], ...]]
+"""A label, whether it is the root, predicates, and the steps of the children with their axes."""
+
+Reads = Sequence[Sequence[int]]
+"""Of each view the views that it is computed from; none if the source serves it."""
+
+CODE = {Mark.VAL: VAL, Mark.CONT: CONT}
+
+
+def compile_levels(views: Sequence[PatternNode], reads: Reads | None = None) -> LevelProgram:
+    """Without `reads`, all views are of level 1: that is direct evaluation."""
+    reads = [()] * len(views) if reads is None else reads
+    compiling = _Compiling(views, reads, view_levels(reads))
+    return compiling.program()
+
+
+def view_levels(reads: Reads) -> list[int]:
+    """The level of each view: 1 from the source, else one more than the highest that it reads."""
+    level = [0] * len(reads)
+    readers: list[list[int]] = [[] for _ in reads]
+    missing = [len(own) for own in reads]
+    for view, own in enumerate(reads):
+        for each in own:
+            readers[each].append(view)
+    ready = [view for view, own in enumerate(reads) if not own]
+    for view in ready:  # it grows meanwhile
+        level[view] = 1 + max((level[each] for each in reads[view]), default=0)
+        for each in readers[view]:
+            missing[each] -= 1
+            if not missing[each]:
+                ready.append(each)
+    if len(ready) < len(reads):
+        raise PlanError(f"view {level.index(0)} is not fed from the source: there is a cycle")
+    return level
+
+
+class _Compiling:
+    def __init__(self, views: Sequence[PatternNode], reads: Reads, level: Sequence[int]) -> None:
+        self.views, self.reads, self.level = views, reads, level
+        self.steps: dict[Step, int] = {}
+        self.joins: dict[JoinRows, int] = {}
+        self.plans: dict[tuple[PatternNode, ...], RewritingPlan] = {}
+        self.table = [0] * len(views)
+        self.width: list[int] = []
+
+    def program(self) -> LevelProgram:
+        vocabulary = Vocabulary()
+        vocabulary.learn(self.views)
+        levels: list[list[int]] = [[] for _ in range(max(self.level, default=1))]
+        for view, level in enumerate(self.level):
+            levels[level - 1].append(view)
+        for view in levels[0]:
+            pattern = self.views[view]
+            self.table[view] = self._step(pattern, is_root=pattern.axis is Axis.CHILD)
+        level_start = [0, len(self.width)]
+        for own in levels[1:]:
+            for view in own:
+                self.table[view] = self._join(view)
+            level_start.append(len(self.width))
+        return LevelProgram(
+            vocabulary,
+            self._valued(vocabulary),
+            frozen(_compiled_steps(self.steps, vocabulary)),
+            compiled_joins(self.joins, vocabulary),
+            frozen(self._view_tables()),
+            frozen_longs(self.width),
+            frozen_longs(level_start),
+        )
+
+    def _step(self, node: PatternNode, *, is_root: bool = False) -> int:
+        children = tuple((child.axis, self._step(child)) for child in node.children)
+        step = (node.label, is_root, node.predicates, children)
+        if step not in self.steps:
+            self.steps[step] = len(self.width)
+            self.width.append(1 + sum(self.width[child] for _, child in children))
+        return self.steps[step]
+
+    def _join(self, view: int) -> int:
+        rows = join_rows(self._plan(view), self.table)
+        if (same := rows.same_table()) is not None:
+            return same
+        if rows not in self.joins:
+            self.joins[rows] = len(self.width)
+            self.width.append(rows.width)
+        return self.joins[rows]
+
+    def _plan(self, view: int) -> RewritingPlan:
+        """Planned once for equal patterns; then its views are numbered as they are here."""
+        members = self.reads[view]
+        key = (self.views[view], *(self.views[each] for each in members))
+        if key not in self.plans:
+            self.plans[key] = rewriting_plan(self.views[view], dict(enumerate(key[1:])))
+        return self.plans[key].renumbered(members)
+
+    def _valued(self, vocabulary: Vocabulary) -> Booleans:
+        found = np.zeros(len(vocabulary.labels), np.bool_)
+        for view in self.views:
+            for node, _ in preorder(view):
+                if node.predicates:
+                    found[vocabulary.label(node.label)] = True
+        return found
+
+    def _view_tables(self) -> ViewTables:
+        marked = [[(at, CODE[mark]) for at, mark in marked_nodes(view)] for view in self.views]
+        return ViewTables(
+            np.array(self.table, np.int64),
+            np.array(self.level, np.int64),
+            _starts(map(len, marked)),
+            _table((row for own in marked for row in own), 2),
+        )
+
+
+def _compiled_steps(steps: Iterable[Step], vocabulary: Vocabulary) -> Steps:
+    own = list(steps)
+    children = [child for *_, below in own for child in below]
+    return Steps(
+        np.array([vocabulary.label(label) for label, *_ in own], np.int64),
+        np.array([is_root for _, is_root, _, _ in own], np.bool_),
+        _starts(len(tests) for _, _, tests, _ in own),
+        _encoded([each for _, _, tests, _ in own for each in tests], vocabulary),
+        _starts(len(below) for *_, below in own),
+        np.array([child for _, child in children], np.int64),
+        np.array([axis is Axis.CHILD for axis, _ in children], np.bool_),
+    )
+
+
+def compiled_joins(joins: Iterable[JoinRows], vocabulary: Vocabulary) -> Joins:
+    own = list(joins)
+    instances = [each for rows in own for each in rows.instances]
+    residuals = [residual for each in instances for residual in each.residuals]
+    nodes = np.array([[node] for node, _ in residuals], np.int64).reshape(-1, 1)
+    predicates = _encoded([predicate for _, predicate in residuals], vocabulary)
+    compiled = Joins(
+        _starts(len(rows.instances) for rows in own),
+        _table((each.head for each in instances), 4),
+        _starts(len(each.columns) for each in instances),
+        _table((row for each in instances for row in each.columns), 2),
+        _starts(len(each.edges) for each in instances),
+        _table((row for each in instances for row in each.edges), 3),
+        _starts(len(each.residuals) for each in instances),
+        np.concatenate([predicates, nodes], axis=1),
+    )
+    return frozen(compiled)
+
+
+def frozen_longs(numbers: Sequence[int]) -> Longs:
+    found = np.array(numbers, np.int64)
+    found.setflags(write=False)
+    return found
+
+
+def _encoded(predicates: Sequence[ValuePredicate], vocabulary: Vocabulary) -> Longs:
+    """Predicates as rows of integers, each by itself."""
+    alone = [PatternNode("*", predicates=(each,)) for each in predicates]
+    return encode_views(alone, vocabulary).predicates
+
+
+def _starts(sizes: Iterable[int]) -> Longs:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _table(rows: Iterable[tuple[int, ...]], columns: int) -> Longs:
+    return np.array(list(rows), np.int64).reshape(-1, columns)

@@ -21,16 +21,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
-from headgate.views.encode_views import Longs, Masks, Patterns, Vocabulary, encode_views, preorder
-from headgate.views.pattern_kernels import (
+from headgate.views.pattern_arrays import (
     CHILDREN,
     DESCENDANTS,
     NODES_MAX,
     PREDICATES,
     PREDICATES_END,
+    Longs,
+    Masks,
+    Patterns,
+    Vocabulary,
     covered,
     embed,
+    encode_views,
     implies_predicate,
+    preorder,
 )
 from headgate.views.view_tuples import marked_nodes
 

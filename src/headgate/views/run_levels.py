@@ -21,23 +21,21 @@ however small they are, and most are.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numba as nb
 import numpy as np
 
 from headgate.model.errors import InvalidValue
-from headgate.model.tree_pattern import Mark
-from headgate.views.document import Document
-from headgate.views.document_arrays import document_arrays
-from headgate.views.encode_views import Ints, Longs
-from headgate.views.level_program import LevelProgram
-from headgate.views.mark_kernels import flag_marked, held_bytes
-from headgate.views.pattern_kernels import CONT, VAL
-from headgate.views.rewriting_kernels import run_joins
-from headgate.views.step_kernels import run_steps
-from headgate.views.table_kernels import TOO_MANY
+from headgate.model.tree_pattern import Mark, PatternNode
+from headgate.views.document import Document, document_arrays
+from headgate.views.level_program import LevelProgram, compile_levels
+from headgate.views.pattern_arrays import CONT, VAL, Ints, Longs
+from headgate.views.pattern_steps import run_steps
+from headgate.views.rewriting_joins import run_joins
+from headgate.views.tuple_tables import TOO_MANY
 from headgate.views.view_tuples import Texts, ViewTuples
 
 CELLS_MAX = 50_000_000
@@ -202,4 +200,139 @@ def _sizes(texts: Texts, nodes: int) -> Longs:
     found = np.zeros(nodes, np.int64)
     for node, text in texts.items():
         found[node] = len(text) if text.isascii() else len(text.encode())
+    return found
+
+
+# === part: headgate.views.run_levels
+# Many patterns over one document in one pass, each distinct step once ([Delta §4.1, §5.5]).
+#
+# Subtrees of patterns that ask for the same are one *step*, whatever their marks (canonical.py puts
+# children in the order in which most are the same). The table of a step has a line for each way to
+# embed its subtree, with the numbers of the nodes. Steps are computed children first, so that each
+# finds the tables of its children ready:
+#
+#     //item[name]/mailbox/mail      mail ─► mailbox[mail] ─► item[name][mailbox[mail]]
+#     //item[name {val}]             name ─────────────────► item[name]
+#
+# A table is sorted by the number of its topmost node. What lies below a node is a range of numbers,
+# hence of lines; children by '/' are those of the range whose parent it is, a range in the order of
+# parents. So what is below a node is found by binary search (step_kernels.py).
+#
+# Law: the tuples are those of evaluate_naive. An element's text is asked for only where a predicate
+# or a mark needs it, and once for all patterns.
+#
+# Cost: the sum of the tables, which is what the views hold, and no more than the patterns ask for:
+# a
+# node has lines only if all its children have some. What is too large is refused, as documents come
+# from strangers. Rejected: one XPath for each view, which cannot return tuples.
+#
+# It is a level program without rewritings (run_levels.py): all views are of level 1.
+
+
+class PatternSet:
+    """Patterns, compiled together. One thread at a time."""
+
+    def __init__(self, patterns: Sequence[PatternNode], limits: RoomLimits | None = None) -> None:
+        self.patterns = list(patterns)
+        self._runner = LevelRunner(compile_levels(self.patterns), limits)
+
+    @property
+    def steps(self) -> range:
+        """The numbers of the distinct steps."""
+        return range(len(self._runner.program.steps.label))
+
+    def evaluate(self, document: Document) -> list[ViewTuples]:
+        """The tuples of each pattern, in the order of the patterns."""
+        held = self._runner.run(document)
+        return [held.view(number) for number in range(len(self.patterns))]
+
+
+# === part: headgate.views.run_levels
+# Do views hold the same of a document, however they were served?
+
+
+def differing_views(one: HeldTuples, judge: HeldTuples) -> list[int]:
+    """The views that have other tuples or other texts in one than in the judge's answer.
+
+    Both are of the same views over the same document; the judge has all texts that views mark. A
+    view that was refused has no answer to compare: `refused` tells it.
+    """
+    same: dict[tuple[int, int], bool] = {}
+    missing = {mark: _differing_nodes(one, judge, mark) for mark in MARKS.values()}
+    found = []
+    tables = zip(one.program.views.table.tolist(), judge.program.views.table.tolist(), strict=True)
+    for view, pair in enumerate(tables):
+        if pair not in same:
+            same[pair] = _same_tuples(one, judge, *pair)
+        if not same[pair] or _marks_one_of(missing, one, view):
+            found.append(view)
+    return found
+
+
+def _same_tuples(one: HeldTuples, judge: HeldTuples, table: int, other: int) -> bool:
+    if one.rows[table] < 0 or judge.rows[other] < 0:
+        return True
+    if one.rows[table] != judge.rows[other]:
+        return False
+    left, right = one.numbers(table), judge.numbers(other)
+    return np.array_equal(left, right) or np.array_equal(_sorted(left), _sorted(right))
+
+
+def _sorted(numbers: Ints) -> Ints:
+    return numbers[np.lexsort(numbers.T)]
+
+
+def _differing_nodes(one: HeldTuples, judge: HeldTuples, mark: Mark) -> set[int]:
+    return {n for n, text in judge.texts[mark].items() if one.texts[mark].get(n) != text}
+
+
+def _marks_one_of(nodes: dict[Mark, set[int]], held: HeldTuples, view: int) -> bool:
+    if not any(nodes.values()):
+        return False
+    views = held.program.views
+    numbers = held.numbers(int(views.table[view]))
+    own = slice(*views.mark_start[view : view + 2].tolist())
+    return any(
+        not nodes[MARKS[code]].isdisjoint(numbers[:, column].tolist())
+        for column, code in views.marks[own].tolist()
+    )
+
+
+# === part: headgate.views.run_levels
+# The hot loops over marks: whose texts are asked for, and how much each view holds.
+
+IDENTIFIER_BYTES = 12
+"""To send: three numbers of four bytes."""
+
+
+@nb.njit(nogil=True, cache=True)
+def flag_marked(v, level, width, rows, start, cells, flags):  # type: ignore[no-untyped-def]
+    """Of each node, which of its texts a view of this level has."""
+    for view in range(v.table.shape[0]):
+        table = v.table[view]
+        if v.level[view] != level:
+            continue
+        for mark in range(v.mark_start[view], v.mark_start[view + 1]):
+            column, kind = v.marks[mark]
+            for line in range(rows[table]):
+                flags[cells[start[table] + line * width[table] + column]] |= kind
+
+
+@nb.njit(nogil=True, cache=True)
+def held_bytes(v, width, rows, start, cells, val_bytes, cont_bytes):  # type: ignore[no-untyped-def]
+    """How much each view holds: an identifier for each node of each tuple, and each text once."""
+    found = np.zeros(v.table.shape[0], np.int64)
+    seen = np.full(val_bytes.shape[0], -1, np.int64)
+    for view in range(v.table.shape[0]):
+        table = v.table[view]
+        count = max(rows[table], 0)
+        found[view] = IDENTIFIER_BYTES * count * width[table]
+        for mark in range(v.mark_start[view], v.mark_start[view + 1]):
+            column, kind = v.marks[mark]
+            sizes = val_bytes if kind == VAL else cont_bytes
+            for line in range(count):
+                node = cells[start[table] + line * width[table] + column]
+                if seen[node] != mark:
+                    seen[node] = mark
+                    found[view] += sizes[node]
     return found

@@ -23,15 +23,13 @@ import numpy as np
 
 from headgate.model.errors import InvalidValue
 from headgate.model.tree_pattern import Mark
-from headgate.views.compile_levels import compiled_joins, frozen_longs
-from headgate.views.document import DEPTH, LAST, NUMBER
-from headgate.views.document_arrays import value_places
-from headgate.views.encode_views import Ints, Longs, Vocabulary
-from headgate.views.order_join import join_rows
-from headgate.views.rewriting_kernels import run_joins
+from headgate.views.document import DEPTH, LAST, NUMBER, value_places
+from headgate.views.level_program import compiled_joins, frozen_longs
+from headgate.views.pattern_arrays import Ints, Longs, Vocabulary
+from headgate.views.rewriting_joins import join_rows, run_joins
 from headgate.views.rewriting_plan import RewritingPlan
 from headgate.views.run_levels import TUPLES_MAX, RoomLimits
-from headgate.views.table_kernels import NO_VALUE
+from headgate.views.tuple_tables import NO_VALUE
 from headgate.views.view_tuples import Texts, ViewTuples
 
 NUMBERS_MAX = 1 << 26

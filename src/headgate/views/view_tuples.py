@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from headgate.model.tree_pattern import Mark, PatternNode
 from headgate.views.document import NUMBER
-from headgate.views.encode_views import Longs, preorder
+from headgate.views.pattern_arrays import Longs, preorder
 
 Texts = dict[int, str]
 """From the number of a document's node to its val or cont."""

@@ -20,8 +20,7 @@ from headgate.pipeline.jobs.embedding_job import (
 )
 from headgate.views.embedding_graph import EncodedViews
 from headgate.views.equivalent_views import find_rewritings
-from headgate.views.rewrite_cgr import rewrite_by_ranges
-from headgate.views.rewritings import Rewritings
+from headgate.views.rewrite_cgr import Rewritings, rewrite_by_ranges
 
 
 def same(one: Rewritings, other: Rewritings) -> bool:

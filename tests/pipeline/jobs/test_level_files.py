@@ -15,8 +15,7 @@ from headgate.model.atoms import Relation
 from headgate.model.errors import SnapshotError
 from headgate.model.tree_pattern import Mark, PatternNode, ValuePredicate
 from headgate.pipeline.jobs.level_files import check_levels, open_levels, write_levels
-from headgate.views.compile_levels import compile_levels
-from headgate.views.level_program import LevelProgram
+from headgate.views.level_program import LevelProgram, compile_levels
 from headgate.views.run_levels import LevelRunner
 
 Served = tuple[list[PatternNode], list[tuple[int, ...]]]

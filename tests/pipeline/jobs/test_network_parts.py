@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from headgate.acquire.source_list import ListedSource
-from headgate.pipeline.jobs import network_parts
-from headgate.pipeline.jobs.network_parts import cut_sources, write_tasks
+from headgate.pipeline.jobs import network_output as network_parts
+from headgate.pipeline.jobs.network_output import cut_sources, write_tasks
 
 NEWS = ListedSource("News", "news/*.xml", kind="documents", format="xml")
 JOBS = ListedSource("Jobs", "jobs/*.json", format="json")

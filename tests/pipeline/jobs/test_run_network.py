@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.pipeline.spark_session import spark
+from tests.views.evaluate_naive import evaluate_naive
 
 from headgate.acquire.rejected import read_rejected
 from headgate.acquire.source_list import ListedSource
@@ -24,7 +25,6 @@ from headgate.pipeline.jobs.compile_network import ConfiguredViews, RunSource
 from headgate.pipeline.jobs.on_spark import run_parts_on_spark
 from headgate.pipeline.jobs.run_network import IN_PROCESS, NetworkReport, NetworkRun, TaskRunner
 from headgate.views.document import Document
-from headgate.views.evaluate_naive import evaluate_naive
 from headgate.views.flat_feeds import FlatFeed
 
 PATTERNS = [

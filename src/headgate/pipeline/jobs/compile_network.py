@@ -1,6 +1,6 @@
 """A planned configuration as files that tasks map: a level program for each source and kind.
 
-    patterns News      tree patterns over documents      views/compile_levels.py
+    patterns News      tree patterns over documents      views/level_program.py
     flat Jobs          conjunctions over items           network/flat_levels.py
 
 What cannot be run is left out, with its reason: feeds that are neither, feeds that call operators,
@@ -28,9 +28,9 @@ from headgate.network.flat_levels import compile_flat_levels
 from headgate.pipeline.jobs.level_files import write_flat_levels, write_levels
 from headgate.pipeline.jobs.network_job import SourceLevels
 from headgate.store.whole_files import rename_whole, write_whole
-from headgate.views.compile_levels import Reads, compile_levels, view_levels
-from headgate.views.encode_views import preorder
 from headgate.views.flat_feeds import FlatFeed
+from headgate.views.level_program import Reads, compile_levels, view_levels
+from headgate.views.pattern_arrays import preorder
 
 PATTERNS, FLAT = "patterns", "flat"
 

@@ -32,10 +32,9 @@ from headgate.pipeline.jobs.on_spark import run_parts_on_spark
 from headgate.pipeline.jobs.over_files import Note
 from headgate.pipeline.jobs.over_files import Part as Task
 from headgate.views.embedding_graph import RANGE, EncodedViews
-from headgate.views.encode_views import Patterns, Vocabulary
 from headgate.views.label_trie import LabelTrie
-from headgate.views.rewrite_cgr import Part, put_together, rewriter_of_ranges
-from headgate.views.rewritings import Rewritings
+from headgate.views.pattern_arrays import Patterns, Vocabulary
+from headgate.views.rewrite_cgr import Part, Rewritings, put_together, rewriter_of_ranges
 
 KIND, VERSION = "encoded views", 1
 TUPLES = {"patterns": Patterns._fields, "by_key": Patterns._fields, "trie": LabelTrie._fields}

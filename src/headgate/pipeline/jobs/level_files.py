@@ -20,9 +20,9 @@ from headgate.match.stored_file import open_stored, write_stored
 from headgate.model.errors import SnapshotError
 from headgate.network.flat_levels import FlatLevels
 from headgate.views.document import Document
-from headgate.views.encode_views import Longs, Vocabulary
 from headgate.views.level_program import Joins, LevelProgram, Steps, ViewTables
-from headgate.views.rewriting_kernels import (
+from headgate.views.pattern_arrays import Longs, Vocabulary
+from headgate.views.rewriting_joins import (
     ABOVE,
     COLUMN,
     EDGE_ABOVE,

@@ -31,9 +31,8 @@ from headgate.network.flat_levels import empty_rows, run_flat_levels
 from headgate.pipeline.jobs.level_files import opened_flat_levels, opened_runner
 from headgate.pipeline.jobs.network_output import WholeParquet, item_rows, node_rows, tuple_rows
 from headgate.pipeline.jobs.over_files import Part as Task
-from headgate.views.compare_held import differing_views
 from headgate.views.document import Document
-from headgate.views.run_levels import HeldTuples
+from headgate.views.run_levels import HeldTuples, differing_views
 
 DOCUMENT = "document"
 ITEMS_AT_ONCE, ANSWERS_AT_ONCE = 4_096, 40_000_000

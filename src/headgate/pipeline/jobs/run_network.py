@@ -38,7 +38,7 @@ from headgate.pipeline.jobs.compile_network import (
     write_views,
 )
 from headgate.pipeline.jobs.network_job import Counted, NetworkJob
-from headgate.pipeline.jobs.network_parts import cut_sources, write_tasks
+from headgate.pipeline.jobs.network_output import cut_sources, write_tasks
 from headgate.pipeline.jobs.over_files import Job, Note, Part, run_parts_in_process
 from headgate.store.whole_files import write_whole
 

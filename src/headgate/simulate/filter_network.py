@@ -1,0 +1,238 @@
+r"""A content-based network: a tree of nodes with filters on its links (Appendix A, Fig. 15).
+
+            server                A link's filter says what lies behind it: boxes that hold the
+         f₁ /    \ f₂             points of all subscriptions in that subtree. A message takes the
+           1      2               links whose filter its region meets.
+       f₃ / \ f₄
+         3   4
+
+Law: a filter holds every subscription behind it, so no message misses one; that of a link may hold
+more, so a message may come to a node in vain, where the dispatcher finds nobody. A filter has at
+most `parts` boxes: forwarding tables stay small whatever the number of subscriptions (imperfect
+merging, [MBD §5]). They are made from the bounding boxes of nodes' blocks of subscriptions.
+
+A new subscription widens the filters on its way; one that goes leaves them as they are, until so
+many have gone that all are made anew, from the leaves up.
+
+Where a subscription lives is not for the network to say: it is where its subscriber is. On the
+paper's workload that costs much: neighbours in interest are all over the tree, so nearly every
+message goes nearly everywhere. `headgate bench joins-network` shows both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from headgate.model.errors import InvalidValue
+from headgate.simulate.cn_star import Links
+from headgate.simulate.node_subscriptions import NodeSubscriptions
+from headgate.simulate.regions import Regions, meets
+from headgate.simulate.routing_trace import DEPTH, NODE, Arrivals, put_arrival, traced
+from headgate.tables.box_tree_kernels import STACK, Floats, Longs, put_smaller_first
+from headgate.tables.boxes import Boxes
+
+PARTS = 64
+
+
+class FilterNetwork:
+    """`parents` says who is above each node in the tree; the first node is the server's, and above
+    it is -1."""
+
+    def __init__(self, dimensions: int, parents: Longs, *, parts: int = PARTS) -> None:
+        if parts < 1:
+            raise InvalidValue(f"a filter has one part or more, not {parts}")
+        self._tree = tree_of(parents)
+        coordinates = 2 * dimensions
+        self.subscriptions = NodeSubscriptions(coordinates, nodes=len(parents))
+        least, most = (np.empty((len(parents) * parts, coordinates)) for _ in range(2))
+        self._filters = Filters(least, most, np.zeros(len(parents), np.int64))
+        self._gone = 0
+
+    @property
+    def links(self) -> Links:
+        return Links(self._tree.start, self._tree.to)
+
+    def subscribe(self, boxes: Boxes, nodes: Longs) -> None:
+        """Let subscriptions live at these nodes."""
+        points = np.hstack([boxes.low, boxes.high])
+        if ((nodes < 0) | (nodes >= len(self._tree.parent))).any() or len(nodes) != len(points):
+            raise InvalidValue(f"a subscription lives at one of {len(self._tree.parent)} nodes")
+        self.subscriptions.refuse_unfit(boxes.numbers, points)
+        self.subscriptions.add(nodes, boxes.numbers, points)
+        if 2 * len(points) < self.subscriptions.sizes.sum():
+            widen(self._tree, self._filters, nodes, points)
+        else:
+            self.tighten()
+
+    def unsubscribe(self, numbers: Longs) -> None:
+        self.subscriptions.remove(numbers)
+        self._gone += len(numbers)
+        if self._gone > self.subscriptions.sizes.sum():
+            self.tighten()
+
+    def tighten(self) -> None:
+        """Make all filters anew."""
+        tighten(self._tree, self.subscriptions.blocks, self._filters)
+        self._gone = 0
+
+    def route(self, regions: Regions) -> Arrivals:
+        """Which nodes get which messages."""
+        tree, filters = self._tree, self._filters
+        return traced(
+            lambda at, out, used: route_filters(at, regions, tree, filters, out, used),
+            messages=len(regions.own),
+            lines_min=len(tree.parent),
+        )
+
+
+def tree_of(parents: Longs) -> Tree:
+    """The tree with the first node as its root; refused if it is none."""
+    nodes = len(parents)
+    if nodes == 0 or parents[0] != -1 or ((parents[1:] < 0) | (parents[1:] >= nodes)).any():
+        raise InvalidValue("the first node is the root of the tree, all others have a parent")
+    children = np.argsort(parents[1:], kind="stable") + 1
+    start: Longs = np.searchsorted(parents[children], np.arange(nodes + 1)).astype(np.int64)
+    order = [0]
+    for node in order:
+        order += children[start[node] : start[node + 1]].tolist()
+    if len(order) < nodes:
+        raise InvalidValue(f"{nodes - len(order)} nodes are not below the root")
+    return Tree(parents, np.array(order, np.int64), start, children.astype(np.int64))
+
+
+# === part: headgate.simulate.filter_network
+# The hot loops of filters: merging boxes, letting them grow, and routing along a tree by them.
+
+
+class Filters(NamedTuple):
+    """For each node boxes that hold the points of all subscriptions in its subtree.
+
+    Those of node n are `size[n]` lines from n · (lines / nodes) on.
+    """
+
+    least: Floats  # [line, coordinate]
+    most: Floats
+    size: Longs  # [node]
+
+
+class Tree(NamedTuple):
+    """A tree of nodes. Links lead to children: those of node n to `to[start[n]:start[n + 1]]`."""
+
+    parent: Longs  # [node]; of the root, -1
+    order: Longs  # all nodes, parents first
+    start: Longs
+    to: Longs
+
+
+@nb.njit(nogil=True, cache=True)
+def merge_boxes(boxes, used, parts, least, most, first):  # type: ignore[no-untyped-def]
+    """Write bounding boxes of at most `parts` groups of near boxes from line `first` on; how many.
+
+    A box is a line of `boxes`: all least coordinates, then all greatest ones. Groups are made by
+    halves, by one coordinate after the other. The order of `boxes` changes.
+    """
+    half, written = boxes.shape[1] // 2, 0
+    number, stack = np.arange(used), np.empty((STACK, 4), np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, used, parts, 0
+    top = 1 if used > 0 else 0
+    while top > 0:
+        top -= 1
+        begin, end, groups, level = stack[top]
+        if groups == 1 or end - begin == 1:
+            for m in range(half):
+                least[first + written, m] = boxes[begin:end, m].min()
+                most[first + written, m] = boxes[begin:end, half + m].max()
+            written += 1
+            continue
+        middle = (begin + end) >> 1
+        put_smaller_first(boxes, number, begin, end, middle, level % boxes.shape[1])
+        for child in range(2):
+            stack[top, 0] = begin if child == 0 else middle
+            stack[top, 1] = middle if child == 0 else end
+            stack[top, 2] = groups >> 1 if child == 0 else groups - (groups >> 1)
+            stack[top, 3] = level + 1
+            top += 1
+    return written
+
+
+@nb.njit(nogil=True, cache=True)
+def tighten(tree, blocks, filters):  # type: ignore[no-untyped-def]
+    """Make all filters from the subscriptions that are there, from the leaves of the tree up."""
+    nodes, coordinates = tree.parent.shape[0], blocks.least.shape[1]
+    parts = filters.least.shape[0] // nodes
+    for at in range(nodes - 1, -1, -1):
+        node = tree.order[at]
+        room = blocks.length[node]
+        for link in range(tree.start[node], tree.start[node + 1]):
+            room += filters.size[tree.to[link]]
+        boxes, used = np.empty((room, 2 * coordinates)), 0
+        for block in range(blocks.first[node], blocks.first[node] + blocks.length[node]):
+            if blocks.least[block, 0] <= blocks.most[block, 0]:
+                boxes[used, :coordinates] = blocks.least[block]
+                boxes[used, coordinates:] = blocks.most[block]
+                used += 1
+        for link in range(tree.start[node], tree.start[node + 1]):
+            child = tree.to[link]
+            for line in range(child * parts, child * parts + filters.size[child]):
+                boxes[used, :coordinates] = filters.least[line]
+                boxes[used, coordinates:] = filters.most[line]
+                used += 1
+        filters.size[node] = merge_boxes(
+            boxes, used, parts, filters.least, filters.most, node * parts
+        )
+
+
+@nb.njit(nogil=True, cache=True)
+def widen(tree, filters, nodes, points):  # type: ignore[no-untyped-def]
+    """Let the filters on the way to each new point hold it: the box with fewest sides to move."""
+    parts = filters.least.shape[0] // tree.parent.shape[0]
+    for at in range(points.shape[0]):
+        node = nodes[at]
+        while node >= 0:
+            best, fewest = -1, points.shape[1] + 1
+            for line in range(node * parts, node * parts + filters.size[node]):
+                sides = 0
+                for m in range(points.shape[1]):
+                    value = points[at, m]
+                    sides += not filters.least[line, m] <= value <= filters.most[line, m]
+                if sides < fewest:
+                    best, fewest = line, sides
+            if fewest > 0 and filters.size[node] < parts:
+                best = node * parts + filters.size[node]
+                filters.size[node] += 1
+                filters.least[best], filters.most[best] = points[at], points[at]
+            for m in range(points.shape[1]):
+                filters.least[best, m] = min(filters.least[best, m], points[at, m])
+                filters.most[best, m] = max(filters.most[best, m], points[at, m])
+            node = tree.parent[node]
+
+
+@nb.njit(nogil=True, cache=True)
+def meets_filter(regions, message, filters, node, parts):  # type: ignore[no-untyped-def]
+    for line in range(node * parts, node * parts + filters.size[node]):
+        if meets(regions, message, filters.least, filters.most, line):
+            return True
+    return False
+
+
+@nb.njit(nogil=True, cache=True)
+def route_filters(first, regions, tree, filters, out, used):  # type: ignore[no-untyped-def]
+    """Write the arrivals of messages from `first` on; which did not fit, and lines used."""
+    nodes = tree.parent.shape[0]
+    parts, root = filters.least.shape[0] // nodes, tree.order[0]
+    for message in range(first, regions.own.shape[0]):
+        if used + nodes > out.shape[0]:
+            return message, used
+        at = used
+        used = put_arrival(out, used, message, root, -1, -1, 0, 1)
+        while at < used:
+            node, depth = out[at, NODE], out[at, DEPTH] + 1
+            for link in range(tree.start[node], tree.start[node + 1]):
+                child = tree.to[link]
+                if meets_filter(regions, message, filters, child, parts):
+                    used = put_arrival(out, used, message, child, at, link, depth, 1)
+            at += 1
+    return regions.own.shape[0], used
