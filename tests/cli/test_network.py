@@ -39,11 +39,27 @@ def test_a_plan_tells_its_gap(planned: Run) -> None:
     code, out, _ = planned("network", "plan")
     assert code == 0
     assert "8 views" in out
-    assert "gap at most 0.00%, ilp" in out
+    assert "solver ilp, requested auto: the graph has " in out
+    assert "gap at most 0.00%" in out
+    assert "LOGA: mean latency" in out
     told = json.loads(planned("network", "plan", "--json")[1])
     assert told["views"] == 8
     assert told["utilization_bound"] <= told["utilization_least"] <= told["utilization"]
     assert sum(told["views_by_level"]) == 8
+
+
+def test_the_solver_is_chosen_by_name(planned: Run) -> None:
+    code, out, _ = planned("network", "plan", "--solver", "lagrangian", "--no-loga")
+    assert code == 0
+    assert "solver lagrangian: requested;" in out
+    assert "LOGA was not run" in out
+    code, out, _ = planned("network", "show", "--solver", "ilp")
+    assert code == 0
+    assert "solver ilp: requested; gap at most 0.00%" in out
+    assert "LOGA: mean latency" in out
+    code, _, err = planned("network", "plan", "--solver", "ipl")
+    assert code != 0
+    assert "there is no solver 'ipl': did you mean 'ilp'?" in err
 
 
 def test_show_tells_who_feeds_whom(planned: Run, tmp_path: Path) -> None:

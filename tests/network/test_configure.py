@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.network.configuration_problems import problem_of, problems
 from tests.network.configure_brute import configure_brute
 
-from headgate.model.errors import PlanError
+from headgate.model.errors import InvalidValue, PlanError
 from headgate.network.configuration import (
     SOURCE,
     Configuration,
@@ -18,7 +18,14 @@ from headgate.network.configuration import (
     utilization_of,
 )
 from headgate.network.configuration_problem import Problem
-from headgate.network.configure import Solver, configure, configure_utilization
+from headgate.network.configure import (
+    SOLVERS,
+    Solver,
+    configure,
+    configured,
+    solve,
+    solver_named,
+)
 from headgate.network.ilp import configure_ilp
 from headgate.network.lagrangian import configure_lagrangian
 
@@ -71,7 +78,7 @@ def test_a_configuration_is_found_whenever_there_is_one(problem: Problem) -> Non
 
 def test_without_limits_each_view_takes_its_cheapest() -> None:
     problem = problem_of([[], [(0,)], [(0,), (1,)], [(1, 2), (0,)]], seed=3)
-    found, bound, _ = configure_utilization(problem)
+    found, bound = configured(problem, solve(problem).result)
     assert found.utilization == pytest.approx(bound)
     assert found.choice[0] == SOURCE
     assert configure_lagrangian(problem).bound == pytest.approx(bound)
@@ -116,3 +123,46 @@ def test_nothing_is_a_configuration_of_nothing() -> None:
     plan = configure(problem_of([]))
     assert plan.gap == 0
     assert len(plan.fast.choice) == 0
+
+
+def problem_that_loga_improves() -> Problem:
+    """View 2 is cheapest from view 1, which is late; from view 0 it costs a little more."""
+    problem = problem_of([[], [(0,)], [(1,), (0,)]])
+    costs = replace(
+        problem.costs,
+        utilization=np.array([1.0, 1.0, 1.01]),
+        latency_s=np.array([5.0, 1.0, 1.0]),
+        source_utilization=np.array([40.0, 50.0, 50.0]),
+        source_latency_s=np.array([1.0, 9.0, 9.0]),
+    )
+    return replace(problem, costs=costs)
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_loga_lowers_latency_after_every_solver(name: str) -> None:
+    problem = problem_that_loga_improves()
+    plan = configure(problem, solver=solver_named(name))
+    assert plan.has_run_loga
+    assert plan.cheap.latency_s == pytest.approx(1 + 6 + 7)
+    assert plan.fast.latency_s == pytest.approx(1 + 6 + 2)
+    assert plan.fast.utilization == pytest.approx(42.01)
+    plain = configure(problem, solver=solver_named(name), use_loga=False)
+    assert not plain.has_run_loga
+    assert plain.fast is plain.cheap
+    assert plain.fast.latency_s == plan.cheap.latency_s
+
+
+def test_a_plan_says_which_solver_was_used_and_why() -> None:
+    problem = problem_that_loga_improves()
+    plan = configure(problem)
+    assert (plan.solver, plan.requested) == (Solver.ILP, Solver.AUTO)
+    assert plan.reason == "the graph has 3 reads, at most 30,000"
+    plan = configure(problem, solver=Solver.LAGRANGIAN)
+    assert (plan.solver, plan.reason) == (Solver.LAGRANGIAN, "requested")
+
+
+def test_an_unknown_solver_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidValue, match="there is no solver 'lagrange': did you mean 'lagrang"):
+        solver_named("lagrange")
+    with pytest.raises(InvalidValue, match="use auto, ilp or lagrangian"):
+        solver_named("xyzzy")

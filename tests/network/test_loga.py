@@ -17,7 +17,7 @@ from headgate.network.configuration import (
     check_configuration,
 )
 from headgate.network.configuration_problem import Longs, Problem
-from headgate.network.configure import configure_utilization
+from headgate.network.configure import configured, solve
 from headgate.network.loga import Round, loga
 
 
@@ -66,7 +66,7 @@ def _reach(problem: Problem, choice: Longs) -> Longs:
 
 def planned(problem: Problem) -> Configuration | None:
     try:
-        return configure_utilization(problem)[0]
+        return configured(problem, solve(problem).result)[0]
     except PlanError:
         return None
 
@@ -112,7 +112,7 @@ def test_nobody_gets_more_readers_than_allowed(problem: Problem, most: int) -> N
 
 def test_nobody_goes_back_to_the_source() -> None:
     problem = problem_of([[], [(0,)], [(1,), (0,)], [(2,), (0,)]], limit=2, seed=5)
-    cheap = configure_utilization(problem)[0]
+    cheap = configured(problem, solve(problem).result)[0]
     found = loga(cheap)
     assert found.loads[-1] <= cheap.loads[-1]
     assert found.latency_s <= cheap.latency_s

@@ -15,7 +15,9 @@ from headgate.cli.network_views import (
     NetworkViews,
     OnSpark,
     PlanningTime,
+    SolverOption,
     SourceLimit,
+    UseLoga,
     planned,
 )
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
@@ -23,7 +25,13 @@ from headgate.cli.output import print_error, print_json, print_line, print_text,
 from headgate.model.errors import did_you_mean
 from headgate.network.configure import NetworkPlan
 from headgate.network.draw_network import draw_network
-from headgate.network.explain_network import FedView, ViewLabel, explain_network, fed_views
+from headgate.network.explain_network import (
+    FedView,
+    ViewLabel,
+    explain_network,
+    explain_plan,
+    fed_views,
+)
 from headgate.network.living_configuration import LivingConfiguration
 
 network = typer.Typer(
@@ -43,15 +51,23 @@ def plan(
     source_limit: SourceLimit = None,
     time: PlanningTime = TIME_DEFAULT_S,
     *,
+    solver: SolverOption = "auto",
+    loga: UseLoga = True,
     master: OnSpark = "",
     json: AsJson = False,
 ) -> None:
     """Plan which feeds serve which others.
 
-    [bold]headgate network plan --limit 30[/bold]
+    [bold]headgate network plan --limit 30 --solver ilp[/bold]
     """
     views, found = planned(
-        catalog, limit=limit, source_limit=source_limit, time_s=time, master=master
+        catalog,
+        limit=limit,
+        source_limit=source_limit,
+        time_s=time,
+        master=master,
+        solver=solver,
+        use_loga=loga,
     )
     told = numbers_of(found) | {"rewritings": len(views.rewritings.member_start) - 1}
     if json:
@@ -64,13 +80,9 @@ def plan(
     )
     print_line(
         f"utilisation {fast.utilization:,.0f}, at least {found.bound:,.0f} is needed; "
-        f"before latency was lowered {cheap.utilization:,.0f} (gap at most {found.gap:.2%}, "
-        f"{found.solver}, {found.solving_s:.1f} s)"
+        f"before latency was lowered {cheap.utilization:,.0f}"
     )
-    print_line(
-        f"latency {_mean_ms(fast.latency_s, len(fast.choice)):.1f} ms on average; "
-        f"before it was lowered {_mean_ms(cheap.latency_s, len(fast.choice)):.1f} ms"
-    )
+    print_text(explain_plan(found))
     levels = fast.views_by_level().tolist()
     print_line("views by level: " + ", ".join(f"{count:,}" for count in levels))
 
@@ -85,14 +97,12 @@ def numbers_of(found: NetworkPlan) -> dict[str, object]:
         "utilization_bound": found.bound,
         "gap": found.gap,
         "solver": str(found.solver),
+        "solver_reason": found.reason,
+        "loga": found.has_run_loga,
         "latency_s": fast.latency_s,
         "latency_before_s": cheap.latency_s,
         "views_by_level": fast.views_by_level().tolist(),
     }
-
-
-def _mean_ms(total_s: float, count: int) -> float:
-    return 1e3 * total_s / max(count, 1)
 
 
 # === part: headgate.cli.network
@@ -106,6 +116,8 @@ def show(
     source_limit: SourceLimit = None,
     *,
     time: PlanningTime = TIME_DEFAULT_S,
+    solver: SolverOption = "auto",
+    loga: UseLoga = True,
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it into this file, as SVG.")
     ] = None,
@@ -115,7 +127,14 @@ def show(
 
     [bold]headgate network show --svg network.svg[/bold]
     """
-    views, found = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    views, found = planned(
+        catalog,
+        limit=limit,
+        source_limit=source_limit,
+        time_s=time,
+        solver=solver,
+        use_loga=loga,
+    )
     fed = fed_views(found.fast, views.labels, views.plans.join_at)
     if svg is not None:
         try:
@@ -125,10 +144,11 @@ def show(
             raise typer.Exit(2) from None
         stderr.print(f"picture: {svg}")
     if json:
-        print_json({"views": [_json(each) for each in fed], "gap": found.gap})
+        summary = {"gap": found.gap, "solver": found.solver, "solver_reason": found.reason}
+        print_json({"views": [_json(each) for each in fed], **summary, "loga": found.has_run_loga})
     elif fed:
         print_text(explain_network(fed))
-        print_line(f"gap at most {found.gap:.2%}")
+        print_text(explain_plan(found))
     else:
         print_line("-- no feeds")
 
@@ -158,13 +178,22 @@ def what_if(
     source_limit: SourceLimit = None,
     *,
     time: PlanningTime = TIME_DEFAULT_S,
+    solver: SolverOption = "auto",
+    loga: UseLoga = True,
     json: AsJson = False,
 ) -> None:
     """Try out the failure of a site: who would be served by whom instead.
 
     [bold]headgate network what-if --remove Paris[/bold]
     """
-    views, found = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    views, found = planned(
+        catalog,
+        limit=limit,
+        source_limit=source_limit,
+        time_s=time,
+        solver=solver,
+        use_loga=loga,
+    )
     gone = [view for view, each in enumerate(views.labels) if each.site == remove]
     if not gone:
         hint = did_you_mean(remove, {each.site for each in views.labels})

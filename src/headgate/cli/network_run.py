@@ -20,7 +20,9 @@ from headgate.cli.network_views import (
     TIME_DEFAULT_S,
     FeedLimit,
     PlanningTime,
+    SolverOption,
     SourceLimit,
+    UseLoga,
     planned,
 )
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
@@ -59,11 +61,14 @@ Check = Annotated[
 ]
 
 
-def run(  # noqa: PLR0917 - typer passes by keyword
+def run(
     catalog: CatalogUrl = CATALOG_DEFAULT,
     limit: FeedLimit = LIMIT_DEFAULT,
     source_limit: SourceLimit = None,
+    *,
     time: PlanningTime = TIME_DEFAULT_S,
+    solver: SolverOption = "auto",
+    loga: UseLoga = True,
     data: Data = Path(),
     output: Output = OUTPUT_DEFAULT,
     check: Check = False,
@@ -76,7 +81,14 @@ def run(  # noqa: PLR0917 - typer passes by keyword
 
     [bold]headgate network run --data examples --check[/bold]
     """
-    views, plan = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    views, plan = planned(
+        catalog,
+        limit=limit,
+        source_limit=source_limit,
+        time_s=time,
+        solver=solver,
+        use_loga=loga,
+    )
     with Catalog.open(catalog) as opened:
         sources, refused = _sources(opened.definitions())
     folder = output / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"

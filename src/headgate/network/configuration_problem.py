@@ -122,7 +122,7 @@ def _check_starts(name: str, start: Longs, count: int, end: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Solution:
+class SolverResult:
     """`choice` is None if none was found; a bound of infinity says that there is none."""
 
     choice: Longs | None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from headgate.network.configuration import SOURCE, Configuration
 from headgate.network.configuration_problem import UNLIMITED, Ints
+from headgate.network.configure import NetworkPlan, Solver
 from headgate.network.physical_plans import AT_VIEW
 
 
@@ -98,3 +99,29 @@ def _lines(views: Sequence[FedView]) -> Iterator[str]:
             count = sum(other.level == level for other in views)
             yield f"level {level}, {count:,} view{'s' if count > 1 else ''}"
         yield f"  {each.label!s:<{wide}}  {each.source_text():<{fed}}  {each.load_text()}"
+
+
+def explain_plan(plan: NetworkPlan) -> str:
+    """Which solver was used and why, how good its result is, and what LOGA gained."""
+    requested = f", requested {plan.requested}" if plan.requested is Solver.AUTO else ""
+    solver = (
+        f"solver {plan.solver}{requested}: {plan.reason}; "
+        f"gap at most {plan.gap:.2%}, {plan.solving_s:.1f} s"
+    )
+    return f"{solver}\n{_loga_text(plan)}"
+
+
+def _loga_text(plan: NetworkPlan) -> str:
+    if not plan.has_run_loga:
+        return "LOGA was not run"
+    cheap, fast = plan.cheap, plan.fast
+    views = max(len(fast.choice), 1)
+    return (
+        f"LOGA: mean latency {1e3 * cheap.latency_s / views:.1f} ms to "
+        f"{1e3 * fast.latency_s / views:.1f} ms ({_change(cheap.latency_s, fast.latency_s)}), "
+        f"utilisation {_change(cheap.utilization, fast.utilization)}, {plan.latency_s:.1f} s"
+    )
+
+
+def _change(before: float, after: float) -> str:
+    return f"{(after - before) / before if before else 0.0:+.1%}"

@@ -26,15 +26,15 @@ import highspy
 import numpy as np
 
 from headgate.network.configuration import SOURCE, Configuration, utilization_of
-from headgate.network.configuration_problem import UNLIMITED, Floats, Longs, Problem, Solution
+from headgate.network.configuration_problem import UNLIMITED, Floats, Longs, Problem, SolverResult
 
 ROUNDS_MAX = 1_000
 
 
-def configure_ilp(problem: Problem, *, time_s: float = 60.0) -> Solution:
+def configure_ilp(problem: Problem, *, time_s: float = 60.0) -> SolverResult:
     until = time.monotonic() + time_s
     if not problem.rewritings.view_count:
-        return Solution(np.zeros(0, np.int64), 0.0)
+        return SolverResult(np.zeros(0, np.int64), 0.0)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("mip_rel_gap", 0.0)
@@ -49,7 +49,7 @@ def configure_ilp(problem: Problem, *, time_s: float = 60.0) -> Solution:
         solver.run()
         status = solver.getModelStatus()
         if status == highspy.HighsModelStatus.kInfeasible:
-            return Solution(None, np.inf)
+            return SolverResult(None, np.inf)
         info = solver.getInfo()
         bound = max(bound, info.mip_dual_bound)
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
@@ -59,10 +59,10 @@ def configure_ilp(problem: Problem, *, time_s: float = 60.0) -> Solution:
         if not loops:
             if status == highspy.HighsModelStatus.kOptimal:
                 bound = min(bound, utilization_of(problem, choice))
-            return Solution(choice, float(bound))
+            return SolverResult(choice, float(bound))
         for loop in loops:
             _add_entrance(solver, problem, loop)
-    return Solution(None, float(bound))
+    return SolverResult(None, float(bound))
 
 
 def _model(problem: Problem) -> highspy.HighsLp:

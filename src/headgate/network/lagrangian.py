@@ -22,7 +22,7 @@ import numba as nb
 import numpy as np
 
 from headgate.network.configuration import SOURCE, utilization_of
-from headgate.network.configuration_problem import UNLIMITED, Floats, Longs, Problem, Solution
+from headgate.network.configuration_problem import UNLIMITED, Floats, Longs, Problem, SolverResult
 from headgate.network.feed_state import (
     NO_FIT,
     NONE,
@@ -62,7 +62,9 @@ STALLED = 0.001
 """A pass that takes less than this share from the source is the last one."""
 
 
-def configure_lagrangian(problem: Problem, *, time_s: float = 60.0, gap: float = GAP) -> Solution:
+def configure_lagrangian(
+    problem: Problem, *, time_s: float = 60.0, gap: float = GAP
+) -> SolverResult:
     """Until the gap is certified, the prices stand still, or the time is over."""
     began = time.monotonic()
     until, climb_until = began + time_s, began + CLIMBING * time_s
@@ -84,16 +86,16 @@ def configure_lagrangian(problem: Problem, *, time_s: float = 60.0, gap: float =
         if best - before <= gap * before or is_still:
             break
     if ascent.is_impossible:
-        return Solution(None, np.inf)
+        return SolverResult(None, np.inf)
     bound = ascent.best.bound
     if best - bound <= gap * bound:
-        return Solution(found, bound, ascent.best.price)
+        return SolverResult(found, bound, ascent.best.price)
     state, rank = _state_at(problem, graph, component, ascent.best)
     if _keep_limits(state, ascent.best.price, rank, until):
         _descend(problem, state, rank, bound * (1 + gap), until)
         if utilization_of(problem, state.choice) < best:
             found = state.choice
-    return Solution(found, bound, ascent.best.price)
+    return SolverResult(found, bound, ascent.best.price)
 
 
 def _state_at(

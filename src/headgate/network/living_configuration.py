@@ -60,6 +60,7 @@ class LivingConfiguration:
         time_s: float = 60.0,
     ) -> None:
         fast = plan.fast
+        self._solver, self._use_loga = plan.requested, plan.has_run_loga
         self._relaxed, self._rise_max, self._time_s = relaxed, rise_max, time_s
         self._state = GrowingState(plan.cheap.problem, fast.choice, fast.problem.limits)
         self._latency = fast.latencies_s()
@@ -151,7 +152,12 @@ class LivingConfiguration:
     def _plan(self, views: Longs) -> NetworkPlan:
         problem, rewritings = self._state.problem_of(views)
         plan = configure(
-            problem, time_s=self._time_s, relaxed=self._relaxed, rise_max=self._rise_max
+            problem,
+            solver=self._solver,
+            use_loga=self._use_loga,
+            time_s=self._time_s,
+            relaxed=self._relaxed,
+            rise_max=self._rise_max,
         )
         choice = np.full(len(self._state.arrays.choice), ABSENT, np.int64)
         taken = plan.fast.choice != SOURCE
