@@ -128,7 +128,7 @@ def sort_few(values):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def _reduce_sets(lengths, rows, same_as, implied, kept_lengths, kept):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _reduce_sets(lengths, rows, same_as, implied, kept_lengths, kept):  # type: ignore[no-untyped-def]
     """In: lengths int32 [sets], rows int32 [all], same_as int32 [clauses], implied Lists. Out:
     kept_lengths int32 [sets], kept int32 [all]; returns how many of `kept` are used."""
     used, at = 0, 0

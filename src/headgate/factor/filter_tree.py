@@ -168,7 +168,7 @@ def tree_of(filters: ClauseSets, parents: Mapping[Predicate, Predicate]) -> Filt
 
 
 @nb.njit(nogil=True, cache=True)
-def _write_paths(parent, sets, rank, path_max, paths, write):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _write_paths(parent, sets, rank, path_max, paths, write):  # type: ignore[no-untyped-def]
     """The rows from the root down to each filter.
 
     In: parent int32 [nodes], sets Lists of clauses by node, rank int32 [clauses]. Out: paths, Lists

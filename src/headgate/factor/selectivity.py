@@ -111,7 +111,7 @@ def _guess(atom: Atom) -> float:
 
 
 @nb.njit(nogil=True, cache=True)
-def _count_sets(start, clauses, bits, size, single, shares):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _count_sets(start, clauses, bits, size, single, shares):  # type: ignore[no-untyped-def]
     """In: start int64 [sets + 1], clauses int32, bits uint64 [clause, word], size of the sample,
     single float64 [clause]. Out: shares float64 [sets], the selectivity of each set."""
     word_count = bits.shape[1]
