@@ -188,7 +188,9 @@ def _cut(source: ListedSource, base: Path, path: str) -> Sequence[FilePart]:
     with where.open("rb") as file:
         shape = shape_of(file, source.format)
         taken_us = int(time.time() * 1e6)
-        before = FilePart(source.name, source.kind, source.format, path, shape, 0, 0, 1, taken_us, 0, 0)
+        before = FilePart(
+            source.name, source.kind, source.format, path, shape, 0, 0, 1, taken_us, 0, 0
+        )
         return cut_parts(file, before, where.stat().st_size, whole=True).parts
 
 
