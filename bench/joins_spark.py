@@ -37,11 +37,11 @@ from bench.workloads import multiway_joins
 from bench.workloads import select_joins as work
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.pipeline.select_join_stage import PieceRow, Told, run_lot
 from headgate.pipeline.session import start_session
-from headgate.pipeline.snapshot import Layer, Snapshot, write_snapshot
+from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_snapshot
 from headgate.pipeline.sources.lots_source import LotsReader
 from headgate.pipeline.table_join_query import TableJoinQuery
+from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
 from headgate.store.data_folder import DataFolder
 from headgate.tables.boxes import Boxes
 from headgate.tables.bucket import Bucket, Held
@@ -99,7 +99,7 @@ class Ground:
         group = BoxGroup((("a",), ("c",)), boxes)
         file = write_boxes(folder.plans, group, feeds, np.zeros_like(feeds))
         layer = Layer(feeds, {}, joins=((GROUP, file.name),))
-        snapshot = write_snapshot(folder.plans, Snapshot(1, (layer,)))
+        snapshot = write_snapshot(folder.plans, PlanSnapshot(1, (layer,)))
         write_lot_progress(folder.tables, LotProgress(0, START))
         return cls(folder, snapshot.name, events)
 
@@ -169,9 +169,9 @@ class Taken:
     at_s: list[float]
     cpu_s: list[float]
     """What all processes of the run have used of the cores by then."""
-    told: list[Sequence[Told]]
+    told: list[Sequence[BucketSummary]]
 
-    def finish(self, told: Sequence[Told]) -> None:
+    def finish(self, told: Sequence[BucketSummary]) -> None:
         number = told[0].lot
         self.at_s.append(time.perf_counter())
         self.cpu_s.append(_cpu_s())
@@ -200,9 +200,9 @@ def through_spark(session: SparkSession, ground: Ground | MixGround, lots: Seque
     write_lot(ground.folder.tables, lots[0])
     query = TableJoinQuery(session, ground.folder, taken.finish)
     try:
-        query.look()
+        query.reconcile()
         while not taken.done.wait(1.0):
-            query.look()
+            query.reconcile()
             if query.error:
                 raise RuntimeError(query.error)
     finally:
@@ -224,7 +224,7 @@ def in_process(ground: Ground | MixGround, lots: Sequence[Lot]) -> tuple[float, 
             for batch in reader.read(part)
             for row in batch.to_pylist()
         ]
-        told: list[Told] = []
+        told: list[BucketSummary] = []
         for number, lane in enumerate(lanes(2)):
             pieces = [
                 PieceRow(each["group"], each["file"], each["part"], each["content"])

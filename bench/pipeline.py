@@ -33,7 +33,7 @@ from bench.running.kills import kills_row
 from bench.running.latency import latency_rows
 from bench.running.memory import memory_row
 from bench.workloads.conjunctions import SCHEMA, Workload, batch, workload
-from headgate.pipeline.match_stage import Asked, match_stage
+from headgate.pipeline.match_stage import MatchConfig, match_stage
 from headgate.pipeline.session import start_session
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
@@ -128,7 +128,7 @@ def _one_process_s(folder: Path, plans: dict[str, list[str]]) -> float:
 
     def match_file(file: Path) -> int:
         batches = pq.ParquetFile(file).iter_batches(50_000)
-        return sum(found.num_rows for found in match_stage(Asked(plans, keep=KEPT))(batches))
+        return sum(found.num_rows for found in match_stage(MatchConfig(plans, keep=KEPT))(batches))
 
     match_file(files[0])
     began = time.perf_counter()
@@ -142,7 +142,7 @@ def _spark_s(frame: DataFrame, plans: dict[str, list[str]]) -> tuple[float, int]
 
     def once() -> tuple[float, int]:
         began = time.perf_counter()
-        matched = frame.mapInArrow(match_stage(Asked(plans, keep=KEPT)), MATCHED)
+        matched = frame.mapInArrow(match_stage(MatchConfig(plans, keep=KEPT)), MATCHED)
         (row,) = matched.select(F.sum(F.size("`@feeds`"))).collect()
         return time.perf_counter() - began, row[0]
 

@@ -14,8 +14,8 @@ from bench.running.ticks import STATEMENTS, ticks
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
-from headgate.pipeline.meters import quantile
-from headgate.pipeline.run import Run, RunSettings
+from headgate.pipeline.run import Run
+from headgate.pipeline.run_context import RunSettings, quantile
 from headgate.store.item_files import stored_files
 
 RATE = 20.0

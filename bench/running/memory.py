@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +20,15 @@ from bench.workloads.conjunctions import SCHEMA, batch, workload
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.transform import Transformer
-from headgate.pipeline.batch_stage import BATCH_ID, SUMMARY_DDL, batch_stage
+from headgate.pipeline.batch_stage import BATCH_ID, PartitionSummary, batch_stage
 from headgate.pipeline.deliveries import Dispatcher
-from headgate.pipeline.journal import Journal
-from headgate.pipeline.materialise import Materialiser
-from headgate.pipeline.meters import Meters
-from headgate.pipeline.planner import Planned
-from headgate.pipeline.run_batch import BatchRunner
-from headgate.pipeline.snapshot import Layer, Snapshot, write_snapshot
+from headgate.pipeline.journal import BatchJournal
+from headgate.pipeline.operator_stage import OperatorLedger
+from headgate.pipeline.planner import CurrentPlans
+from headgate.pipeline.records import ddl
+from headgate.pipeline.run_batch import BatchRunner, Materialiser
+from headgate.pipeline.run_context import RunContext
+from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_snapshot
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
 from headgate.store.data_folder import DataFolder
@@ -52,19 +53,19 @@ def memory_row(session: SparkSession, *, quick: bool, say: Say) -> Row:
     )
 
 
-def _planned(folder: DataFolder, filters: int) -> Planned:
+def _planned(folder: DataFolder, filters: int) -> CurrentPlans:
     leaves: dict[object, Askers] = {}
     for number, filter_ in enumerate(workload("A", "S", filters).filters()):
         leaves.setdefault(filter_, Askers()).feeds.append(str(number))
     number_of = {str(number): number for number in range(filters)}
     plan = source_plan("S", SCHEMA, leaves, number_of=number_of)
     files = {"S": write_source_plan(folder.plans, plan).name}
-    snapshot = Snapshot(0, (Layer(np.arange(filters, dtype=np.int32), files),))
+    snapshot = PlanSnapshot(0, (Layer(np.arange(filters, dtype=np.int32), files),))
     names = {number: f"Feed{number}" for number in range(filters)}
-    return Planned(snapshot, write_snapshot(folder.plans, snapshot), names, {}, {"S": SCHEMA})
+    return CurrentPlans(snapshot, write_snapshot(folder.plans, snapshot), names, {}, {"S": SCHEMA})
 
 
-def _most_mb(session: SparkSession, folder: DataFolder, planned: Planned, items: int) -> float:
+def _most_mb(session: SparkSession, folder: DataFolder, planned: CurrentPlans, items: int) -> float:
     columns = {name: column[0] for name, column in batch(items, seed=1).columns.items()}
     rows = {"@source": ["S"] * items, "@id": [str(n) for n in range(items)], **columns}
     path = folder.path / "rows.parquet"
@@ -74,20 +75,20 @@ def _most_mb(session: SparkSession, folder: DataFolder, planned: Planned, items:
         Outbox.open(folder.outbox) as outbox,
         Transformer() as transformer,
     ):
-        runner = BatchRunner(
+        context = RunContext(
             folder=folder,
-            journal=Journal(folder.batches),
-            dispatcher=Dispatcher(catalog, outbox),
-            materialiser=Materialiser(transformer, folder.path),
-            meters=Meters(),
-            planned=lambda: replace(planned),
-            put=lambda: None,
-            ended=lambda _record, _parts: None,
+            catalog=catalog,
+            planner=SimpleNamespace(current=planned),
+            journal=BatchJournal(folder.batches),
+            outbox=outbox,
+            ledger=OperatorLedger(folder.operators),
         )
+        materialiser = Materialiser(transformer, folder.path)
+        runner = BatchRunner(context, Dispatcher(catalog, outbox), materialiser)
         most_mb, stage = 0.0, batch_stage(folder, "S")
         for number in range(3):
             session.sparkContext.setLocalProperty(BATCH_ID, str(number))
-            frame = session.read.parquet(str(path)).mapInArrow(stage, SUMMARY_DDL)
+            frame = session.read.parquet(str(path)).mapInArrow(stage, ddl(PartitionSummary))
             runner.run("S", frame, number)
             most_mb = max(most_mb, resident_mb(below(os.getpid())))
             time.sleep(0.1)

@@ -26,7 +26,7 @@ from headgate.model.tree_pattern import PatternNode
 from headgate.network.explain_network import ViewLabel
 from headgate.pipeline.jobs.compile_network import ConfiguredViews, RunSource
 from headgate.pipeline.jobs.embedding_job import rewrite_on_spark
-from headgate.pipeline.jobs.on_spark import run_parts_on_spark, tasks_of
+from headgate.pipeline.jobs.job import run_parts_on_spark, tasks_of
 from headgate.pipeline.jobs.run_network import GroupReport, NetworkRun, TaskRunner
 from headgate.pipeline.session import Session, start_session
 from headgate.views.document import Document

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from bench.workloads import multiway_joins as work
 from headgate.language import parse_script
 from headgate.language.statements import RegisterTable
-from headgate.pipeline.snapshot import Layer, Snapshot, write_numbers, write_snapshot
+from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_numbers, write_snapshot
 from headgate.store.data_folder import DataFolder
 from headgate.tables.compile_boxes import SelectedTable, SelectJoin
 from headgate.tables.multiway_rows import TableChange
@@ -62,7 +62,7 @@ class MixGround:
         written = write_joins(folder.plans, joins, registered)
         numbers = np.array(sorted(joins), np.int32)
         layer = Layer(numbers, {}, joins=written)
-        snapshot = write_snapshot(folder.plans, Snapshot(1, (layer,)))
+        snapshot = write_snapshot(folder.plans, PlanSnapshot(1, (layer,)))
         chosen = numbers[:: len(numbers) // wanted] if wanted else numbers[:0]
         write_lot_progress(folder.tables, LotProgress(0, START))
         names = tuple(group.name for group, _ in written)

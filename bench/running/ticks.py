@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from headgate.match.item_columns import item_columns
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.pipeline.sources.rows import spark_columns
+from headgate.pipeline.sources.source_format import spark_columns
 
 TICKS = Schema((Attribute("number", Type.INT),))
 STATEMENTS = """

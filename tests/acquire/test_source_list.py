@@ -16,8 +16,7 @@ from headgate.acquire.source_list import (
 from headgate.model.errors import PipelineError
 from headgate.model.schema import FEED_SCHEMA, Attribute, Schema
 from headgate.model.values import Type
-from headgate.pipeline.sources.options import Options
-from headgate.pipeline.sources.rows import chunks
+from headgate.pipeline.sources.source_format import Options, chunks
 
 SCHEMA = Schema((Attribute("k", Type.TEXT, key=True), Attribute("p", Type.BYTES, payload=True)))
 SOURCES = (ListedSource("A", "a/*.json", "table", "json"), ListedSource("B", "http://b", weight=7))

@@ -12,9 +12,9 @@ from headgate.cli.run_display import ConsoleLines, line, screen, summary
 from headgate.deliver.records import DeliveryState
 from headgate.model.items import Item
 from headgate.operators.statistics import CallEstimate
-from headgate.pipeline.deliveries import Found
-from headgate.pipeline.meters import Meters
-from headgate.pipeline.operator_ledger import OperatorStatus
+from headgate.pipeline.deliveries import FeedMatch
+from headgate.pipeline.operator_stage import OperatorStatus
+from headgate.pipeline.run_context import Meters
 from headgate.pipeline.status import Status
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -45,8 +45,8 @@ def status(**changes: object) -> Status:
         "operators": {"near": OperatorStatus(CallEstimate(3e-6, 0.25, 1_234))},
         "errors": {"files-1f": "the disk is full"},
         "latest": (
-            Found("Rock", Item("1", "MuseNews", NOON, {"title": HOSTILE})),
-            Found("Trips", Item("2", "Tickets", NOON, {"price": 150})),
+            FeedMatch("Rock", Item("1", "MuseNews", NOON, {"title": HOSTILE})),
+            FeedMatch("Trips", Item("2", "Tickets", NOON, {"price": 150})),
         ),
     }
     return Status(**{**values, **changes})

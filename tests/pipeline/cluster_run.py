@@ -16,7 +16,8 @@ from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.model.evaluate import matches
 from headgate.model.items import Item
-from headgate.pipeline.run import Run, RunSettings
+from headgate.pipeline.run import Run
+from headgate.pipeline.run_context import RunSettings
 from headgate.pipeline.session import start_session
 from headgate.store.item_files import stored_files
 
@@ -54,7 +55,7 @@ def main(folder: Path, master: str) -> None:
             run.start()
             until(lambda: run.meters.tally().items == ITEMS, patience_s=120)
             until((folder / "out" / "f7.json").exists, patience_s=60)
-            planned, errors = run.planned, {**run.errors, **run.queries.errors()}
+            planned, errors = run.plans, {**run.errors, **run.queries.errors()}
         assert errors == {}, errors
         judge(folder, catalog, planned.names, rows)
     session.stop()

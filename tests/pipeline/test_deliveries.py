@@ -12,9 +12,9 @@ from headgate.deliver.outbox import Outbox
 from headgate.language import parse_script
 from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
-from headgate.pipeline.batch_stage import BatchTask, Stored, match_and_store
-from headgate.pipeline.deliveries import Dispatcher, Found, found_in
-from headgate.pipeline.planner import Planned, Planner
+from headgate.pipeline.batch_stage import BatchTask, PartitionSummary, match_and_store
+from headgate.pipeline.deliveries import Dispatcher, FeedMatch, matches_in
+from headgate.pipeline.planner import CurrentPlans, Planner
 from headgate.store.data_folder import DataFolder
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ def planned(tmp_path: Path):
         yield catalog, Planner(catalog, DataFolder(tmp_path).make()).update(), tmp_path
 
 
-def stored(planned: Planned, folder: Path) -> Stored:
+def stored(planned: CurrentPlans, folder: Path) -> PartitionSummary:
     items = [Item(f"{s}{n}", s, NOON, {"a": n}) for n in range(10) for s in ("T", "U")]
     task = BatchTask(str(folder / "store"), "g", 0, NOON, str(planned.path))
     found = match_and_store([batch_of_items(items, planned.schemas["T"])], task, "0")
@@ -41,19 +41,21 @@ def stored(planned: Planned, folder: Path) -> Stored:
     return found
 
 
-def test_a_part_tells_what_is_in_it(planned: tuple[Catalog, Planned, Path]) -> None:
+def test_a_part_tells_what_is_in_it(planned: tuple[Catalog, CurrentPlans, Path]) -> None:
     _, plan, folder = planned
     part = stored(plan, folder)
     assert (part.items, part.matched, part.matches) == (20, 11, 11)
     assert part.sources == {"T": 10, "U": 10}
     assert [plan.names[each] for each in part.feeds] == ["Big", "Small"]
-    assert part.inner.size == 0
+    assert part.join_inputs.size == 0
 
 
-def test_found_are_the_items_of_feeds_and_sources(planned: tuple[Catalog, Planned, Path]) -> None:
+def test_found_are_the_items_of_feeds_and_sources(
+    planned: tuple[Catalog, CurrentPlans, Path],
+) -> None:
     _, plan, folder = planned
     part = stored(plan, folder)
-    found = list(found_in(part, ["Big", "U", "none"], plan.names, plan.schemas))
+    found = list(matches_in(part, ["Big", "U", "none"], plan.names, plan.schemas))
     big = {f"{source}{n}" for source in "TU" for n in range(6, 10)}
     assert {each.item.id for each in found if each.feed == "Big"} == big
     assert {each.item.id for each in found if each.feed == "U"} == {f"U{n}" for n in range(10)}
@@ -61,7 +63,7 @@ def test_found_are_the_items_of_feeds_and_sources(planned: tuple[Catalog, Planne
     assert all(each.item.attributes == {"a": int(each.item.id[1:])} for each in found)
 
 
-def test_subscribers_get_what_is_theirs_once(planned: tuple[Catalog, Planned, Path]) -> None:
+def test_subscribers_get_what_is_theirs_once(planned: tuple[Catalog, CurrentPlans, Path]) -> None:
     catalog, plan, folder = planned
     part = stored(plan, folder)
     with Outbox.open(folder / "o.db") as outbox:
@@ -69,16 +71,16 @@ def test_subscribers_get_what_is_theirs_once(planned: tuple[Catalog, Planned, Pa
         subscribers = dispatcher.subscribers(["Big", "Small", "T", "U"], NOON)
         assert {name: len(found) for name, found in subscribers.items()} == {"Big": 2, "T": 1}
         for expected in (2 * 8 + 10, 0):
-            found = found_in(part, subscribers, plan.names, plan.schemas)
+            found = matches_in(part, subscribers, plan.names, plan.schemas)
             assert dispatcher.put(found, subscribers, NOON) == expected
 
 
 def test_news_that_two_web_feeds_have_is_delivered_once(
-    planned: tuple[Catalog, Planned, Path],
+    planned: tuple[Catalog, CurrentPlans, Path],
 ) -> None:
     catalog, _, folder = planned
     story = {"title": "Muse play Paris", "link": "https://muse.example/paris"}
-    found = [Found("F", Item(name, name, NOON, story)) for name in ("A", "B", "C")]
+    found = [FeedMatch("F", Item(name, name, NOON, story)) for name in ("A", "B", "C")]
     with Outbox.open(folder / "o.db") as outbox:
         dispatcher = Dispatcher(catalog, outbox)
         put = dispatcher.put(found, {"F": [(1, 1)]}, NOON, web_feeds={"A", "B"})

@@ -11,29 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.model.errors import PipelineError
-from headgate.pipeline.journal import KEPT, BatchRecord, Journal
+from headgate.pipeline.journal import KEPT, BatchJournal, BatchRecord
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
 def test_a_replay_has_the_first_record(tmp_path: Path) -> None:
-    first = Journal(tmp_path).begin("g", 0, "old", NOON)
-    again = Journal(tmp_path).begin("g", 0, "new", NOON + timedelta(hours=1))
+    first = BatchJournal(tmp_path).begin("g", 0, "old", NOON)
+    again = BatchJournal(tmp_path).begin("g", 0, "new", NOON + timedelta(hours=1))
     assert (again.snapshot, again.arrived, again.replayed) == ("old", first.arrived, True)
     assert not again.finished
 
 
 def test_a_finished_batch_is_known_as_finished(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = BatchJournal(tmp_path)
     journal.finish(journal.begin("g", 0, "s", NOON))
-    again = Journal(tmp_path)
+    again = BatchJournal(tmp_path)
     assert again.pending() == set()
     assert again.begin("g", 0, "other", NOON).finished
 
 
 def test_batches_of_an_earlier_process_hold_up_what_is_complete(tmp_path: Path) -> None:
-    begun = Journal(tmp_path).begin("g", 7, "s", NOON)
-    later = Journal(tmp_path)
+    begun = BatchJournal(tmp_path).begin("g", 7, "s", NOON)
+    later = BatchJournal(tmp_path)
     assert later.pending() == {("g", 7)}
     assert later.complete(NOON + timedelta(hours=1)) < begun.arrived
     later.finish(later.begin("g", 7, "s", NOON))
@@ -41,15 +41,15 @@ def test_batches_of_an_earlier_process_hold_up_what_is_complete(tmp_path: Path) 
 
 
 def test_a_group_that_ends_for_good_holds_up_nothing(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = BatchJournal(tmp_path)
     journal.begin("g", 7, "s", NOON)
     journal.forget("g")
     assert journal.complete(NOON + timedelta(hours=1)) == NOON + timedelta(hours=1)
-    assert Journal(tmp_path).pending() == set()
+    assert BatchJournal(tmp_path).pending() == set()
 
 
 def test_old_records_go(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+    journal = BatchJournal(tmp_path)
     for number in range(KEPT + 20):
         journal.finish(journal.begin("g", number, "s", NOON))
     assert len(list(tmp_path.glob("g/*.json"))) == KEPT
@@ -63,7 +63,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, content: str) -> None:
     path.parent.mkdir()
     path.write_text(content)
     with pytest.raises(PipelineError, match=r"3\.json' is damaged"):
-        Journal(tmp_path)
+        BatchJournal(tmp_path)
 
 
 @given(
@@ -74,7 +74,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, content: str) -> None:
 def test_no_batch_arrives_before_what_was_complete(steps: list[tuple[str, int, bool]]) -> None:
     """Whatever the clock does, and though the process dies between any two steps."""
     with TemporaryDirectory() as folder:
-        journal, now = Journal(Path(folder)), NOON
+        journal, now = BatchJournal(Path(folder)), NOON
         running: dict[str, BatchRecord] = {}
         numbers = dict.fromkeys("abc", 0)
         complete, arrived = journal.complete(NOON - timedelta(days=1)), set()
@@ -93,5 +93,5 @@ def test_no_batch_arrives_before_what_was_complete(steps: list[tuple[str, int, b
             complete = max(complete, journal.complete(now))
             assert all(record.arrived > journal.complete(now) for record in running.values())
             if dies:
-                journal = Journal(Path(folder), decided=complete)
+                journal = BatchJournal(Path(folder), decided=complete)
                 running.clear()

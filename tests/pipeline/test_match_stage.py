@@ -16,7 +16,7 @@ from headgate.model.errors import SnapshotError
 from headgate.model.evaluate import matches
 from headgate.model.filters import Filter
 from headgate.model.items import Item
-from headgate.pipeline.match_stage import Asked, match_stage, matched_schema
+from headgate.pipeline.match_stage import MatchConfig, match_stage, matched_schema
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Askers
 
@@ -94,7 +94,7 @@ def test_in_one_process(
     plans: dict[str, list[str]], some: list[Item], expected: Answers, rows: int
 ) -> None:
     table = table_of(some)
-    found = list(match_stage(Asked(plans))(table.to_batches(max_chunksize=rows)))
+    found = list(match_stage(MatchConfig(plans))(table.to_batches(max_chunksize=rows)))
     assert answers(pa.Table.from_batches(found)) == expected
     assert all(batch.schema == matched_schema(table.schema) for batch in found)
 
@@ -107,7 +107,7 @@ def test_on_spark(
     frame = spark().createDataFrame(table_of(some)).repartition(partitions)
     schema = ", ".join(f"`{name}` {kind}" for name, kind in frame.dtypes)
     found = frame.mapInArrow(
-        match_stage(Asked(plans)), f"{schema}, `@feeds` array<int>, `@inner` array<int>"
+        match_stage(MatchConfig(plans)), f"{schema}, `@feeds` array<int>, `@inner` array<int>"
     )
     assert answers(found.toArrow()) == expected
 
@@ -115,7 +115,9 @@ def test_on_spark(
 def test_only_some_columns_go_on(
     plans: dict[str, list[str]], some: list[Item], expected: Answers
 ) -> None:
-    found = list(match_stage(Asked(plans, keep=["@id", "@source"]))(table_of(some).to_batches()))
+    found = list(
+        match_stage(MatchConfig(plans, keep=["@id", "@source"]))(table_of(some).to_batches())
+    )
     assert found[0].schema.names == ["@id", "@source", "@feeds", "@inner"]
     assert answers(pa.Table.from_batches(found)) == expected
 
@@ -132,11 +134,11 @@ def test_several_plans_of_a_source_are_as_one(
             plan = source_plan(source, SCHEMA, leaves, number_of=number_of)
             layers.setdefault(source, []).append(str(write_source_plan(tmp_path, plan)))
     table = table_of(some)
-    found = list(match_stage(Asked(layers))(table.to_batches(max_chunksize=64)))
+    found = list(match_stage(MatchConfig(layers))(table.to_batches(max_chunksize=64)))
     assert answers(pa.Table.from_batches(found)) == expected
 
     dropped = np.array([0, 1, 2, 5, 501], np.int32)
-    everything = Asked(layers, dropped, every=True)
+    everything = MatchConfig(layers, dropped, every=True)
     found = list(match_stage(everything)(table.to_batches(max_chunksize=64)))
     kept = answers(pa.Table.from_batches(found))
     gone = set(dropped.tolist())
@@ -151,11 +153,11 @@ def test_several_plans_of_a_source_are_as_one(
 
 
 def test_nothing_in_nothing_out(plans: dict[str, list[str]]) -> None:
-    assert list(match_stage(Asked(plans))([])) == []
-    assert list(match_stage(Asked(plans))(table_of([]).to_batches(max_chunksize=5))) == []
+    assert list(match_stage(MatchConfig(plans))([])) == []
+    assert list(match_stage(MatchConfig(plans))(table_of([]).to_batches(max_chunksize=5))) == []
 
 
 def test_a_plan_that_is_gone_is_an_error_that_names_it(some: list[Item], tmp_path: Path) -> None:
     gone = str(tmp_path / "gone.headgate")
     with pytest.raises(SnapshotError, match="gone"):
-        list(match_stage(Asked({"s1": [gone]}))(table_of(some).to_batches()))
+        list(match_stage(MatchConfig({"s1": [gone]}))(table_of(some).to_batches()))

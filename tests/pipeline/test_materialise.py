@@ -10,8 +10,8 @@ import pytest
 from headgate.deliver.transform import Transformer
 from headgate.language.statements import MaterializeFeed
 from headgate.model.items import Item
-from headgate.pipeline.deliveries import Found
-from headgate.pipeline.materialise import Materialiser
+from headgate.pipeline.deliveries import FeedMatch
+from headgate.pipeline.run_batch import Materialiser
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 HEAD = '<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">'
@@ -25,7 +25,7 @@ def made(stylesheet: str, folder: Path, items: list[Item]) -> tuple[list[Item], 
     (folder / "x.xsl").write_text(stylesheet)
     with Transformer() as transformer:
         materialiser = Materialiser(transformer, folder)
-        found = [Found("Y", item) for item in items]
+        found = [FeedMatch("Y", item) for item in items]
         return materialiser.items(found, {"Y": MaterializeFeed("Y", "X", "x.xsl")}), materialiser
 
 

@@ -20,9 +20,9 @@ from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
 from headgate.operators.call_items import oracle_operators
 from headgate.operators.load import load_all
-from headgate.pipeline.match_stage import Asked, match_batch
+from headgate.pipeline.layer_builder import declaration_of
+from headgate.pipeline.match_stage import MatchConfig, match_batch
 from headgate.pipeline.operator_stage import OperatorRules, OperatorSetup, take_report
-from headgate.pipeline.registered import declaration_of
 from headgate.pipeline.source_plan import (
     SourcePlan,
     open_source_plan,
@@ -84,7 +84,7 @@ class World:
 
     def found(self, paths: list[str], dropped: list[str]) -> dict[str, list[str]]:
         numbers = np.array([self.number_of[name] for name in dropped], np.int32)
-        asked = Asked({"T": paths}, numbers, every=True, operators=self.setup)
+        asked = MatchConfig({"T": paths}, numbers, every=True, operators=self.setup)
         batch = batch_of_items(ITEMS, open_source_plan(Path(paths[0])).schema)
         rows = pa.Table.from_batches(match_batch(batch, asked)).to_pylist()
         assert [row["@id"] for row in rows] == [item.id for item in ITEMS]

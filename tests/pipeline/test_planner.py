@@ -19,8 +19,8 @@ from headgate.match.item_columns import batch_of_items
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item
 from headgate.pipeline import snapshot as snapshot_module
-from headgate.pipeline.match_stage import Asked, match_batch
-from headgate.pipeline.planner import Merge, Planned, Planner
+from headgate.pipeline.match_stage import MatchConfig, match_batch
+from headgate.pipeline.planner import CurrentPlans, LayerMerge, Planner
 from headgate.pipeline.snapshot import open_snapshot, read_snapshot
 from headgate.store.data_folder import DataFolder
 from headgate.tables.stored_boxes import gathered_boxes, open_boxes
@@ -32,11 +32,11 @@ SOURCES = (
 VALUES = range(0, 12)
 
 
-def matched(planned: Planned, source: str) -> dict[int, set[str]]:
+def matched(planned: CurrentPlans, source: str) -> dict[int, set[str]]:
     """For each value of `a` the feeds that have such an item."""
     items = [Item(str(n), source, NOON, {"a": n}) for n in VALUES]
     opened = open_snapshot(str(planned.path))
-    asked = Asked(opened.plans, opened.dropped, every=True)
+    asked = MatchConfig(opened.plans, opened.dropped, every=True)
     found = pa.Table.from_batches(
         match_batch(batch_of_items(items, planned.schemas[source]), asked)
     )
@@ -69,7 +69,7 @@ def test_histories(steps: list[tuple[str, int, int, str]]) -> None:
         catalog.apply(parse_script(SOURCES))
         planner = Planner(catalog, folder)
         feeds: dict[str, tuple[int, str]] = {}
-        task: Merge | None = None
+        task: LayerMerge | None = None
         for step, number, bound, source in steps:
             name = f"F{number}"
             if step == "create" and name not in feeds:
@@ -90,7 +90,7 @@ def test_histories(steps: list[tuple[str, int, int, str]]) -> None:
             elif step == "merge" and task is None:
                 planner.update()
                 planner.merge()
-                assert not planner.planned.snapshot.has_to_merge()
+                assert not planner.current.snapshot.has_to_merge()
             planned = planner.update()
             for own in ("S", "T"):
                 expected = {
@@ -132,7 +132,7 @@ def test_one_more_feed_beside_many_is_a_layer_of_its_own(catalog: Catalog, tmp_p
     assert [len(layer.feeds) for layer in layers] == [100, 1]
     assert notes == ["planning 100 feeds", "planning 1 feeds"]
     planner.merge()
-    assert len(planner.planned.snapshot.layers) == 2
+    assert len(planner.current.snapshot.layers) == 2
 
 
 def test_plans_of_joins_are_there_also_after_a_restart(catalog: Catalog, tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_plans_of_joins_are_there_also_after_a_restart(catalog: Catalog, tmp_pat
     folder = DataFolder(tmp_path).make()
     first = Planner(catalog, folder).update()
     again = Planner(catalog, folder).update()
-    assert list(first.above) == ["J"]
-    assert first.above == again.above
+    assert list(first.join_plans) == ["J"]
+    assert first.join_plans == again.join_plans
     catalog.apply(parse_script("drop feed J;"))
-    assert Planner(catalog, folder).update().above == {}
+    assert Planner(catalog, folder).update().join_plans == {}
 
 
 def test_a_feed_beyond_the_limits_stops_no_other(
@@ -180,7 +180,7 @@ def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change:
 def test_layers_are_geometric() -> None:
     layer = snapshot_module.Layer
     many, few = np.arange(80, dtype=np.int32), np.arange(2, dtype=np.int32)
-    snapshot = snapshot_module.Snapshot(1, (layer(many, {}), layer(few, {})))
+    snapshot = snapshot_module.PlanSnapshot(1, (layer(many, {}), layer(few, {})))
     assert not snapshot.has_to_merge()
 
 
@@ -199,7 +199,7 @@ def test_joins_of_tables_are_in_layers_of_their_own(catalog: Catalog, tmp_path: 
     planner = Planner(catalog, folder)
     planned = planner.update()
     assert not planned.refused
-    assert planned.above == {}
+    assert planned.join_plans == {}
     assert planned.snapshot.layers[0].plans.keys() == {"S"}
     (group,) = planned.snapshot.groups.values()
     assert [each.name for each in group.tables] == ["R", "T2"]
@@ -216,12 +216,12 @@ def test_joins_of_tables_are_in_layers_of_their_own(catalog: Catalog, tmp_path: 
     merged = Planner(catalog, folder)
     merged.update()
     assert _joined(merged.merge()) == {"One": 1, "Two": 1}
-    assert len(merged.planned.snapshot.layers) == 1
-    (number,) = (n for n, name in merged.planned.names.items() if name == "Two")
+    assert len(merged.current.snapshot.layers) == 1
+    (number,) = (n for n, name in merged.current.names.items() if name == "Two")
     assert list(merged.plans_of([number, 10_000])) == [number]
 
 
-def _joined(planned: Planned) -> Counter[str]:
+def _joined(planned: CurrentPlans) -> Counter[str]:
     """How many subscriptions workers find for each feed."""
     opened = open_snapshot(str(planned.path))
     (files,) = opened.joins.values()

@@ -16,8 +16,9 @@ from headgate.catalog.catalog import Catalog
 from headgate.deliver.records import DeliveryState
 from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
-from headgate.pipeline import run_batch
-from headgate.pipeline.run import Run, RunSettings
+from headgate.pipeline import journal, run_batch
+from headgate.pipeline.run import Run
+from headgate.pipeline.run_context import RunSettings
 from headgate.pipeline.status import status_of
 from headgate.store.item_files import stored_files
 
@@ -129,13 +130,13 @@ def test_what_is_registered_while_it_runs_takes_effect(home: Home) -> None:
                 "subscribe to Buses output file 'buses.json' for 30 days;"
             )
         )
-        until(lambda: "Dear" in run.planned.names.values())
+        until(lambda: "Dear" in run.plans.names.values())
         home.write("tickets", "b", tickets(50, 10))
         home.write("buses", "a", [{"id": "b1", "seats": 3}])
         until(lambda: len(home.delivered("dear.json")) == 10)
         until(lambda: len(home.delivered("buses.json")) == 1)
         home.catalog.apply(parse_script("create feed None from Tickets where price = 77;"))
-        until(lambda: "None" in run.planned.names.values())
+        until(lambda: "None" in run.plans.names.values())
         assert status_of(run).errors == {}
 
 
@@ -163,7 +164,7 @@ def test_a_batch_that_fails_is_run_again_and_nothing_comes_twice(
 ) -> None:
     """Before the store is written, and after everything but the record of its end."""
     failures = iter([True, True])
-    target = run_batch.BatchRunner.dispatch if where == "before" else run_batch.Journal.finish
+    target = run_batch.BatchRunner.dispatch if where == "before" else journal.BatchJournal.finish
 
     def fail_at_first(*arguments: object, **named: object) -> object:
         if next(failures, False):
@@ -173,7 +174,7 @@ def test_a_batch_that_fails_is_run_again_and_nothing_comes_twice(
     if where == "before":
         monkeypatch.setattr(run_batch.BatchRunner, "dispatch", fail_at_first)
     else:
-        monkeypatch.setattr(run_batch.Journal, "finish", fail_at_first)
+        monkeypatch.setattr(journal.BatchJournal, "finish", fail_at_first)
     home.write("tickets", "a", tickets(0, 100))
     with home.run() as run:
         run.start()
@@ -198,7 +199,7 @@ def test_a_source_that_is_dropped_is_not_read_any_more(home: Home) -> None:
         home.write("alone", "a", [{"x": 1.0}])
         until(lambda: sum(home.stored("Alone").values()) == 1)
         home.catalog.apply(parse_script("drop stream Alone;"))
-        until(lambda: "Alone" not in run.planned.sources)
+        until(lambda: "Alone" not in run.plans.sources)
         home.write("alone", "b", [{"x": 2.0}])
         home.write("tickets", "a", tickets(0, 10))
         until(lambda: sum(home.stored("Tickets").values()) == 10)

@@ -17,7 +17,8 @@ from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline.operator_stage import OperatorRules
-from headgate.pipeline.run import Run, RunSettings
+from headgate.pipeline.run import Run
+from headgate.pipeline.run_context import RunSettings
 from headgate.pipeline.status import status_of
 from headgate.store.item_files import stored_files
 
@@ -62,7 +63,7 @@ def test_the_city(catalog: Catalog, tmp_path: Path) -> None:
         for feed in FEEDS:
             until(lambda feed=feed: delivered(feed) == len(naive(feed)))
         until(lambda: "operator divides" in status_of(run).errors)
-        status, names = status_of(run), run.planned.names
+        status, names = status_of(run), run.plans.names
     stored: dict[str, list[str]] = {name: [] for name in names.values()}
     for file in stored_files(tmp_path / "data" / "store"):
         for row in pq.read_table(file.path, partitioning=None).to_pylist():

@@ -17,7 +17,8 @@ from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline import table_join_runner
-from headgate.pipeline.run import Run, RunSettings
+from headgate.pipeline.run import Run
+from headgate.pipeline.run_context import RunSettings
 from headgate.pipeline.status import status_of
 from headgate.store.item_files import TABLES, stored_files
 from headgate.tables.message_files import MessageFile
@@ -157,8 +158,8 @@ def test_a_join_that_is_new_knows_rows_and_tells_what_comes(home: Home) -> None:
                 "subscribe to Priced output file 'priced.json' for 30 days;"
             )
         )
-        until(lambda: "Priced" in run.planned.names.values())
-        until(lambda: run.tables.groups == tuple(run.planned.snapshot.groups))
+        until(lambda: "Priced" in run.plans.names.values())
+        until(lambda: run.tables.groups == tuple(run.plans.snapshot.groups))
         home.write("prices", "a", [{"Symbol": "Goog", "Price": 3.5}])
         until(lambda: home.delivered("priced.json") == 4)
         home.write("reviews", "b", reviews(4, 4))

@@ -17,7 +17,7 @@ from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, batch_of_items
 from headgate.model.items import Item
 from headgate.pipeline import planner as planner_module
 from headgate.pipeline import write_plans as write_plans_module
-from headgate.pipeline.planner import Planned, Planner
+from headgate.pipeline.planner import CurrentPlans, Planner
 from headgate.pipeline.source_plan import open_source_plan
 from headgate.pipeline.write_plans import sample_of, write_plans_on
 from headgate.store.data_folder import DataFolder
@@ -41,7 +41,7 @@ def catalog(tmp_path: Path):
         yield opened
 
 
-def store_items(folder: DataFolder, planned: Planned, source: str, count: int) -> None:
+def store_items(folder: DataFolder, planned: CurrentPlans, source: str, count: int) -> None:
     schema = planned.schemas[source]
     items = [Item(str(n), source, NOON, {"a": n % 12, "b": n % 5}) for n in range(count)]
     batch = batch_of_items(items, schema)

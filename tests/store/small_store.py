@@ -105,7 +105,7 @@ class SmallStore:
         return path
 
     def put_joined(self, item: Item, feed: str, *, arrived: datetime) -> None:
-        """What a join has found, as pipeline/joined.py stores it."""
+        """What a join has found, as pipeline/window_join_runner.py stores it."""
         schema = self.schema(item.source)
         rows = batch_of_items([item], schema)
         rows = rows.append_column("@feeds", pa.array([[self.number(feed)]], LISTS))

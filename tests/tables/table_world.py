@@ -18,9 +18,9 @@ from headgate.match.item_columns import FEEDS, batch_of_items
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Value
-from headgate.pipeline.select_join_stage import PieceRow, Told, run_lot
-from headgate.pipeline.snapshot import Layer, Snapshot, write_numbers, write_snapshot
+from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_numbers, write_snapshot
 from headgate.pipeline.sources.lots_source import LotsReader
+from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
 from headgate.plan.algebra import Plan
 from headgate.plan.compose import compose_all
 from headgate.plan.normalize import normalize_all
@@ -94,7 +94,7 @@ class TableWorld:
     def tables(self) -> dict[str, RegisterTable]:
         return {n: e for n, e in self.definitions.items() if isinstance(e, RegisterTable)}
 
-    def publish(self, feeds: Sequence[str]) -> Snapshot:
+    def publish(self, feeds: Sequence[str]) -> PlanSnapshot:
         """A snapshot with a layer for each of these feeds."""
         layers = []
         for feed in feeds:
@@ -103,7 +103,7 @@ class TableWorld:
                 self.folder.plans, {number: split_plan(self.plans[feed]).joins}, self.tables
             )
             layers.append(Layer(np.array([number], np.int32), {}, joins=joins))
-        self.snapshot = Snapshot(1, tuple(layers))
+        self.snapshot = PlanSnapshot(1, tuple(layers))
         self.snapshot_name = write_snapshot(self.folder.plans, self.snapshot).name
         return self.snapshot
 
@@ -155,9 +155,9 @@ class TableWorld:
             for row in batch.to_pylist()
         ]
 
-    def take(self, lot: Lot, *, held: Held | None = None) -> list[Told]:
+    def take(self, lot: Lot, *, held: Held | None = None) -> list[BucketSummary]:
         rows = self.pieces(lot)
-        told: list[Told] = []
+        told: list[BucketSummary] = []
         for number, lane in enumerate(lanes(self.buckets)):
             own = [
                 PieceRow(row["group"], row["file"], row["part"], row["content"])
@@ -169,7 +169,7 @@ class TableWorld:
             told += run_lot(bucket, lot, own, self.folder)
         return told
 
-    def results(self, told: Sequence[Told]) -> dict[str, set[tuple[object, ...]]]:
+    def results(self, told: Sequence[BucketSummary]) -> dict[str, set[tuple[object, ...]]]:
         """For each feed the results that were found for it for sure, without those to be tested."""
         found: dict[str, set[tuple[object, ...]]] = {name: set() for name in self.plans}
         names = {number: name for name, number in self.numbers.items()}

@@ -15,7 +15,7 @@ from tests.tables.table_world import TABLES, TableWorld
 from headgate.model.errors import StateError
 from headgate.model.items import Item
 from headgate.model.values import Value
-from headgate.pipeline.select_join_stage import Told
+from headgate.pipeline.table_join_stage import BucketSummary
 from headgate.plan.execute import execute
 from headgate.tables import bucket as bucket_module
 from headgate.tables.bucket import Held
@@ -111,7 +111,7 @@ def test_results_are_those_of_nested_loops(
             assert {name: found[name] for name in world.plans} == judge.take(items)
 
 
-def content(told: Sequence[Told]) -> list[object]:
+def content(told: Sequence[BucketSummary]) -> list[object]:
     """Everything that was told, and what is in the files."""
     return [
         (

@@ -27,9 +27,9 @@ from headgate.cli.stored import (
 from headgate.language import parse
 from headgate.language.statements import CreateFeed, Statement
 from headgate.model.errors import LanguageError
-from headgate.pipeline.jobs.backtest import Backtest, Backtester, SourceCounts
-from headgate.pipeline.jobs.backtest_question import Question, question_of
-from headgate.pipeline.jobs.choose_runner import choose_runner
+from headgate.pipeline.jobs.backtest import Backtest, Backtester, BacktestSourceCounts
+from headgate.pipeline.jobs.backtest_query import BacktestQuery, backtest_query
+from headgate.pipeline.jobs.job import choose_runner
 
 Master = Annotated[
     str, typer.Option(metavar="URL", help="Run it on Spark there: local[*], spark://host:7077, …")
@@ -75,14 +75,14 @@ def backtest(
         _print(found, runner.name)
 
 
-def _question(text: str, definitions: Definitions) -> Question:
+def _question(text: str, definitions: Definitions) -> BacktestQuery:
     if text.isidentifier() and isinstance(registered := definitions.get(text), CreateFeed):
-        return question_of(registered, definitions)
+        return backtest_query(registered, definitions)
     try:
         feed: Statement = parse(text)
         if not isinstance(feed, CreateFeed):
             raise typer.BadParameter("a backtest is of a feed: 'create feed …'")
-        return question_of(feed, definitions)
+        return backtest_query(feed, definitions)
     except LanguageError as error:
         raise error.within(text) from None
 
@@ -131,11 +131,11 @@ def _by_day(found: Backtest) -> Mapping[str, int]:
     return {day.isoformat(): number for day, number in counts.items()}
 
 
-def _counted(found: Backtest, source: SourceCounts) -> int:
+def _counted(found: Backtest, source: BacktestSourceCounts) -> int:
     return source.matched.total() + (source.further.total() if found.only_leaves else 0)
 
 
-def _share(found: Backtest, source: SourceCounts) -> str:
+def _share(found: Backtest, source: BacktestSourceCounts) -> str:
     items = source.items.total()
     return f"{_counted(found, source) / items:.2%}" if items else "-"
 

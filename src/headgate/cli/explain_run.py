@@ -9,9 +9,9 @@ from headgate.language.schemas import schemas_of
 from headgate.language.statements import MaterializeFeed, RegisterOperator, RegisterTable, Statement
 from headgate.operators.orders.explain import order_text
 from headgate.operators.statistics import OperatorStatistics, Report, read_report
-from headgate.pipeline.groups import Grouped, grouped
+from headgate.pipeline.layer_builder import Source, declaration_of
 from headgate.pipeline.operator_stage import known_estimates
-from headgate.pipeline.registered import Source, declaration_of
+from headgate.pipeline.source_groups import SourceGroups, group_sources
 from headgate.pipeline.source_plan import tests_of
 from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import Leaves, leaves_by_source
@@ -32,7 +32,7 @@ def print_run(definitions: Mapping[str, Statement], folder: DataFolder, *, as_js
     """
     sources = {name: each for name, each in definitions.items() if isinstance(each, Source)}
     schemas = {name: next(iter(schemas_of(name, definitions))) for name in sources}
-    found = grouped(sources, schemas)
+    found = group_sources(sources, schemas)
     every = normalize_all(compose_all(feed_names(definitions), definitions))
     split = {feed: split_plan(plan) for feed, plan in every.items()}
     plans = {feed: each.rest for feed, each in split.items() if each.rest is not None}
@@ -106,7 +106,7 @@ def _operators(
     return found
 
 
-def _print_queries(found: Grouped, filters: Mapping[str, int]) -> None:
+def _print_queries(found: SourceGroups, filters: Mapping[str, int]) -> None:
     for name, group in found.groups.items():
         print_line(f"query {name}", style="bold")
         names = [each.name for each in group.sources]

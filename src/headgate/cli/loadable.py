@@ -13,7 +13,7 @@ from headgate.model.atoms import Call
 from headgate.model.errors import OperatorError
 from headgate.model.filters import atoms_of
 from headgate.operators.load import check_call, load_all
-from headgate.pipeline.registered import declaration_of
+from headgate.pipeline.layer_builder import declaration_of
 
 
 def problems(statements: Iterable[Statement], allowed: Sequence[str]) -> list[str]:

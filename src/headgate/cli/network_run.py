@@ -35,7 +35,6 @@ from headgate.language.statements import (
     RegisterTable,
     Statement,
 )
-from headgate.pipeline.groups import GroupKind, grouped
 from headgate.pipeline.jobs.compile_network import PATTERNS, ConfiguredViews, RunSource
 from headgate.pipeline.jobs.run_network import (
     IN_PROCESS,
@@ -44,6 +43,7 @@ from headgate.pipeline.jobs.run_network import (
     NetworkRun,
     TaskRunner,
 )
+from headgate.pipeline.source_groups import GroupKind, group_sources
 
 BYTES_FOR_SPARK = 10_000_000
 OUTPUT_DEFAULT = Path("network-data")
@@ -114,7 +114,7 @@ def _sources(definitions: Mapping[str, Statement]) -> tuple[dict[str, RunSource]
     kinds = RegisterFeed | RegisterStream | RegisterTable | RegisterDocuments
     own = {name: each for name, each in definitions.items() if isinstance(each, kinds)}
     schemas = {name: next(iter(schemas_of(name, definitions))) for name in own}
-    found = grouped(own, schemas)
+    found = group_sources(own, schemas)
     sources: dict[str, RunSource] = {}
     refused = dict(found.refused)
     for group in found.groups.values():
@@ -132,7 +132,7 @@ def _choose(size: int, *, master: str, local: bool, stack: ExitStack) -> TaskRun
     if local or is_small or importlib.util.find_spec("pyspark") is None:
         return IN_PROCESS
     # Late, so that a process which needs no Spark does not load it.
-    from headgate.pipeline.jobs.on_spark import run_parts_on_spark, tasks_of  # noqa: PLC0415
+    from headgate.pipeline.jobs.job import run_parts_on_spark, tasks_of  # noqa: PLC0415
     from headgate.pipeline.session import start_session  # noqa: PLC0415
 
     where = master or MASTER_DEFAULT

@@ -39,7 +39,8 @@ from headgate.model.errors import PipelineError
 
 if TYPE_CHECKING:
     from headgate.cli.run_display import ConsoleLines
-    from headgate.pipeline.run import Run, RunSettings
+    from headgate.pipeline.run import Run
+    from headgate.pipeline.run_context import RunSettings
     from headgate.pipeline.session import Session
 
 SCREEN_EVERY_S = 0.5
@@ -229,8 +230,8 @@ def _stop_by_signal() -> threading.Event:
 
 def _settings(options: RunOptions, console: TextIO) -> RunSettings:
     from headgate.pipeline.operator_stage import OperatorRules  # noqa: PLC0415
-    from headgate.pipeline.run import RunSettings  # noqa: PLC0415
-    from headgate.pipeline.sources.options import Options  # noqa: PLC0415
+    from headgate.pipeline.run_context import RunSettings  # noqa: PLC0415
+    from headgate.pipeline.sources.source_format import Options  # noqa: PLC0415
 
     webhook = WebhookSettings.from_environment(os.environ)
     allowed = Options(options.sources).allowed()

@@ -15,9 +15,8 @@ from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, AsJson, Catalo
 from headgate.cli.output import print_json, print_line, print_table, stderr
 from headgate.cli.stats import rate_text
 from headgate.cli.stored import Since, ago, folder_of, since_moment, tell_damaged
-from headgate.pipeline.jobs.atoms_to_measure import asked_of_all
-from headgate.pipeline.jobs.choose_runner import choose_runner
-from headgate.pipeline.jobs.measure import Measurer
+from headgate.pipeline.jobs.job import choose_runner
+from headgate.pipeline.jobs.measure import Measurer, asked_of_all
 
 
 def statistics(

@@ -44,7 +44,7 @@ class BatchRecord:
     """Whether it had even ended before."""
 
 
-class Journal:
+class BatchJournal:
     """Thread-safe; one process writes, the one that holds the outbox.
 
     `decided` is a moment that an earlier process took for complete and has acted upon.

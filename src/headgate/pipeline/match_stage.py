@@ -39,7 +39,7 @@ def _no_feeds() -> Ints:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class MatchConfig:
     """What is asked of items: for each source the paths of its plans, and what goes on."""
 
     plans: Mapping[str, Sequence[str]]
@@ -53,16 +53,16 @@ class Asked:
     """How operators are called; without it, no feed has an item because of them."""
 
 
-def match_stage(asked: Asked) -> Stage:
+def match_stage(asked: MatchConfig) -> Stage:
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_once()
+        freeze_garbage()
         for batch in batches:
             yield from match_batch(batch, asked)
 
     return stage
 
 
-def match_batch(batch: pa.RecordBatch, asked: Asked) -> Iterator[pa.RecordBatch]:
+def match_batch(batch: pa.RecordBatch, asked: MatchConfig) -> Iterator[pa.RecordBatch]:
     """The items of a batch with their feeds, by source."""
     for source, items in _by_source(batch):
         paths = asked.plans.get(source, ())
@@ -87,7 +87,7 @@ def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         start = end
 
 
-def _matched(items: pa.RecordBatch, paths: Sequence[str], asked: Asked) -> pa.RecordBatch:
+def _matched(items: pa.RecordBatch, paths: Sequence[str], asked: MatchConfig) -> pa.RecordBatch:
     all_feeds: list[Matches] = []
     all_inner: list[Matches] = []
     for path in paths:
@@ -143,7 +143,7 @@ def _lists(matches: Matches) -> pa.ListArray:
 
 
 @lru_cache(maxsize=1)
-def settle_once() -> None:
+def freeze_garbage() -> None:
     """Spark's workers collect garbage after every task: 36 ms, and 2 ms once what stays is told."""
     gc.collect()
     gc.freeze()

@@ -15,7 +15,9 @@ what it has stored, and delivers what it finds anew. What was delivered stays de
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -33,8 +35,9 @@ from headgate.operators.orders.estimates import DeclaredEstimate, PredicateEstim
 from headgate.operators.orders.evaluator import CandidateClauses, Evaluator
 from headgate.operators.prepared_call import encode_call
 from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
-from headgate.operators.statistics import OperatorStatistics, Report, read_report
+from headgate.operators.statistics import CallEstimate, OperatorStatistics, Report, read_report
 from headgate.pipeline.source_plan import opened_source_plan
+from headgate.store.whole_files import write_whole
 
 TESTERS_MAX = 64
 
@@ -140,3 +143,50 @@ def tester_of(path: str, setup: OperatorSetup) -> OperatorTester | None:
 def take_report() -> Report:
     """What operators of this process have cost, answered and failed since the last report."""
     return _current.take_report()
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStatus:
+    """What is known of an operator."""
+
+    learned: CallEstimate
+    failures: int = 0
+    last: str = ""
+    """How it failed the last time."""
+
+
+class OperatorLedger:
+    """Thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._declared: tuple[Declaration, ...] = ()
+        self._ledger = OperatorStatistics(())
+        self._learned: Report = read_report(path)
+
+    def follow(self, declarations: Sequence[Declaration]) -> None:
+        """These are registered now; of the others nothing is known any more."""
+        declared = tuple(declarations)
+        with self._lock:
+            if declared != self._declared:
+                before = self._learned if not self._declared else self._ledger.whole_report()
+                self._ledger, self._declared = OperatorStatistics(declared), declared
+                self._ledger.add(before)
+
+    def add(self, report: Mapping[str, object]) -> None:
+        with self._lock:
+            self._ledger.add(report)
+
+    def status(self) -> dict[str, OperatorStatus]:
+        with self._lock:
+            learned = self._ledger.estimates.of_operator
+            return {
+                name: OperatorStatus(learned(name), each.total, each.last)
+                for name, each in self._ledger.failures.items()
+            }
+
+    def write(self) -> None:
+        with self._lock:
+            if self._declared:
+                write_whole(self._path, json.dumps(self._ledger.whole_report()).encode())

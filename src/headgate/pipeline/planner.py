@@ -18,9 +18,11 @@ takes it over, and what came meanwhile stays as it is.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -28,9 +30,15 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
 from headgate.language.statements import RegisterFeed
 from headgate.model.schema import Schema
-from headgate.pipeline.layer_maker import Known, LayerMaker, Made, WritePlans
-from headgate.pipeline.registered import Registered, Source
-from headgate.pipeline.snapshot import Layer, Snapshot, read_snapshot, write_snapshot
+from headgate.pipeline.layer_builder import (
+    BuiltLayer,
+    CatalogView,
+    LayerBuilder,
+    RegisteredDefinitions,
+    Source,
+    WritePlans,
+)
+from headgate.pipeline.snapshot import Layer, PlanSnapshot, read_snapshot, write_snapshot
 from headgate.pipeline.write_plans import write_plans
 from headgate.plan.algebra import Plan
 from headgate.store.data_folder import DataFolder
@@ -43,32 +51,32 @@ INFORM_MIN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class CurrentPlans:
     """What is registered, as the data path needs it, at one version of the catalog."""
 
-    snapshot: Snapshot
+    snapshot: PlanSnapshot
     path: Path
     names: Mapping[int, str] = field(default_factory=dict)
     sources: Mapping[str, Source] = field(default_factory=dict)
     schemas: Mapping[str, Schema] = field(default_factory=dict)
-    above: Mapping[str, Plan] = field(default_factory=dict)
-    """The plans of feeds that look further at items."""
+    join_plans: Mapping[str, Plan] = field(default_factory=dict)
+    """The plans of feeds with window joins or patterns."""
     refused: Mapping[str, str] = field(default_factory=dict)
     web_feeds: frozenset[str] = frozenset()
     """Sources that are fetched from the web."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Merge:
+class LayerMerge:
     """Layers that are to be planned again, some of them together; `run` may take minutes."""
 
-    maker: LayerMaker
-    known: Known
+    maker: LayerBuilder
+    known: CatalogView
     before: tuple[Layer, ...]
     after: tuple[Layer, ...]
     """Those that were not there before are to be made."""
 
-    def run(self) -> Merged:
+    def run(self) -> MergedLayers:
         anew = [layer for layer in self.after if layer not in self.before]
         with self.maker.catalog.looking_up() as definitions:
             planned = [
@@ -77,14 +85,14 @@ class Merge:
         made = [self.maker.made(each.plans, self.known) for each in planned]
         fresh = iter(made)
         layers = tuple(each if each in self.before else next(fresh).layer for each in self.after)
-        return Merged(self.before, tuple(each for each in layers if each.feeds.size), made)
+        return MergedLayers(self.before, tuple(each for each in layers if each.feeds.size), made)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Merged:
+class MergedLayers:
     before: tuple[Layer, ...]
     layers: tuple[Layer, ...]
-    made: Sequence[Made]
+    made: Sequence[BuiltLayer]
 
 
 class Planner:
@@ -102,72 +110,74 @@ class Planner:
         """`allowed` are the modules that operators may come from; `write` makes the files."""
         self._catalog = catalog
         self._folder = folder.plans
-        self._maker = LayerMaker(catalog, folder, write, allowed)
+        self._maker = LayerBuilder(catalog, folder, write, allowed)
         self._note = note
-        self._registered = Registered()
+        self._registered = RegisteredDefinitions()
         self._refused: dict[int, str] = {}
-        self._above: dict[int, Plan] = {}
+        self._join_plans: dict[int, Plan] = {}
         snapshot = self._last()
         self._in_layers = snapshot.feeds
-        self.planned = Planned(snapshot, write_snapshot(self._folder, snapshot))
+        self.current = CurrentPlans(snapshot, write_snapshot(self._folder, snapshot))
         self._seen_version = -1
         self._is_behind = True
         """Whether what is registered is not planned yet: also where planning was cut off."""
 
-    def update(self) -> Planned:
+    def update(self) -> CurrentPlans:
         """What is registered now. Without a change of the catalog this is one question to it."""
         if self._catalog.version() != self._seen_version:
             with self._catalog.looking_up() as definitions:
                 self._is_behind |= self._registered.follow(definitions)
                 plans = self._fresh_plans(definitions) if self._is_behind else {}
             if self._is_behind:
-                layers = self.planned.snapshot.layers
+                layers = self.current.snapshot.layers
                 if plans:
                     made = self._maker.made(plans, self._known())
                     layers = (*layers, made.layer)
-                    self._above |= made.above
+                    self._join_plans |= made.join_plans
                     self._in_layers.update(plans)
-                self._publish(Snapshot(definitions.version, layers))
+                self._publish(PlanSnapshot(definitions.version, layers))
                 self._is_behind = False
             self._seen_version = definitions.version
-        return self.planned
+        return self.current
 
     def plans_of(self, numbers: Sequence[int]) -> dict[int, Plan]:
         """The plans of these feeds, as far as they are registered; any thread may ask."""
         with self._catalog.looking_up() as definitions:
             return self._maker.plans(numbers, self._known(), definitions).plans
 
-    def merge(self) -> Planned:
-        """Merge now, if there is something to merge."""
+    def merge(self) -> CurrentPlans:
+        """LayerMerge now, if there is something to merge."""
         task = self.to_merge()
-        return self.planned if task is None else self.adopt(task.run())
+        return self.current if task is None else self.adopt(task.run())
 
-    def to_merge(self) -> Merge | None:
+    def to_merge(self) -> LayerMerge | None:
         """Small layers that have become large are planned together, and large ones again about
         whose items something is known by now."""
-        before = self.planned.snapshot.layers
+        before = self.current.snapshot.layers
         after = [self._to_be_informed(each) for each in before]
-        while len(after) > 1 and Snapshot(0, tuple(after)).has_to_merge():
+        while len(after) > 1 and PlanSnapshot(0, tuple(after)).has_to_merge():
             later, earlier = after.pop(), after.pop()
             after.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
         if all(layer in before for layer in after):
             return None
-        return Merge(self._maker, self._known(), before, tuple(after))
+        return LayerMerge(self._maker, self._known(), before, tuple(after))
 
-    def adopt(self, merged: Merged) -> Planned:
+    def adopt(self, merged: MergedLayers) -> CurrentPlans:
         """Take over what was merged; layers that came meanwhile stay behind it."""
-        snapshot, count = self.planned.snapshot, len(merged.before)
+        snapshot, count = self.current.snapshot, len(merged.before)
         assert snapshot.layers[:count] == merged.before, "others were merged meanwhile"
         for made in merged.made:
-            self._above |= made.above
+            self._join_plans |= made.join_plans
         snapshot = replace(snapshot, layers=(*merged.layers, *snapshot.layers[count:]))
         self._in_layers = snapshot.feeds
         self._publish(snapshot)
-        return self.planned
+        return self.current
 
-    def _known(self) -> Known:
+    def _known(self) -> CatalogView:
         registered = self._registered
-        return Known(registered.feeds, registered.schemas, registered.operators, registered.tables)
+        return CatalogView(
+            registered.feeds, registered.schemas, registered.operators, registered.tables
+        )
 
     def _to_be_informed(self, layer: Layer) -> Layer:
         """The layer without plans, if they were made before anything was known of its sources."""
@@ -180,10 +190,12 @@ class Planner:
         """The plans of feeds that are new."""
         known = self._known()
         # Plans of joins are not in files: after a restart they are made anew.
-        missing = (set(self.planned.snapshot.above) - self._above.keys()) & known.feeds.keys()
+        missing = (
+            set(self.current.snapshot.join_feeds) - self._join_plans.keys()
+        ) & known.feeds.keys()
         for number, plan in self._maker.plans(sorted(missing), known, definitions).plans.items():
             if (rest := split_plan(plan).rest) is not None:
-                self._above[number] = rest
+                self._join_plans[number] = rest
         fresh = [
             each
             for each in known.feeds
@@ -196,14 +208,14 @@ class Planner:
         self._refused |= found.refused
         return found.plans
 
-    def _publish(self, snapshot: Snapshot) -> None:
+    def _publish(self, snapshot: PlanSnapshot) -> None:
         feeds, sources = self._registered.feeds, self._registered.sources
-        self._above = {n: plan for n, plan in self._above.items() if n in feeds}
+        self._join_plans = {n: plan for n, plan in self._join_plans.items() if n in feeds}
         self._refused = {n: why for n, why in self._refused.items() if n in feeds}
         snapshot = replace(
             snapshot,
             dropped=tuple(sorted(self._in_layers - feeds.keys())),
-            above=tuple(sorted(self._above)),
+            join_feeds=tuple(sorted(self._join_plans)),
             operators=tuple(each for _, each in sorted(self._registered.operators.items())),
         )
         path = write_snapshot(self._folder, snapshot)
@@ -211,19 +223,52 @@ class Planner:
         self._catalog.record_snapshot(
             path.name.split(".")[0], path.name, catalog_version=snapshot.catalog_version
         )
-        self.planned = Planned(
+        self.current = CurrentPlans(
             snapshot,
             path,
             names=feeds,
             sources=sources,
             schemas=self._registered.schemas,
-            above={feeds[number]: plan for number, plan in self._above.items()},
+            join_plans={feeds[number]: plan for number, plan in self._join_plans.items()},
             refused={feeds[number]: why for number, why in self._refused.items()},
             web_feeds=frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed)),
         )
 
-    def _last(self) -> Snapshot:
+    def _last(self) -> PlanSnapshot:
         current = self._folder / CURRENT
         if not current.exists():
-            return Snapshot(0)
+            return PlanSnapshot(0)
         return read_snapshot(self._folder / current.read_text().strip())
+
+
+# === part: headgate.pipeline.planner
+# One piece of work in a thread of its own, whose result somebody takes when it is there.
+
+Result = TypeVar("Result")
+
+
+class BackgroundTask(Generic[Result]):
+    """Work in a daemon thread: nobody waits for it when the process ends."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._found: list[Result] = []
+        self._error: Exception | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name="merge", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_done(self) -> bool:
+        return not self._thread.is_alive()
+
+    def result(self) -> Result:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._found[0]
+
+    def _run(self) -> None:
+        try:
+            self._found.append(self._work())
+        except Exception as error:  # told by whoever asks for the result
+            self._error = error

@@ -1,8 +1,7 @@
-"""One streaming query for each group of sources: started, stopped, and started again if it fails.
+"""The streaming queries of a run, one for each group of sources.
 
 The sources of a group are in a list file that the query watches: a source that is registered or
-dropped changes the file, not the query. A query that fails is started again after a pause that
-doubles with each failure, up to a minute; it goes on with the batch that failed.
+dropped changes the file, not the query. A query that fails is started again (KeptQuery).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -20,10 +20,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.acquire.source_list import write_source_list
 from headgate.model.errors import PipelineError, printable
-from headgate.pipeline.batch_stage import SUMMARY_DDL, batch_stage
-from headgate.pipeline.groups import Group, GroupKind
+from headgate.pipeline.batch_stage import PartitionSummary, batch_stage
 from headgate.pipeline.operator_stage import RULES, OperatorRules
+from headgate.pipeline.records import ddl
 from headgate.pipeline.session import is_alive, quiet
+from headgate.pipeline.source_groups import GroupKind, SourceGroup
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.kafka_source import KafkaSource
@@ -45,19 +46,63 @@ RunBatch = Callable[[str, DataFrame, int], None]
 
 
 @dataclass(slots=True)
-class _Query:
+class KeptQuery:
+    """A streaming query that is started again when it fails. The pause doubles with each failure,
+    up to a minute; the query goes on with the batch that failed."""
+
     busy: threading.Lock = field(default_factory=threading.Lock)
     """Held while a batch runs."""
     query: StreamingQuery | None = None
-    started_at: float = 0.0
-    failures: int = 0
-    next_at: float = 0.0
     error: str = ""
+    """The reason of the last failure, until the query has run well for a while."""
+    _started_at: float = 0.0
+    _failures: int = 0
+    _next_at: float = 0.0
+
+    def keep(self, start: Callable[[], StreamingQuery]) -> None:
+        """Start it, unless it is running or its pause is not over."""
+        now = time.monotonic()
+        if self.query is not None and self.query.isActive:
+            if now - self._started_at > HEALTHY_S:
+                self._failures, self.error = 0, ""
+            return
+        if self.query is not None:
+            self._note_failure(self.query.exception(), now)
+        if now >= self._next_at:
+            self._started_at = now
+            try:
+                self.query = start()
+            except (PySparkException, Py4JError) as error:
+                self._note_failure(error, now)
+
+    def run(self, stopping: threading.Event, work: Callable[[], None]) -> None:
+        """Run a batch; refuse it if the run is being stopped."""
+        with self.busy:
+            if stopping.is_set():
+                # It must not count as done, and it must end: Spark waits for it before it stops.
+                time.sleep(STOPPING_S)
+                raise PipelineError("the run is being stopped")
+            work()
+
+    def stop(self, until: float) -> None:
+        """Wait for a running batch until a time, then stop the query."""
+        if self.query is None:
+            return
+        if self.busy.acquire(timeout=max(until - time.monotonic(), 0.0)):
+            self.busy.release()
+        while _is_starting(self.query) and time.monotonic() < until:
+            time.sleep(0.05)
+        self.query.stop()
+
+    def _note_failure(self, error: Exception | None, now: float) -> None:
+        pause_s = min(RESTART_FIRST_S * 2.0 ** min(self._failures, 10), RESTART_MAX_S)
+        self.query, self._failures, self._next_at = None, self._failures + 1, now + pause_s
+        self.error = first_reason(error)
 
 
 @dataclass(slots=True)
 class Queries:
-    """`look` is for one thread; `errors` and `stop` are for any."""
+    """`reconcile` is for one thread; `errors` and `stop` are for any."""
 
     session: SparkSession
     folder: DataFolder
@@ -65,13 +110,13 @@ class Queries:
     options: Mapping[str, str]
     run_batch: RunBatch
     streams: Mapping[str, DataFrame] = field(default_factory=dict)
-    """Streaming DataFrames that are read besides, by the name of their source."""
+    """Streaming DataFrames that the caller provides, by the name of their source."""
     operators: OperatorRules = RULES
-    _queries: dict[str, _Query] = field(default_factory=dict)
-    _known: dict[str, Group] = field(default_factory=dict)
-    """Every group there has been."""
-    _listed: Mapping[str, Group] | None = None
-    """The groups as they were last written to lists."""
+    _queries: dict[str, KeptQuery] = field(default_factory=dict)
+    _known: dict[str, SourceGroup] = field(default_factory=dict)
+    """Every group since the start."""
+    _listed: Mapping[str, SourceGroup] | None = None
+    """The groups that the list files hold now."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -79,8 +124,9 @@ class Queries:
         for source in (FeedsSource, FilesSource, KafkaSource):
             self.session.dataSource.register(source)
 
-    def look(self, groups: Mapping[str, Group]) -> None:
-        """Start what should run and does not. The same mapping stands for the same groups."""
+    def reconcile(self, groups: Mapping[str, SourceGroup]) -> None:
+        """Start the queries that should run and do not. The same mapping object stands for the same
+        groups."""
         if groups is not self._listed:
             self._write_lists(groups)
             self._listed = groups
@@ -88,57 +134,32 @@ class Queries:
             if self._stopping.is_set():
                 return
             for name in [*groups, *self.streams]:
-                self._keep(name, groups.get(name))
+                kept = self._queries.setdefault(name, KeptQuery())
+                kept.keep(partial(self._start, name, groups.get(name)))
 
-    def _write_lists(self, groups: Mapping[str, Group]) -> None:
+    def _write_lists(self, groups: Mapping[str, SourceGroup]) -> None:
         self._known.update(groups)
         for name, group in self._known.items():
-            # Of a group whose last source was dropped, the query goes on without any.
+            # A group whose last source was dropped keeps its query, which then reads nothing.
             sources = groups[name].sources if name in groups else ()
             write_source_list(self.folder.lists / f"{name}.json", group.schema, sources)
 
     def errors(self) -> dict[str, str]:
-        """What last went wrong, of the groups whose query does not run well."""
+        """The last error of each group whose query has failed lately."""
         with self._lock:
             return {name: each.error for name, each in self._queries.items() if each.error}
 
     def stop(self) -> None:
-        """Batches that run, and sources that start, are waited for: they could be cut off at any
-        moment, but then Python processes of Spark's complain in pages. A batch that would have
-        begun is refused, of which Spark's log knows nothing that anybody should read."""
+        """Running batches and starting sources are waited for. They could be interrupted at any
+        instant, but then Spark's Python processes print pages of errors."""
         self._stopping.set()
         with self._lock, quiet(self.session):
             until = time.monotonic() + STOP_S
-            for each in self._queries.values():
-                if each.query is None or not is_alive(self.session):
-                    continue
-                if each.busy.acquire(timeout=max(until - time.monotonic(), 0.0)):
-                    each.busy.release()
-                while _is_starting(each.query) and time.monotonic() < until:
-                    time.sleep(0.05)
-                each.query.stop()
+            for kept in self._queries.values():
+                if is_alive(self.session):
+                    kept.stop(until)
 
-    def _keep(self, name: str, group: Group | None) -> None:
-        known, now = self._queries.setdefault(name, _Query()), time.monotonic()
-        if known.query is not None and known.query.isActive:
-            if now - known.started_at > HEALTHY_S:
-                known.failures, known.error = 0, ""
-            return
-        if known.query is not None:
-            self._note_failure(known, known.query.exception(), now)
-        if now >= known.next_at:
-            known.started_at = now
-            try:
-                known.query = self._start(name, self._frame(name, group))
-            except (PySparkException, Py4JError) as error:
-                self._note_failure(known, error, now)
-
-    def _note_failure(self, known: _Query, error: Exception | None, now: float) -> None:
-        pause_s = min(RESTART_FIRST_S * 2.0 ** min(known.failures, 10), RESTART_MAX_S)
-        known.query, known.failures, known.next_at = None, known.failures + 1, now + pause_s
-        known.error = first_reason(error)
-
-    def _frame(self, name: str, group: Group | None) -> DataFrame:
+    def _frame(self, name: str, group: SourceGroup | None) -> DataFrame:
         if group is None:
             return self.streams[name]
         reader = self.session.readStream.format(FORMATS[group.kind]).options(**self.options)
@@ -146,18 +167,14 @@ class Queries:
         reader = reader.option("folder", str((self.folder.sources / name).absolute()))
         return reader.option("base", str(self.base.absolute())).load()
 
-    def _start(self, name: str, frame: DataFrame) -> StreamingQuery:
-        busy = self._queries[name].busy
+    def _start(self, name: str, group: SourceGroup | None) -> StreamingQuery:
+        kept = self._queries[name]
 
         def run(batch: DataFrame, number: int) -> None:
-            with busy:
-                if self._stopping.is_set():
-                    # It must not seem done, and it must end: Spark waits for it before it stops.
-                    time.sleep(STOPPING_S)
-                    raise PipelineError("the run is being stopped")
-                self.run_batch(name, batch, number)
+            kept.run(self._stopping, partial(self.run_batch, name, batch, number))
 
-        staged = frame.mapInArrow(batch_stage(self.folder, name, self.operators), SUMMARY_DDL)
+        stage = batch_stage(self.folder, name, self.operators)
+        staged = self._frame(name, group).mapInArrow(stage, ddl(PartitionSummary))
         writer = staged.writeStream.queryName(name).foreachBatch(run)
         checkpoint = (self.folder.checkpoints / name).absolute()
         return writer.option("checkpointLocation", str(checkpoint)).start()
@@ -168,7 +185,7 @@ def _is_starting(query: StreamingQuery) -> bool:
 
 
 def first_reason(error: Exception | None) -> str:
-    """What a person wants to know of Spark's pages: the last cause that Python names."""
+    """The last cause that Python names in Spark's pages of stack traces."""
     if error is None:
         return "the query has ended"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -1,140 +1,194 @@
-"""One micro-batch, from rows to outbox: what `foreachBatch` calls.
+"""One micro-batch, from items to deliveries: what `foreachBatch` calls in the driver.
 
     begin ──► match and store, on workers ──► outbox ──► materialised feeds ──► finish
     journal.py     batch_stage.py             deliveries.py    match and store, here
 
-Every step can be done again with the same result: the record says which snapshot, files replace
-the same files, and the outbox takes nothing twice. So a batch that was cut off anywhere is run
-again from the beginning, and one that had ended is left alone, whatever Spark has noted of it.
+Every step is idempotent: the record names the snapshot, files replace files of the same name, and
+the outbox takes a key once. A batch that was interrupted is run again from the beginning; a batch
+that has finished is skipped, whatever Spark's checkpoint says.
+
+A materialised feed (`register feed X apply 'x.xsl' as Y`) transforms the items of feed X into items
+of source Y, which are matched and stored in turn. An item of Y keeps the time of its original, and
+its id is made of the original's source and id, so that a replay makes the same item. Free text from
+a stylesheet becomes the content of an item with the original's title and link. An item on which the
+stylesheet fails is counted, reported and left out.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from headgate.deliver.entry import TransformedText
+from headgate.deliver.errors import TransformError
+from headgate.deliver.transform import Transformer, read_stylesheet
 from headgate.language.statements import MaterializeFeed
 from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
-from headgate.operators.statistics import Report
+from headgate.model.schema import FEED_SCHEMA
+from headgate.model.values import Value, kind_of, kind_of_type
 from headgate.pipeline.batch_stage import (
     BatchTask,
-    Stored,
+    PartitionSummary,
+    batch_task,
     match_and_store,
-    stored_parts,
-    task_of,
 )
-from headgate.pipeline.deliveries import Dispatcher, Found, found_in
-from headgate.pipeline.journal import BatchRecord, Journal
-from headgate.pipeline.materialise import Materialiser
-from headgate.pipeline.meters import Meters
-from headgate.pipeline.operator_stage import RULES, OperatorRules
-from headgate.pipeline.planner import Planned
-from headgate.store.data_folder import DataFolder
+from headgate.pipeline.deliveries import Dispatcher, FeedMatch, matches_in
+from headgate.pipeline.planner import CurrentPlans
+from headgate.pipeline.records import from_table
+from headgate.pipeline.run_context import RunContext
 from headgate.store.item_files import MATERIALISED, remove_batch
 
-Heard = Callable[[], None]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
 class BatchRunner:
-    """For all groups of a run; each group's batches come one after the other."""
+    """Serves all groups of a run. The batches of one group come one after the other; those of
+    different groups run in different threads."""
 
-    folder: DataFolder
-    journal: Journal
-    dispatcher: Dispatcher
-    materialiser: Materialiser
-    meters: Meters
-    planned: Callable[[], Planned]
-    put: Heard
-    """Called when something was put into the outbox."""
-    ended: Callable[[BatchRecord, Sequence[Stored]], None]
-    """Called with what a batch has stored, before it is finished."""
-    operators: OperatorRules = RULES
-    reported: Callable[[Report], None] = lambda _: None
-    """Called with what operators have told."""
+    def __init__(
+        self, context: RunContext, dispatcher: Dispatcher, materialiser: Materialiser
+    ) -> None:
+        self.context, self.dispatcher, self.materialiser = context, dispatcher, materialiser
 
     def run(self, group: str, frame: DataFrame, number: int) -> None:
-        """The frame is a micro-batch of a stream with the batch stage on it (queries.py)."""
-        began, now = time.monotonic(), datetime.now(UTC)
-        planned = self.planned()
-        record = self.journal.begin(group, number, planned.path.name, now)
+        """`frame` is a micro-batch of a stream with the batch stage on it (queries.py)."""
+        context, began, now = self.context, time.monotonic(), datetime.now(UTC)
+        plans = context.plans
+        record = context.journal.begin(group, number, plans.path.name, now)
         if record.finished:
-            self.journal.finish(record)
+            context.journal.finish(record)
             return
-        task = task_of(self.folder, record, self.operators)
+        task = batch_task(context.folder, record, context.operators)
         if record.replayed:
-            remove_batch(self.folder.store, group, record.arrived, number)
-        parts = self.dispatch(stored_parts(frame.toArrow()), task, planned, now)
-        self.ended(record, parts)
-        self.journal.finish(record)
-        self.meters.add_batch(
+            remove_batch(context.folder.store, group, record.arrived, number)
+        parts = self.dispatch(from_table(PartitionSummary, frame.toArrow()), task, plans, now)
+        context.announce(record.arrived, parts)
+        context.journal.finish(record)
+        context.meters.add_batch(
             (pair for part in parts for pair in part.sources.items()),
             seconds=time.monotonic() - began,
         )
 
     def dispatch(
-        self, parts: Sequence[Stored], task: BatchTask, planned: Planned, now: datetime
-    ) -> list[Stored]:
-        """Deliver what was found in these parts; they, and what materialised feeds have added."""
-        everything: list[Stored] = []
+        self,
+        parts: Sequence[PartitionSummary],
+        task: BatchTask,
+        plans: CurrentPlans,
+        now: datetime,
+    ) -> list[PartitionSummary]:
+        """Deliver the matches of these partitions, and of the items that materialised feeds make
+        of them, and so on. Returns all partitions, those of materialised feeds included."""
+        done: list[PartitionSummary] = []
         waiting = list(parts)
         while waiting:
-            made: list[Item] = []
+            items: list[Item] = []
             for part in waiting:
-                self.reported(part.report)
-                made += self._dispatch_part(part, planned, now)
-            everything += waiting
-            waiting = self._materialised(made, task, planned, len(everything))
-        return everything
+                self.context.ledger.add(part.report)
+                items += self._dispatch_part(part, plans, now)
+            done += waiting
+            waiting = self._match_materialised(items, task, plans, len(done))
+        return done
 
-    def _dispatch_part(self, part: Stored, planned: Planned, now: datetime) -> list[Item]:
-        names = [planned.names[each] for each in part.feeds.tolist() if each in planned.names]
-        materialised = {name: each for name in names if (each := _materialised(planned, name))}
-        # To a materialised feed one is subscribed as to a source: delivered is what it made.
+    def _dispatch_part(
+        self, part: PartitionSummary, plans: CurrentPlans, now: datetime
+    ) -> list[Item]:
+        """Deliver one partition; returns the items that materialised feeds make of it."""
+        names = [plans.names[each] for each in part.feeds.tolist() if each in plans.names]
+        materialised = _materialised_among(names, plans)
+        # Subscribers of a materialised feed receive its transformed items, as of a source.
         feeds = [name for name in names if name not in materialised]
         subscribers = self.dispatcher.subscribers([*feeds, *part.sources], now)
-        found = found_in(part, subscribers, planned.names, planned.schemas)
-        if put := self.dispatcher.put(found, subscribers, now, web_feeds=planned.web_feeds):
-            self.meters.add(put=put)
-            self.put()
-        self.meters.add(matched=part.matched, matches=part.matches)
+        self._put(
+            matches_in(part, subscribers, plans.names, plans.schemas), subscribers, plans, now
+        )
+        self.context.meters.add(matched=part.matched, matches=part.matches)
         if not materialised:
             return []
-        wanted = found_in(part, materialised, planned.names, planned.schemas)
-        own = (each for each in wanted if each.item.source != each.feed)
-        return self.materialiser.items(own, materialised)
+        matches = matches_in(part, materialised, plans.names, plans.schemas)
+        originals = (match for match in matches if match.item.source != match.feed)
+        return self.materialiser.items(originals, materialised)
 
-    def dispatch_found(
-        self, found: Sequence[Found], task: BatchTask, planned: Planned, now: datetime
-    ) -> list[Stored]:
-        """Deliver what was found otherwise; what materialised feeds have made of it."""
-        names = {each.feed for each in found}
-        materialised = {name: each for name in names if (each := _materialised(planned, name))}
+    def dispatch_matches(
+        self, matches: Sequence[FeedMatch], task: BatchTask, plans: CurrentPlans, now: datetime
+    ) -> list[PartitionSummary]:
+        """Deliver the outputs of joins; returns the partitions that materialised feeds make."""
+        names = {match.feed for match in matches}
+        materialised = _materialised_among(names, plans)
         subscribers = self.dispatcher.subscribers(names - materialised.keys(), now)
-        if put := self.dispatcher.put(found, subscribers, now, web_feeds=planned.web_feeds):
-            self.meters.add(put=put)
-            self.put()
-        own = (each for each in found if each.feed in materialised)
-        made = self.materialiser.items(own, materialised)
-        return self.dispatch(self._materialised(made, task, planned, 0), task, planned, now)
+        self._put(matches, subscribers, plans, now)
+        originals = (match for match in matches if match.feed in materialised)
+        items = self.materialiser.items(originals, materialised)
+        return self.dispatch(self._match_materialised(items, task, plans, 0), task, plans, now)
 
-    def _materialised(
-        self, made: Sequence[Item], task: BatchTask, planned: Planned, done: int
-    ) -> list[Stored]:
-        if not made:
+    def _put(
+        self,
+        matches: Iterable[FeedMatch],
+        subscribers: Mapping[str, Sequence[tuple[int, int]]],
+        plans: CurrentPlans,
+        now: datetime,
+    ) -> None:
+        if put := self.dispatcher.put(matches, subscribers, now, web_feeds=plans.web_feeds):
+            self.context.meters.add(put=put)
+            self.context.outbox_filled.set()
+
+    def _match_materialised(
+        self, items: Sequence[Item], task: BatchTask, plans: CurrentPlans, done: int
+    ) -> list[PartitionSummary]:
+        if not items:
             return []
-        schema = planned.schemas[made[0].source]
-        batches = [batch_of_items(made, schema)]
-        own = replace(task, group=f"{MATERIALISED}{task.group}")
-        stored = match_and_store(batches, own, str(done))
-        return [] if stored is None else [stored]
+        batches = [batch_of_items(items, plans.schemas[items[0].source])]
+        own_task = replace(task, group=f"{MATERIALISED}{task.group}")
+        summary = match_and_store(batches, own_task, str(done))
+        return [] if summary is None else [summary]
 
 
-def _materialised(planned: Planned, name: str) -> MaterializeFeed | None:
-    statement = planned.sources.get(name)
-    return statement if isinstance(statement, MaterializeFeed) else None
+def _materialised_among(names: Iterable[str], plans: CurrentPlans) -> dict[str, MaterializeFeed]:
+    statements = {name: plans.sources.get(name) for name in names}
+    return {name: each for name, each in statements.items() if isinstance(each, MaterializeFeed)}
+
+
+_KINDS = {str(each.name): kind_of_type(each.type) for each in FEED_SCHEMA.attributes}
+
+
+class Materialiser:
+    """Makes the items of materialised feeds. For one thread at a time."""
+
+    def __init__(self, transformer: Transformer, stylesheets: Path) -> None:
+        self._transformer = transformer
+        self._stylesheets = stylesheets
+        self.errors: dict[str, str] = {}
+        """The last error of each materialised feed."""
+        self.failed = 0
+
+    def items(
+        self, matches: Iterable[FeedMatch], materialised: Mapping[str, MaterializeFeed]
+    ) -> list[Item]:
+        items: list[Item] = []
+        for match in matches:
+            statement = materialised[match.feed]
+            try:
+                sheet = read_stylesheet(self._stylesheets, statement.stylesheet)
+                items.append(_item_of(self._transformer.transform(sheet, match.item), match))
+            except TransformError as error:
+                self.failed += 1
+                self.errors[match.feed] = str(error)
+        return items
+
+
+def _item_of(output: Item | TransformedText, match: FeedMatch) -> Item:
+    original = match.item
+    if isinstance(output, Item):
+        attributes = output.attributes
+    else:
+        kept = original.attributes.keys() & {"title", "link"}
+        attributes = {**{name: original.attributes[name] for name in kept}, "content": output.text}
+    fitting = {name: value for name, value in attributes.items() if _fits(name, value)}
+    return Item(f"{original.source}/{original.id}", match.feed, original.time, fitting)
+
+
+def _fits(name: str, value: Value) -> bool:
+    return name in _KINDS and kind_of(value) is _KINDS[name]

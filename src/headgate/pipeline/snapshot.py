@@ -53,12 +53,12 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class PlanSnapshot:
     catalog_version: int
     """At which definitions last changed; who subscribes is no part of it."""
     layers: tuple[Layer, ...] = ()
     dropped: tuple[int, ...] = ()
-    above: tuple[int, ...] = ()
+    join_feeds: tuple[int, ...] = ()
     """The feeds that look further at items: joins and patterns (plan/leaves.py)."""
     operators: tuple[Declaration, ...] = ()
 
@@ -91,7 +91,7 @@ class OpenSnapshot:
     """For each of them the paths of its subscriptions, the oldest first."""
 
 
-def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
+def write_snapshot(folder: Path, snapshot: PlanSnapshot) -> Path:
     content = {
         "format": FORMAT,
         "catalog_version": snapshot.catalog_version,
@@ -105,13 +105,13 @@ def write_snapshot(folder: Path, snapshot: Snapshot) -> Path:
             for layer in snapshot.layers
         ],
         "dropped": snapshot.dropped,
-        "above": snapshot.above,
+        "above": snapshot.join_feeds,
         "operators": [each.to_json() for each in snapshot.operators],
     }
     return _write_named(folder, json.dumps(content, separators=(",", ":")).encode(), SNAPSHOT)
 
 
-def read_snapshot(path: Path) -> Snapshot:
+def read_snapshot(path: Path) -> PlanSnapshot:
     with _told(path):
         found = _content(path)
         layers = tuple(
@@ -123,9 +123,9 @@ def read_snapshot(path: Path) -> Snapshot:
             )
             for each in found["layers"]
         )
-        dropped, above = tuple(found["dropped"]), tuple(found["above"])
+        dropped, join_feeds = tuple(found["dropped"]), tuple(found["above"])
         version = int(found["catalog_version"])
-        return Snapshot(version, layers, dropped, above, _operators(found))
+        return PlanSnapshot(version, layers, dropped, join_feeds, _operators(found))
 
 
 @lru_cache(maxsize=8)

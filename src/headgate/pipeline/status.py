@@ -1,4 +1,4 @@
-"""How a run is doing, in one value: for the display, the summary and Prometheus."""
+"""The state of a run in one value: for the display, the summary and Prometheus."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from headgate.acquire.file_log import file_problems
 from headgate.acquire.inbox_tables import BrokenFeed, broken_feeds
 from headgate.deliver.records import DeliveryState
-from headgate.pipeline.deliveries import Found
-from headgate.pipeline.meters import Tally
-from headgate.pipeline.operator_ledger import OperatorStatus
+from headgate.pipeline.deliveries import FeedMatch
+from headgate.pipeline.operator_stage import OperatorStatus
 from headgate.pipeline.run import Run
+from headgate.pipeline.run_context import Tally
 from headgate.pipeline.sources.kafka_topics import kafka_problems
 
 
@@ -30,7 +30,7 @@ class Status:
     errors: dict[str, str]
     """What does not work at the moment, by the query or thread."""
     operators: dict[str, OperatorStatus]
-    latest: tuple[Found, ...]
+    latest: tuple[FeedMatch, ...]
 
     @property
     def backlog(self) -> int:
@@ -42,22 +42,26 @@ class Status:
 
 
 def status_of(run: Run) -> Status:
-    planned, operators = run.planned, run.operators.status()
+    plans, operators = run.plans, run.ledger.status()
     return Status(
         tally=run.meters.tally(),
-        sources=len(planned.sources),
-        feeds=len(planned.names),
-        catalog_version=planned.snapshot.catalog_version,
+        sources=len(plans.sources),
+        feeds=len(plans.names),
+        catalog_version=plans.snapshot.catalog_version,
         outbox=run.outbox.count(),
         rejected=run.rejected.by_source(),
-        broken=tuple(each for group in run.grouped.groups for each in _broken_of(run, group)),
-        refused={**run.grouped.refused, **planned.refused, **run.joins.unsupported},
+        broken=tuple(each for group in run.source_groups.groups for each in _broken_of(run, group)),
+        refused={**run.source_groups.refused, **plans.refused, **run.windows.unsupported},
         errors={
             **run.queries.errors(),
             **{f"table {name}": why for name, why in run.tables.problems.items()},
             **({"tables": run.table_query.error} if run.table_query.error else {}),
-            **{name: why for group in run.grouped.groups for name, why in _problems(run, group)},
-            **run.runner.materialiser.errors,
+            **{
+                name: why
+                for group in run.source_groups.groups
+                for name, why in _problems(run, group)
+            },
+            **run.batches.materialiser.errors,
             **{
                 f"operator {name}": f"failed {each.failures:,} times, the last time: {each.last}"
                 for name, each in operators.items()
@@ -66,7 +70,7 @@ def status_of(run: Run) -> Status:
             **run.errors,
         },
         operators=operators,
-        latest=tuple(run.runner.dispatcher.latest),
+        latest=tuple(run.batches.dispatcher.latest),
     )
 
 

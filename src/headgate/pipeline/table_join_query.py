@@ -14,24 +14,20 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.model.errors import PipelineError
 from headgate.pipeline.queries import (
-    HEALTHY_S,
-    RESTART_FIRST_S,
-    RESTART_MAX_S,
     STOP_S,
-    STOPPING_S,
-    first_reason,
+    KeptQuery,
 )
-from headgate.pipeline.select_join_stage import SUMMARY_DDL, BucketProcessor, Told
+from headgate.pipeline.records import ddl
 from headgate.pipeline.session import is_alive, mute, quiet
 from headgate.pipeline.sources.lots_source import LotsSource
+from headgate.pipeline.table_join_stage import BucketProcessor, BucketSummary
 from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
 
@@ -48,71 +44,50 @@ SETTINGS = {
 
 @dataclass(slots=True)
 class TableJoinQuery:
-    """`look` is for one thread; `error` and `stop` are for any."""
+    """`reconcile` is for one thread; `error` and `stop` are for any."""
 
     session: SparkSession
     folder: DataFolder
-    finish: Callable[[Sequence[Told]], None]
+    finish: Callable[[Sequence[BucketSummary]], None]
     """Called when all buckets have taken a lot, with what they have told."""
-    error: str = ""
-    _own: SparkSession | None = None
+    _kept: KeptQuery = field(default_factory=KeptQuery)
+    _own_session: SparkSession | None = None
     _buckets: int = 0
-    _query: StreamingQuery | None = None
-    _started_at: float = 0.0
-    _failures: int = 0
-    _next_at: float = 0.0
     _unmute: Callable[[], None] = lambda: None
-    _busy: threading.Lock = field(default_factory=threading.Lock)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: threading.Event = field(default_factory=threading.Event)
 
-    def look(self) -> None:
+    @property
+    def error(self) -> str:
+        return self._kept.error
+
+    def reconcile(self) -> None:
         """Start the query if it does not run."""
         with self._lock:
-            now = time.monotonic()
-            if self._stopping.is_set():
-                return
-            if self._query is not None and self._query.isActive:
-                if now - self._started_at > HEALTHY_S:
-                    self._failures, self.error = 0, ""
-                return
-            if self._query is not None:
-                self._note_failure(self._query.exception(), now)
-            if now >= self._next_at:
-                self._started_at = now
-                try:
-                    self._query = self._start()
-                except (PySparkException, Py4JError) as error:
-                    self._note_failure(error, now)
+            if not self._stopping.is_set():
+                self._kept.keep(self._start)
 
     def stop(self) -> None:
-        """A lot that is being taken is waited for."""
+        """A running batch is waited for."""
         self._stopping.set()
         with self._lock, quiet(self.session):
-            if self._query is not None and is_alive(self.session):
-                if self._busy.acquire(timeout=STOP_S):
-                    self._busy.release()
-                self._query.stop()
-
-    def _note_failure(self, error: Exception | None, now: float) -> None:
-        pause_s = min(RESTART_FIRST_S * 2.0 ** min(self._failures, 10), RESTART_MAX_S)
-        self._query, self._failures, self._next_at = None, self._failures + 1, now + pause_s
-        self.error = first_reason(error)
+            if is_alive(self.session):
+                self._kept.stop(time.monotonic() + STOP_S)
 
     def _start(self) -> StreamingQuery:
-        if self._own is None:
+        if self._own_session is None:
             self._buckets = bucket_count(self.folder, self.session.sparkContext.defaultParallelism)
-            self._own = self.session.newSession()
-            self._own.dataSource.register(LotsSource)
+            self._own_session = self.session.newSession()
+            self._own_session.dataSource.register(LotsSource)
             for name, value in SETTINGS.items():
-                self._own.conf.set(name, value)
-            self._own.conf.set("spark.sql.shuffle.partitions", str(self._buckets))
-        reader = self._own.readStream.format(LotsSource.name())
+                self._own_session.conf.set(name, value)
+            self._own_session.conf.set("spark.sql.shuffle.partitions", str(self._buckets))
+        reader = self._own_session.readStream.format(LotsSource.name())
         reader = reader.option("folder", str(self.folder.path.absolute()))
         reader = reader.option("buckets", str(self._buckets)).option("parts", str(self._buckets))
         frame = reader.load()
         staged = frame.groupBy("lane").transformWithState(
-            BucketProcessor(self.folder, self._buckets), SUMMARY_DDL, "update", "none"
+            BucketProcessor(self.folder, self._buckets), ddl(BucketSummary), "update", "none"
         )
         writer = staged.writeStream.queryName(NAME).outputMode("update").foreachBatch(self._run)
         checkpoint = (self.folder.checkpoints / NAME).absolute()
@@ -121,15 +96,13 @@ class TableJoinQuery:
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _run(self, frame: DataFrame, _number: int) -> None:
-        with self._busy:
-            self._unmute()
-            if self._stopping.is_set():
-                # It must not seem done, and it must end: Spark waits for it before it stops.
-                time.sleep(STOPPING_S)
-                raise PipelineError("the run is being stopped")
-            told = [Told(**row.asDict()) for row in frame.collect()]
-            if told:
-                self.finish(told)
+        self._unmute()
+        self._kept.run(self._stopping, partial(self._finish, frame))
+
+    def _finish(self, frame: DataFrame) -> None:
+        summaries = [BucketSummary(**row.asDict()) for row in frame.collect()]
+        if summaries:
+            self.finish(summaries)
 
 
 def bucket_count(folder: DataFolder, cores: int) -> int:

@@ -18,7 +18,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,16 +26,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headgate.language.statements import MaterializeFeed
 from headgate.match.item_columns import FEEDS, group_of, items_of_batch
 from headgate.model.schema import Schema
-from headgate.pipeline.batch_stage import Stored, task_of
-from headgate.pipeline.deliveries import Found
-from headgate.pipeline.ended_files import EndedFile, EndedFiles
+from headgate.pipeline.batch_stage import PartitionSummary, batch_task
+from headgate.pipeline.deliveries import FeedMatch
+from headgate.pipeline.finished_files import FinishedFile, FinishedFiles
 from headgate.pipeline.journal import BatchRecord
-from headgate.pipeline.planner import Planned
+from headgate.pipeline.planner import CurrentPlans
 from headgate.pipeline.run_batch import BatchRunner
-from headgate.pipeline.select_join_stage import Told
+from headgate.pipeline.run_context import RunContext
 from headgate.pipeline.snapshot import open_snapshot, write_numbers
+from headgate.pipeline.table_join_stage import BucketSummary
 from headgate.store.item_files import TABLES, ItemsWriter, path_of
 from headgate.tables.join_groups import JoinGroup
 from headgate.tables.join_progress import NEVER
@@ -55,35 +57,29 @@ GROUP = "tables"
 EXPIRE_S = 60.0
 """How often rows are looked for that are kept no longer, where nothing else happens."""
 PROGRESS_S = 5.0
-Wanted = Callable[[], Sequence[str]]
+SUBSCRIBED_S = 60.0
+"""For how long the list of subscribed feeds is used: subscriptions expire with time."""
 
 
 class TableJoinRunner:
-    """`ended` may be called by any thread, `finish` by the query's, all else by one."""
+    """`announced` may be called by any thread, `finish` by the query's, all else by one."""
 
     def __init__(
-        self,
-        runner: BatchRunner,
-        planned: Callable[[], Planned],
-        *,
-        wanted: Wanted,
-        tests: ResultTests,
-        has_state: bool,
-        note: Callable[[str], None] = lambda _: None,
+        self, context: RunContext, batches: BatchRunner, *, tests: ResultTests, has_state: bool
     ) -> None:
-        """`wanted` are the names of feeds with subscribers; `has_state` whether the query has rows
-        of earlier lots."""
-        self._runner, self._planned, self._note = runner, planned, note
-        self._wanted, self._tests = wanted, tests
+        """`has_state` says whether the query has rows of earlier lots."""
+        self._context, self._batches, self._tests = context, batches, tests
+        self._subscribed: Sequence[str] = ()
+        self._subscribed_at = -1, 0.0
         self._wanted_for: tuple[Sequence[str], Path] | None = None
         self._wanted_last = ""
-        self._folder = runner.folder.tables
+        self._folder = context.folder.tables
         self._progress = read_lot_progress(self._folder)
         if self._progress.decided == NEVER:
-            now = runner.journal.complete(datetime.now(UTC))
+            now = context.journal.complete(datetime.now(UTC))
             self._progress = LotProgress(self._progress.number, now, self._progress.groups)
-        self._ended = EndedFiles(runner.folder.store, runner.journal)
-        self._has_looked = False
+        self._finished = FinishedFiles(context.folder.store, context.journal)
+        self._has_recovered = False
         self._written_at = self._expired_at = time.monotonic()
         self.problems: dict[str, str] = {}
         """What is wrong with changes of tables, by table."""
@@ -92,10 +88,11 @@ class TableJoinRunner:
         self.files = threading.Lock()
         """Held by whoever merges or removes files of the store, and while a lot is made of them."""
         self._lot = self._open_lot(has_state=has_state)
+        context.finished_readers.append(self.announced)
         write_lot_progress(self._folder, self._progress)
-        for group, number in runner.journal.pending():
+        for group, number in context.journal.pending():
             if group == GROUP and number <= self._progress.number:
-                runner.journal.finish(runner.journal.begin(group, number, "", NEVER))
+                context.journal.finish(context.journal.begin(group, number, "", NEVER))
 
     @property
     def decided(self) -> datetime:
@@ -116,11 +113,11 @@ class TableJoinRunner:
     @property
     def is_needed(self) -> bool:
         """Whether there is something for the query to do, now or at any time."""
-        return self._lot is not None or bool(self._planned().snapshot.groups)
+        return self._lot is not None or bool(self._context.plans.snapshot.groups)
 
-    def ended(self, arrived: datetime, parts: Iterable[Stored]) -> None:
-        """A batch has stored these."""
-        self._ended.add(arrived, parts)
+    def announced(self, arrived: datetime, parts: Sequence[PartitionSummary]) -> None:
+        """A batch has stored these partitions."""
+        self._finished.add(arrived, parts)
         self.wake.set()
 
     def step(self) -> None:
@@ -128,16 +125,16 @@ class TableJoinRunner:
         self.wake.clear()
         if self._lot is not None:
             return
-        planned = self._planned()
+        planned = self._context.plans
         groups = planned.snapshot.groups
-        if groups and not self._has_looked:
-            self._ended.look(self._progress.decided)
-            self._has_looked = True
-        complete = self._runner.journal.complete(datetime.now(UTC))
+        if groups and not self._has_recovered:
+            self._finished.recover(self._progress.decided)
+            self._has_recovered = True
+        complete = self._context.journal.complete(datetime.now(UTC))
         if complete <= self._progress.decided:
             return
         tables = {table.source for group in groups.values() for table in group.tables}
-        files = self._ended.taken(complete, tables)
+        files = self._finished.take(complete, tables)
         fresh = tuple(name for name in groups if name not in self._progress.groups)
         ended = tuple(name for name in self._progress.groups if name not in groups)
         if files or fresh or ended or self._is_time_to_expire(groups):
@@ -161,7 +158,7 @@ class TableJoinRunner:
         if time.monotonic() - self._written_at > PROGRESS_S:
             self._write(self._progress)
 
-    def finish(self, told: Sequence[Told]) -> None:
+    def finish(self, told: Sequence[BucketSummary]) -> None:
         """All buckets have taken a lot: deliver its results."""
         number = max(each.lot for each in told)
         if number <= self._progress.number:
@@ -169,19 +166,19 @@ class TableJoinRunner:
         lot = read_lot(self._folder, number)
         found = [each for each in told if each.results]
         self._note_unknown(told)
-        self._runner.meters.add(joined=sum(each.results for each in found))
+        self._context.meters.add(joined=sum(each.results for each in found))
         if found:
             self._put(lot, found)
         self._write(LotProgress(number, lot.moment, lot.groups))
         for each in found:
             Path(each.results_path).unlink(missing_ok=True)
         if found:
-            record = self._runner.journal.begin(GROUP, number, lot.snapshot, NEVER)
-            self._runner.journal.finish(record)
+            record = self._context.journal.begin(GROUP, number, lot.snapshot, NEVER)
+            self._context.journal.finish(record)
         self._lot = None
         self.wake.set()
 
-    def _note_unknown(self, told: Sequence[Told]) -> None:
+    def _note_unknown(self, told: Sequence[BucketSummary]) -> None:
         for each in told:
             for table, word, count in json.loads(each.unknown or "[]"):
                 self._unknown[table, word] += count
@@ -215,15 +212,15 @@ class TableJoinRunner:
         if not fresh:
             return ()
         tables = {table.source for name in fresh for table in groups[name].tables}
-        schemas = self._planned().schemas
+        schemas = self._context.plans.schemas
         named = {group_of(schemas[table]) for table in tables if table in schemas}
-        self._note(f"reading the rows of {len(tables):,} tables from the store")
-        files = self._ended.stored(NEVER, until=self._progress.decided, schemas=named)
+        self._context.note(f"reading the rows of {len(tables):,} tables from the store")
+        files = self._finished.stored(NEVER, until=self._progress.decided, schemas=named)
         return tuple(_lot_file(each, tables) for each in _in_order(files) if each.sources & tables)
 
-    def _wanted_file(self, planned: Planned) -> str:
+    def _wanted_file(self, planned: CurrentPlans) -> str:
         """The file with the numbers of feeds whose results are to be found; empty if none are."""
-        wanted = self._wanted()
+        wanted = self._subscribed_feeds(planned)
         last = self._wanted_for
         if last is not None and last[0] is wanted and last[1] == planned.path:
             return self._wanted_last
@@ -233,25 +230,37 @@ class TableJoinRunner:
         self._wanted_last = ""
         if numbers:
             ordered = np.array(sorted(numbers), np.int32)
-            self._wanted_last = write_numbers(self._runner.folder.plans, ordered)
+            self._wanted_last = write_numbers(self._context.folder.plans, ordered)
         return self._wanted_last
 
-    def _put(self, lot: Lot, told: Sequence[Told]) -> None:
-        runner, planned, now = self._runner, self._planned(), datetime.now(UTC)
-        record = runner.journal.begin(GROUP, lot.number, lot.snapshot, now)
-        groups = open_snapshot(str(runner.folder.plans / lot.snapshot)).groups
-        found: list[Found] = []
+    def _subscribed_feeds(self, plans: CurrentPlans) -> Sequence[str]:
+        """Feeds with subscribers, and feeds that are materialised. The same object is returned
+        while the catalog has not changed, for at most SUBSCRIBED_S."""
+        version, now = self._context.catalog.version(), time.monotonic()
+        if version != self._subscribed_at[0] or now > self._subscribed_at[1] + SUBSCRIBED_S:
+            sources = plans.sources.items()
+            materialised = [name for name, each in sources if isinstance(each, MaterializeFeed)]
+            self._subscribed = [*self._context.catalog.subscribed(), *materialised]
+            self._subscribed_at = version, now
+        return self._subscribed
+
+    def _put(self, lot: Lot, told: Sequence[BucketSummary]) -> None:
+        context, plans, now = self._context, self._context.plans, datetime.now(UTC)
+        record = context.journal.begin(GROUP, lot.number, lot.snapshot, now)
+        groups = open_snapshot(str(context.folder.plans / lot.snapshot)).groups
+        found: list[FeedMatch] = []
         for at, each in enumerate(told):
             group = groups[each.group]
             tested = self._tests.tested(pq.read_table(each.results_path), group)
             self._store(tested, group.schema, record, str(at))
-            found += _found(tested, group.schema, planned.names)
-        parts = runner.dispatch_found(found, task_of(runner.folder, record), planned, now)
-        runner.ended(record, parts)
+            found += _found(tested, group.schema, plans.names)
+        task = batch_task(context.folder, record)
+        parts = self._batches.dispatch_matches(found, task, plans, now)
+        context.announce(record.arrived, parts)
 
     def _store(self, results: pa.Table, schema: Schema, record: BatchRecord, part: str) -> None:
         name = f"{TABLES}{group_of(schema)}"
-        path = path_of(self._runner.folder.store, name, record.arrived, record.number, part)
+        path = path_of(self._context.folder.store, name, record.arrived, record.number, part)
         writer = ItemsWriter(path)
         for batch in results.combine_chunks().to_batches():
             writer.write(batch, record.arrived)
@@ -264,17 +273,17 @@ class TableJoinRunner:
         self._written_at = time.monotonic()
 
 
-def _in_order(files: Iterable[EndedFile]) -> list[EndedFile]:
+def _in_order(files: Iterable[FinishedFile]) -> list[FinishedFile]:
     """By arrival; parts of a batch, which arrive together, by their numbers."""
     return sorted(files, key=lambda each: (each.arrived, len(each.path.name), each.path))
 
 
-def _lot_file(file: EndedFile, tables: set[str]) -> LotFile:
+def _lot_file(file: FinishedFile, tables: set[str]) -> LotFile:
     return LotFile(str(file.path), tuple(sorted(file.sources & tables)))
 
 
-def _found(results: pa.Table, schema: Schema, names: Mapping[int, str]) -> Iterator[Found]:
+def _found(results: pa.Table, schema: Schema, names: Mapping[int, str]) -> Iterator[FeedMatch]:
     for batch in results.combine_chunks().to_batches():
         feeds = batch.column(FEEDS).to_pylist()
         for item, own in zip(items_of_batch(batch, schema), feeds, strict=True):
-            yield from (Found(names[feed], item) for feed in own if feed in names)
+            yield from (FeedMatch(names[feed], item) for feed in own if feed in names)

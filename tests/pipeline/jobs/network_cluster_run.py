@@ -12,7 +12,7 @@ from tests.pipeline.jobs.test_embedding_job import same
 from tests.pipeline.jobs.test_run_network import check_report, configured, judge, put_files, run
 
 from headgate.pipeline.jobs.embedding_job import rewrite_on_spark
-from headgate.pipeline.jobs.on_spark import run_parts_on_spark
+from headgate.pipeline.jobs.job import run_parts_on_spark
 from headgate.pipeline.jobs.run_network import TaskRunner
 from headgate.pipeline.session import start_session
 from headgate.views.equivalent_views import find_rewritings

@@ -18,11 +18,10 @@ from headgate.language import parse
 from headgate.language.statements import CreateFeed
 from headgate.model.errors import LanguageError
 from headgate.model.items import Item
-from headgate.pipeline.jobs import choose_runner as choosing
+from headgate.pipeline.jobs import job as choosing
 from headgate.pipeline.jobs.backtest import Backtest, Backtester
-from headgate.pipeline.jobs.backtest_question import Question, question_of
-from headgate.pipeline.jobs.choose_runner import Runner, choose_runner
-from headgate.pipeline.jobs.over_files import run_in_process
+from headgate.pipeline.jobs.backtest_query import BacktestQuery, backtest_query
+from headgate.pipeline.jobs.job import Runner, choose_runner, run_in_process
 from headgate.store.item_files import stored_files
 
 HERE = Runner("here", run_in_process)
@@ -72,7 +71,7 @@ def filled(path: Path, drawn: Sequence[Sequence[tuple[str, int, str]]]) -> Small
 
 def run(
     store: SmallStore,
-    question: Question,
+    question: BacktestQuery,
     *,
     runner: Runner = HERE,
     since: datetime = NOON - timedelta(days=30),
@@ -89,7 +88,7 @@ def test_it_counts_what_the_naive_evaluator_counts(
 ) -> None:
     with TemporaryDirectory() as path:
         store = filled(Path(path), drawn)
-        question = question_of(feed(text), store.definitions)
+        question = backtest_query(feed(text), store.definitions)
         found = run(store, question)
         expected = naive(question.plan, store.items)
         matched = {source: each.matched.total() for source, each in found.sources.items()}
@@ -120,7 +119,7 @@ def store(tmp_path: Path) -> SmallStore:
 
 
 def test_days_and_samples(store: SmallStore) -> None:
-    question = question_of(feed(STATEMENTS[0]), store.definitions)
+    question = backtest_query(feed(STATEMENTS[0]), store.definitions)
     found = run(store, question, since=NOON - timedelta(days=4, hours=1))
     assert list(found.by_day.values()) == [5, 5, 5, 5, 5, 0]
     assert (found.matched, found.items) == (25, 6 + 7 + 8 + 9 + 10)
@@ -129,7 +128,7 @@ def test_days_and_samples(store: SmallStore) -> None:
 
 
 def test_the_first_day_counts_from_its_moment_on(store: SmallStore) -> None:
-    question = question_of(feed("create feed X from Tickets"), store.definitions)
+    question = backtest_query(feed("create feed X from Tickets"), store.definitions)
     assert run(store, question, since=NOON).items == 10
     assert run(store, question, since=NOON + timedelta(seconds=1)).items == 0
 
@@ -138,7 +137,7 @@ def test_windows_reach_back_before_the_first_moment(tmp_path: Path) -> None:
     store = SmallStore(tmp_path)
     store.put([news("p", "rock concert", source="Photos", hours=-30)], arrived=hours(-30))
     store.put([news("n", "rock concert", hours=-1)], arrived=hours(-1))
-    question = question_of(feed(STATEMENTS[5]), store.definitions)
+    question = backtest_query(feed(STATEMENTS[5]), store.definitions)
     found = run(store, question, since=hours(-2))
     assert (found.matched, found.items) == (1, 1)
     assert [row.id for row in found.samples] == ["n"]
@@ -148,7 +147,7 @@ def test_what_a_leaf_and_a_join_have_found_is_counted_once(tmp_path: Path) -> No
     store = SmallStore(tmp_path)
     store.put([news("p", "rock", source="Photos")], arrived=hours(0.01))
     store.put([news("n", "rock", hours=1), news("m", "rock pop", hours=1)], arrived=hours(1.01))
-    question = question_of(feed("create feed X from (Rock | Pictures)"), store.definitions)
+    question = backtest_query(feed("create feed X from (Rock | Pictures)"), store.definitions)
     assert run(store, question).matched == len({"p", "n", "m"})
 
 
@@ -178,7 +177,7 @@ def test_what_the_store_cannot_tell(
     source = "Tickets" if reason == "operator" else "A"
     attributes = {"price": 7} if source == "Tickets" else {"k": 1, "x": 7}
     store.put([Item("1", source, NOON, attributes)], arrived=NOON)
-    found = run(store, question_of(feed(statement), store.definitions))
+    found = run(store, backtest_query(feed(statement), store.definitions))
     assert reason in found.only_leaves
     assert (found.matched, found.further, found.items) == (0, 1, 1)
 
@@ -187,7 +186,7 @@ def test_damaged_files_are_told_and_the_rest_is_counted(store: SmallStore) -> No
     bad = store.put([ticket("x", 1, "Rome")], arrived=NOON)
     bad.write_bytes(b"PAR1 rubbish")
     gone = store.put([ticket("y", 1, "Rome")], arrived=NOON)
-    question = question_of(feed(STATEMENTS[1]), store.definitions)
+    question = backtest_query(feed(STATEMENTS[1]), store.definitions)
     tester = Backtester.prepare(
         question, store.folder, since=NOON - timedelta(days=30), until=LATER, samples=1
     )
@@ -201,22 +200,22 @@ def test_batches_that_run_are_left_out(store: SmallStore) -> None:
     store.put([ticket("x", 1, "Rome")], arrived=NOON)
     (done,) = store.folder.batches.glob("*/10.done.json")
     done.rename(done.with_name("10.json"))
-    question = question_of(feed(STATEMENTS[1]), store.definitions)
+    question = backtest_query(feed(STATEMENTS[1]), store.definitions)
     assert run(store, question).items == len(store.items)
 
 
 def test_an_empty_store(tmp_path: Path) -> None:
     store = SmallStore(tmp_path)
-    found = run(store, question_of(feed(STATEMENTS[0]), store.definitions))
+    found = run(store, backtest_query(feed(STATEMENTS[0]), store.definitions))
     assert (found.items, found.matched, found.samples) == (0, 0, [])
 
 
 def test_a_registered_feed_may_be_tried_otherwise(store: SmallStore) -> None:
     text = "create feed Cheap from Tickets as $t where $t[price < 20]"
-    found = run(store, question_of(feed(text), store.definitions))
+    found = run(store, backtest_query(feed(text), store.definitions))
     assert found.matched == len(naive_cheap(store, 20))
     over_it = "create feed Y from Cheap"
-    assert run(store, question_of(feed(over_it), store.definitions)).matched == len(
+    assert run(store, backtest_query(feed(over_it), store.definitions)).matched == len(
         naive_cheap(store, 50)
     )
 
@@ -228,7 +227,7 @@ def naive_cheap(store: SmallStore, limit: int) -> list[Item]:
 
 def test_what_is_wrong_is_told(store: SmallStore) -> None:
     with pytest.raises(LanguageError, match="Ticktes"):
-        question_of(feed("create feed X from Ticktes"), store.definitions)
+        backtest_query(feed("create feed X from Ticktes"), store.definitions)
 
 
 def test_where_it_runs(store: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +246,7 @@ def test_where_it_runs(store: SmallStore, monkeypatch: pytest.MonkeyPatch) -> No
 def test_spark_gives_the_same(tmp_path: Path, text: str) -> None:
     from tests.pipeline.spark_session import spark
 
-    from headgate.pipeline.jobs.on_spark import run_on_spark
+    from headgate.pipeline.jobs.job import run_on_spark
 
     source = ["Tickets", "News", "Photos"]
     drawn = [
@@ -256,7 +255,7 @@ def test_spark_gives_the_same(tmp_path: Path, text: str) -> None:
     ]
     store = filled(tmp_path, drawn)
     store.put([ticket("bad", 1, "Rome")], arrived=NOON).write_bytes(b"rubbish")
-    question = question_of(feed(text), store.definitions)
+    question = backtest_query(feed(text), store.definitions)
     here = run(store, question)
     there = run(store, question, runner=Runner("", partial(run_on_spark, session=spark())))
     assert there.matched == here.matched > 0

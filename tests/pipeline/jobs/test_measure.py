@@ -22,10 +22,8 @@ from headgate.model.evaluate import matches
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.items import Item
 from headgate.model.schema import Schema
-from headgate.pipeline.jobs.atoms_to_measure import SourceAtoms, asked_of_all
-from headgate.pipeline.jobs.choose_runner import Runner
-from headgate.pipeline.jobs.measure import Measured, Measurer
-from headgate.pipeline.jobs.over_files import Job, Note, run_in_process
+from headgate.pipeline.jobs.job import FileJob, Note, Runner, run_in_process
+from headgate.pipeline.jobs.measure import Measured, Measurer, SourceAtoms, asked_of_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.store.item_files import StoredFile
 
@@ -144,7 +142,7 @@ def test_how_rows_are_cut_does_not_matter(tmp_path: Path) -> None:
     asked = asked_of_all(store.definitions)
     prepared = Measurer.prepare(asked.by_source, store.folder, since=EARLY)
 
-    def one_by_one(job: Job, files: Sequence[StoredFile], _: Note) -> pa.Table:
+    def one_by_one(job: FileJob, files: Sequence[StoredFile], _: Note) -> pa.Table:
         rows = [row for each in files for row in job.run((str(each.path),))]
         return pa.Table.from_batches(rows, job.result)
 
@@ -156,7 +154,7 @@ def test_how_rows_are_cut_does_not_matter(tmp_path: Path) -> None:
 def test_spark_gives_the_same(tmp_path: Path) -> None:
     from tests.pipeline.spark_session import spark
 
-    from headgate.pipeline.jobs.on_spark import run_on_spark
+    from headgate.pipeline.jobs.job import run_on_spark
 
     rows = [
         [(["Tickets", "News", "Photos"][m % 3], n * 5 % 60, "rock paris") for m in range(5)]

@@ -22,7 +22,7 @@ from headgate.model.tree_pattern import Mark, PatternNode
 from headgate.model.values import Type
 from headgate.network.explain_network import ViewLabel
 from headgate.pipeline.jobs.compile_network import ConfiguredViews, RunSource
-from headgate.pipeline.jobs.on_spark import run_parts_on_spark
+from headgate.pipeline.jobs.job import run_parts_on_spark
 from headgate.pipeline.jobs.run_network import IN_PROCESS, NetworkReport, NetworkRun, TaskRunner
 from headgate.views.document import Document
 from headgate.views.flat_feeds import FlatFeed

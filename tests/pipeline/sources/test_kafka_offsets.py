@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.acquire.source_list import ListedSource
-from headgate.pipeline.sources.kafka_offsets import Offsets, next_offsets, ranges
+from headgate.pipeline.sources.kafka_topics import Offsets, next_offsets, ranges
 
 A = ListedSource("A", "kafka://b:1/a", "stream", "kafka")
 

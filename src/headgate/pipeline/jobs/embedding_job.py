@@ -28,9 +28,8 @@ from pyspark.sql import SparkSession
 
 from headgate.match.snapshot import Array, open_snapshot, write_snapshot
 from headgate.model.errors import SnapshotError
-from headgate.pipeline.jobs.on_spark import run_parts_on_spark
-from headgate.pipeline.jobs.over_files import Note
-from headgate.pipeline.jobs.over_files import Part as Task
+from headgate.pipeline.jobs.job import Note, run_parts_on_spark
+from headgate.pipeline.jobs.job import Part as Task
 from headgate.views.embedding_graph import RANGE, EncodedViews
 from headgate.views.label_trie import LabelTrie
 from headgate.views.pattern_arrays import Patterns, Vocabulary

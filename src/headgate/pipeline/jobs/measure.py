@@ -1,38 +1,223 @@
-"""Measuring: how often each atom of each feed is true on its source, and how much comes from each.
+"""Which atoms are measured: all that feeds ask of sources.
 
-    feeds ──► leaves ──► distinct atoms by source (atoms_to_measure.py) ──► a program of each source
-    stored files ──► counts (measure_job.py) ──► the catalog's statistics ──► the optimisers
-
-The span of a source is from its first item to the last item of any source: a source that fell
-silent has a lower rate, not a shorter life. Where that is 0 there is no rate.
+An atom that is written in two ways ('Rock', 'rock') is one atom: it is counted once and kept under
+both texts, so that whoever has either finds it. Operators are not among them (plan/leaves.py): they
+cost time, and a store has no answers of theirs.
 """
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from headgate.catalog.definitions import Definitions
+from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
 from headgate.catalog.statistics import SourceStatistics
-from headgate.match.item_columns import group_of, may_hold
+from headgate.language.schemas import schemas_of
+from headgate.language.unparse import unparse_filter
+from headgate.match.arrow import batch_of_arrow
+from headgate.match.item_columns import SOURCE, group_of, may_hold
 from headgate.match.kernels import Longs
-from headgate.model.filters import Filter
-from headgate.pipeline.jobs.atoms_to_measure import SourceAtoms
-from headgate.pipeline.jobs.choose_runner import Runner
-from headgate.pipeline.jobs.measure_job import MeasureJob
-from headgate.pipeline.jobs.over_files import Note
-from headgate.pipeline.jobs.stored_batches import Looked, columns_read
-from headgate.pipeline.source_plan import source_plan, write_source_plan
-from headgate.plan.leaves import Askers
+from headgate.match.matcher import ProgramMatcher
+from headgate.model.atoms import Atom
+from headgate.model.errors import HeadgateError
+from headgate.model.filters import Filter, atoms_of
+from headgate.model.schema import Schema
+from headgate.pipeline.jobs.job import Note, Part, Runner
+from headgate.pipeline.jobs.stored_batches import Looked, arrived_us, columns_read
+from headgate.pipeline.match_stage import BATCH
+from headgate.pipeline.source_plan import (
+    SourcePlan,
+    open_source_plan,
+    source_plan,
+    write_source_plan,
+)
+from headgate.plan.algebra import Plan
+from headgate.plan.compose import compose_all
+from headgate.plan.leaves import Askers, leaves_by_source
+from headgate.plan.normalize import normalize_all
 from headgate.store.data_folder import DataFolder
 from headgate.store.item_files import JOINED, StoredFile, finished_batches, stored_files
 from headgate.store.read_store import to_microseconds
+
+
+@dataclass(slots=True)
+class SourceAtoms:
+    """The distinct atoms of a source, in the order in which they are counted; all their texts."""
+
+    schema: Schema
+    atoms: dict[Atom, int] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=dict)
+    """For each text the number of its atom."""
+
+    def add(self, filters: Iterable[Filter]) -> None:
+        seen: set[tuple[Atom, object]] = set()
+        for atom in (atom for filter_ in filters for atom in atoms_of(filter_)):
+            # Atoms are equal whatever the case of their texts.
+            key = atom, getattr(atom, "text", getattr(atom, "prefix", None))
+            if key not in seen:
+                seen.add(key)
+                number = self.atoms.setdefault(atom, len(self.atoms))
+                self.texts[unparse_filter(atom)] = number
+
+
+@dataclass(slots=True)
+class AskedOfAll:
+    by_source: dict[str, SourceAtoms] = field(default_factory=dict)
+    """Sources of which nothing is asked, too: they have a rate."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Feeds that have no plan within the limits, each with the reason."""
+
+
+def asked_of_all(definitions: Definitions) -> AskedOfAll:
+    found = AskedOfAll()
+    feeds: list[str] = []
+    for name in definitions:
+        entry = definitions.entry(name)
+        assert entry is not None, "it is listed"
+        if entry.kind in SOURCE_KINDS:
+            schema = next(iter(schemas_of(name, definitions)))
+            found.by_source[name] = SourceAtoms(schema)
+        if entry.kind in (DefinitionKind.FEED, DefinitionKind.MATERIALIZED):
+            feeds.append(name)
+    plans = _plans(feeds, definitions, found.refused)
+    for source, leaves in leaves_by_source(plans).items():
+        found.by_source[source].add(leaves)
+    return found
+
+
+def _plans(
+    names: list[str], definitions: Definitions, refused: dict[str, str]
+) -> Mapping[str, Plan]:
+    """The plans of all that have one; those that have none are found by halving."""
+    try:
+        return normalize_all(compose_all(names, definitions))
+    except HeadgateError as error:
+        if len(names) == 1:
+            refused[names[0]] = str(error)
+            return {}
+    half = len(names) // 2
+    first = _plans(names[:half], definitions, refused)
+    return {**first, **_plans(names[half:], definitions, refused)}
+
+
+# === part: headgate.pipeline.jobs.measure
+# What one part of measuring tells: for each source how many items came, when, and how many of them
+# satisfy each of its atoms.
+#
+# All atoms of a source are one program, each a subscription of its own, so that one pass over a
+# batch
+# answers them all (match/program.py).
+
+RESULT = pa.schema(
+    [
+        pa.field("source", pa.string()),
+        pa.field("items", pa.int64()),
+        pa.field("first", pa.int64()),
+        pa.field("last", pa.int64()),
+        pa.field("matched", pa.list_(pa.int64())),
+        pa.field("damaged", pa.string()),
+        pa.field("note", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureJob:
+    looked: Mapping[str, Looked]
+    """For each group of files which rows and columns of them; by the folder's name."""
+    plans: Mapping[str, str]
+    """For each source that has atoms the path of their program."""
+
+    @property
+    def result(self) -> pa.Schema:
+        return RESULT
+
+    def run(self, part: Part) -> Iterator[pa.RecordBatch]:
+        measured: dict[str, _Measured] = {}
+        damaged: dict[str, str] = {}
+        for group, own in groupby(part, key=lambda path: Path(path).parent.parent.name):
+            for batch in self.looked[group].batches(tuple(own), damaged):
+                self._measure(batch, measured)
+        for path, reason in damaged.items():
+            yield _row(damaged=path, note=reason)
+        for source, each in sorted(measured.items()):
+            yield _row(
+                source=source,
+                items=each.items,
+                first=each.first_us,
+                last=each.last_us,
+                matched=each.matched,
+            )
+
+    def _measure(self, batch: pa.RecordBatch, measured: dict[str, _Measured]) -> None:
+        for source, rows in _by_source(batch):
+            path = self.plans.get(source)
+            plan = None if path is None else _opened(path)
+            measured.setdefault(source, _Measured()).add(rows, plan)
+
+
+@dataclass(slots=True)
+class _Measured:
+    items: int = 0
+    first_us: int = 2**62
+    last_us: int = -(2**62)
+    matched: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, rows: pa.RecordBatch, plan: SourcePlan | None) -> None:
+        arrived = np.asarray(arrived_us(rows))
+        self.items += rows.num_rows
+        self.first_us = min(self.first_us, int(arrived.min()))
+        self.last_us = max(self.last_us, int(arrived.max()))
+        if plan is None:
+            return
+        if not self.matched.size:
+            self.matched = np.zeros(plan.program.subscription_count, np.int64)
+        for start in range(0, rows.num_rows, BATCH):
+            some = batch_of_arrow(rows.slice(start, BATCH), plan.schema)
+            self.matched += ProgramMatcher(plan.program).count(some).by_subscription()
+
+
+def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Sorted once, however many sources there are."""
+    ordered = batch.sort_by(SOURCE)
+    ends = pc.run_end_encode(ordered.column(SOURCE))
+    start = 0
+    for source, end in zip(ends.values.to_pylist(), ends.run_ends.to_pylist(), strict=True):
+        yield source, ordered.slice(start, end - start)
+        start = end
+
+
+def _row(**columns: object) -> pa.RecordBatch:
+    """One row; what is not given is null."""
+    arrays = [pa.array([columns.get(field.name)], field.type) for field in RESULT]
+    return pa.RecordBatch.from_arrays(arrays, schema=RESULT)
+
+
+@lru_cache(maxsize=256)
+def _opened(path: str) -> SourcePlan:
+    return open_source_plan(Path(path))
+
+
+# === part: headgate.pipeline.jobs.measure
+# Measuring: how often each atom of each feed is true on its source, and how much comes from each.
+#
+#     feeds ──► leaves ──► distinct atoms by source (atoms_to_measure.py) ──► a program of each
+#     source
+#     stored files ──► counts (measure_job.py) ──► the catalog's statistics ──► the optimisers
+#
+# The span of a source is from its first item to the last item of any source: a source that fell
+# silent has a lower rate, not a shorter life. Where that is 0 there is no rate.
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ from headgate.pipeline.jobs.compile_network import (
     left_out_views,
     write_views,
 )
+from headgate.pipeline.jobs.job import FileJob, Note, Part, run_parts_in_process
 from headgate.pipeline.jobs.network_job import Counted, NetworkJob
 from headgate.pipeline.jobs.network_output import cut_sources, write_tasks
-from headgate.pipeline.jobs.over_files import Job, Note, Part, run_parts_in_process
 from headgate.store.whole_files import write_whole
 
 
@@ -48,7 +48,7 @@ class TaskRunner:
     """Where tasks run."""
 
     name: str
-    run: Callable[[Job, Sequence[Part], Note], pa.Table]
+    run: Callable[[FileJob, Sequence[Part], Note], pa.Table]
     least: int = 1
     """Each source is cut into at least so many tasks."""
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from headgate.match.item_columns import SOURCE
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.schema import Schema
-from headgate.pipeline.jobs.over_files import Part
+from headgate.pipeline.jobs.job import Part
 from headgate.store.item_files import ARRIVED
 from headgate.store.read_store import first_line
 

@@ -53,8 +53,13 @@ from headgate.acquire.source_list import WatchedList, read_source_list
 from headgate.match.item_columns import item_columns
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Schema
-from headgate.pipeline.sources.options import Options
-from headgate.pipeline.sources.rows import chunks, read_rows_files, rows_file, spark_columns
+from headgate.pipeline.sources.source_format import (
+    Options,
+    chunks,
+    read_rows_files,
+    rows_file,
+    spark_columns,
+)
 
 log = logging.getLogger(__name__)
 

@@ -40,8 +40,7 @@ from headgate.acquire.source_list import (
 )
 from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
-from headgate.pipeline.sources.options import Options
-from headgate.pipeline.sources.rows import chunks, spark_columns
+from headgate.pipeline.sources.source_format import Options, chunks, spark_columns
 
 log = logging.getLogger(__name__)
 

@@ -38,20 +38,22 @@ from headgate.acquire.source_list import ListedSource, WatchedList, read_source_
 from headgate.match.item_columns import OWN, TIME
 from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
-from headgate.pipeline.sources.kafka_offsets import Known, Offsets, next_offsets, ranges
 from headgate.pipeline.sources.kafka_topics import (
     Consumers,
+    Known,
     Message,
+    Offsets,
     Range,
     first_offset,
     messages,
+    next_offsets,
+    ranges,
     require_kafka,
     topic_of,
     watermarks,
     write_problems,
 )
-from headgate.pipeline.sources.options import Options
-from headgate.pipeline.sources.rows import spark_columns
+from headgate.pipeline.sources.source_format import Options, spark_columns
 
 log = logging.getLogger(__name__)
 

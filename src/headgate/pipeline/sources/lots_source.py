@@ -24,8 +24,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
-from headgate.pipeline.sources.options import Options
-from headgate.pipeline.sources.rows import chunks
+from headgate.pipeline.sources.source_format import Options, chunks
 from headgate.store.data_folder import DataFolder
 from headgate.tables.lanes import lanes
 from headgate.tables.table_lots import Lot, LotFile, last_lot, read_lot, read_lot_progress

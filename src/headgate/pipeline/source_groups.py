@@ -24,7 +24,7 @@ from headgate.language.statements import (
 )
 from headgate.match.item_columns import group_of
 from headgate.model.schema import Schema
-from headgate.pipeline.registered import Source
+from headgate.pipeline.layer_builder import Source
 
 FILES = (Format.JSON, Format.CSV, Format.PARQUET, Format.XML)
 
@@ -36,7 +36,7 @@ class GroupKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SourceGroup:
     kind: GroupKind
     schema: Schema
     sources: tuple[ListedSource, ...]
@@ -47,8 +47,8 @@ class Group:
 
 
 @dataclass(slots=True)
-class Grouped:
-    groups: dict[str, Group] = field(default_factory=dict)
+class SourceGroups:
+    groups: dict[str, SourceGroup] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Sources that cannot be read, each with the reason."""
 
@@ -57,14 +57,14 @@ def group_name(kind: GroupKind, schema: Schema) -> str:
     return f"{kind}-{group_of(schema)}"
 
 
-def grouped(
+def group_sources(
     sources: Mapping[str, Source],
     schemas: Mapping[str, Schema],
     *,
     weights: Mapping[str, float] | None = None,
-) -> Grouped:
+) -> SourceGroups:
     """The groups of all sources; `weights` says how much each feed is wanted."""
-    found = Grouped()
+    found = SourceGroups()
     for name, statement in sources.items():
         if isinstance(statement, MaterializeFeed):
             continue
@@ -75,8 +75,8 @@ def grouped(
             continue
         listed = _listed(name, statement, (weights or {}).get(name, 1.0))
         key = group_name(kind, schemas[name])
-        known = found.groups.get(key) or Group(kind, schemas[name], ())
-        found.groups[key] = Group(kind, known.schema, (*known.sources, listed))
+        known = found.groups.get(key) or SourceGroup(kind, schemas[name], ())
+        found.groups[key] = SourceGroup(kind, known.schema, (*known.sources, listed))
     return found
 
 

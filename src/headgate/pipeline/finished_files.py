@@ -1,7 +1,7 @@
-"""Files of finished batches that have not been taken in yet, for joins of all kinds.
+"""Files of finished batches that the joins of a run have not read yet.
 
-a batch ends ──► add ──► taken(until) ──► those that arrived until then, once
-start        ──► look: what an earlier process has stored and not taken in
+a batch finishes ──► add ──► take(until) ──► files that arrived up to then, once
+at the start     ──► recover: files that an earlier process has stored and not read
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.match.item_columns import SOURCE, may_hold
-from headgate.pipeline.batch_stage import Stored
-from headgate.pipeline.journal import Journal
+from headgate.pipeline.batch_stage import PartitionSummary
+from headgate.pipeline.journal import BatchJournal
 from headgate.store.item_files import JOINED, stored_files
 
 
 @dataclass(frozen=True, slots=True)
-class EndedFile:
+class FinishedFile:
     arrived: datetime
     path: Path
     sources: frozenset[str]
 
 
 @dataclass(slots=True)
-class EndedFiles:
+class FinishedFiles:
     """`add` may be called by any thread."""
 
     store: Path
-    journal: Journal
-    _files: list[EndedFile] = field(default_factory=list)
+    journal: BatchJournal
+    _files: list[FinishedFile] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, arrived: datetime, parts: Iterable[Stored]) -> None:
-        """A batch has stored these."""
+    def add(self, arrived: datetime, parts: Iterable[PartitionSummary]) -> None:
+        """A batch that arrived at this instant has stored these."""
         with self._lock:
             self._files += [
-                EndedFile(arrived, each.path, frozenset(each.sources)) for each in parts
+                FinishedFile(arrived, each.path, frozenset(each.sources)) for each in parts
             ]
 
-    def taken(self, until: datetime, sources: Collection[str]) -> list[EndedFile]:
-        """Those that arrived until a moment and have items of these sources; all until then are
-        done with."""
+    def take(self, until: datetime, sources: Collection[str]) -> list[FinishedFile]:
+        """The files that arrived up to an instant and have items of these sources. All files up to
+        then are removed from here."""
         with self._lock:
             taken = [each for each in self._files if each.arrived <= until]
             self._files = [each for each in self._files if each.arrived > until]
         return [each for each in taken if each.sources & set(sources)]
 
-    def look(self, since: datetime) -> None:
-        """What an earlier process has stored after a moment."""
+    def recover(self, since: datetime) -> None:
+        """Add the files that an earlier process has stored after an instant."""
         found = self.stored(since)
         with self._lock:
             known = {each.path for each in self._files}
@@ -65,10 +65,10 @@ class EndedFiles:
         *,
         until: datetime | None = None,
         schemas: Collection[str] | None = None,
-    ) -> list[EndedFile]:
-        """Of batches that have ended, and of sources with these schemas, if they are named."""
+    ) -> list[FinishedFile]:
+        """Files of finished batches; with `schemas`, only of sources with one of them."""
         pending = self.journal.pending()
-        found: list[EndedFile] = []
+        found: list[FinishedFile] = []
         for file in stored_files(self.store, since=since.date(), pending=pending):
             if file.group.startswith(JOINED):
                 continue
@@ -78,5 +78,5 @@ class EndedFiles:
             arrived = pc.max(table.column("@arrived")).as_py()
             if arrived > since and (until is None or arrived <= until):
                 sources = frozenset(table.column(SOURCE).unique().to_pylist())
-                found.append(EndedFile(arrived, file.path, sources))
+                found.append(FinishedFile(arrived, file.path, sources))
         return found

@@ -18,18 +18,23 @@ from headgate.deliver.transform import Transformer
 from headgate.language import parse_script
 from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
-from headgate.pipeline import join_runner
-from headgate.pipeline.batch_stage import match_and_store, task_of
+from headgate.model.schema import Schema
+from headgate.pipeline import window_join_runner as join_runner
+from headgate.pipeline.batch_stage import batch_task, match_and_store
 from headgate.pipeline.deliveries import Dispatcher
-from headgate.pipeline.join_runner import JoinRunner
-from headgate.pipeline.journal import Journal
-from headgate.pipeline.materialise import Materialiser
-from headgate.pipeline.meters import Meters
+from headgate.pipeline.journal import BatchJournal
+from headgate.pipeline.operator_stage import OperatorLedger
 from headgate.pipeline.planner import Planner
-from headgate.pipeline.run_batch import BatchRunner
+from headgate.pipeline.run_batch import BatchRunner, Materialiser
+from headgate.pipeline.run_context import RunContext
+from headgate.pipeline.window_join_runner import Plans, WindowJoinLayers, WindowJoinRunner
+from headgate.plan.algebra import Plan
+from headgate.plan.compose import compose_all
+from headgate.plan.normalize import normalize_all
 from headgate.store.data_folder import DataFolder
 from headgate.store.item_files import stored_files
 from headgate.tables.join_progress import read_progress
+from headgate.windows.stage import JoinStage
 
 SCRIPT = """
 register stream P from json 'p' (k int);
@@ -47,32 +52,34 @@ class Process:
         self.planner = Planner(catalog, folder)
         self.planner.update()
         self.outbox = Outbox.open(folder.outbox)
-        journal = Journal(folder.batches, decided=read_progress(folder.joins).decided)
+        self.context = RunContext(
+            folder=folder,
+            catalog=catalog,
+            planner=self.planner,
+            journal=BatchJournal(folder.batches, decided=read_progress(folder.joins).decided),
+            outbox=self.outbox,
+            ledger=OperatorLedger(folder.operators),
+        )
         self.transformer = Transformer()
         self.runner = BatchRunner(
-            folder=folder,
-            journal=journal,
-            dispatcher=Dispatcher(catalog, self.outbox),
-            materialiser=Materialiser(self.transformer, folder.path),
-            meters=Meters(),
-            planned=lambda: self.planner.planned,
-            put=lambda: None,
-            ended=lambda record, parts: self.joins.ended(record.arrived, parts),
+            self.context,
+            Dispatcher(catalog, self.outbox),
+            Materialiser(self.transformer, folder.path),
         )
-        self.joins = JoinRunner(self.runner, lambda: self.planner.planned, lateness_s=0.0)
+        self.joins = WindowJoinRunner(self.context, self.runner, lateness_s=0.0)
 
     def batch(self, number: int, items: Sequence[Item]) -> None:
         """As run_batch.run does it, but for Spark."""
-        planned, now = self.planner.planned, datetime.now(UTC)
-        record = self.runner.journal.begin("g", number, planned.path.name, now)
+        planned, now = self.planner.current, datetime.now(UTC)
+        record = self.context.journal.begin("g", number, planned.path.name, now)
         if not record.finished:
             rows = [batch_of_items(items, planned.schemas["P"])]
-            stored = match_and_store(rows, task_of(self.folder, record), "0")
+            stored = match_and_store(rows, batch_task(self.folder, record), "0")
             assert stored is not None
-            self.runner.ended(
-                record, self.runner.dispatch([stored], task_of(self.folder, record), planned, now)
-            )
-        self.runner.journal.finish(record)
+            task = batch_task(self.folder, record)
+            parts = self.runner.dispatch([stored], task, planned, now)
+            self.context.announce(record.arrived, parts)
+        self.context.journal.finish(record)
 
     def settle(self) -> None:
         """A lot that was cut off is ended by the first step, and holds up what came after it."""
@@ -137,7 +144,7 @@ def test_histories(steps: list[tuple[str, list[tuple[bool, int]]]]) -> None:
             found = connection.execute("SELECT item FROM deliveries").fetchall()
         assert Counter(row[0].decode() for row in found) == Counter(expected)
         assert _stored_outputs(folder) == Counter(expected)
-        assert process.runner.journal.pending() == set()
+        assert process.context.journal.pending() == set()
         process.leave()
 
 
@@ -257,3 +264,57 @@ def test_a_new_join_sees_its_window_but_decides_only_on_what_comes() -> None:
         process.joins.step()
         assert _stored_outputs(folder) == Counter({"new": 1})
         process.leave()
+
+
+# === part: tests.pipeline.test_window_join_runner
+# Which joins are made anew when joins come and go: few, and O(log n) times each.
+
+COUNT = 100
+
+
+def plans() -> tuple[dict[str, Plan], dict[str, Schema]]:
+    from headgate.language.schemas import schemas_of
+
+    with Catalog.open("sqlite://") as catalog:
+        catalog.apply(parse_script("register stream P from json 'p' (k int);"))
+        catalog.apply(parse_script("register stream W from json 'w' (k int);"))
+        names = [f"J{n}" for n in range(COUNT)]
+        joins = (
+            f"create feed {name} from P as $p join last {n + 1} hours on W with $p[k = window.k];"
+            for n, name in enumerate(names)
+        )
+        catalog.apply(parse_script("".join(joins)))
+        definitions = catalog.definitions()
+        schemas = {name: next(iter(schemas_of(name, definitions))) for name in ("P", "W")}
+        return dict(normalize_all(compose_all(names, definitions))), schemas
+
+
+def test_each_join_is_made_a_few_times_only() -> None:
+    every, schemas = plans()
+    made: Counter[str] = Counter()
+
+    def make(own: Plans) -> JoinStage:
+        made.update(list(own))
+        return JoinStage(own, schemas)
+
+    layers = WindowJoinLayers(make)
+    known: dict[str, Plan] = {}
+    for name, plan in every.items():
+        known = {**known, name: plan}
+        layers.follow(known)
+        layers.follow(known)
+        assert layers.sources == {"P", "W"}
+    assert set(made) == set(every)
+    # One after the other would be 100 times for the first, 50 times for all on average.
+    assert max(made.values()) < 40
+    assert made.total() < 12 * COUNT
+    made.clear()
+    layers.follow({**known, "Again": known["J0"]})
+    assert made["Again"] == 1
+    assert made.total() < COUNT / 8
+    few = dict(list(known.items())[:10])
+    layers.follow(few)
+    assert set(few) <= set(made)
+    layers.follow({})
+    assert layers.sources == frozenset()
+    assert layers.next_decision() is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.language import parse_script
 from headgate.language.schemas import schemas_of
-from headgate.pipeline.groups import GroupKind, grouped
+from headgate.pipeline.source_groups import GroupKind, group_sources
 
 
 def test_groups() -> None:
@@ -21,7 +21,7 @@ def test_groups() -> None:
     )
     definitions = {str(each.name): each for each in statements}
     schemas = {name: next(iter(schemas_of(name, definitions))) for name in definitions}
-    found = grouped(definitions, schemas, weights={"B": 7.0})
+    found = group_sources(definitions, schemas, weights={"B": 7.0})
     members = {
         (group.kind, tuple(each.name for each in group.sources)) for group in found.groups.values()
     }

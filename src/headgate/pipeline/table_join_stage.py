@@ -24,7 +24,8 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headgate.pipeline.match_stage import settle_once
+from headgate.pipeline.match_stage import freeze_garbage
+from headgate.pipeline.records import to_row
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
 from headgate.store.data_folder import DataFolder
 from headgate.tables.audience import Audience
@@ -38,10 +39,6 @@ from headgate.tables.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
 from headgate.tables.table_lots import Lot, read_lot
 from headgate.tables.whole_boxes import attributes_by_table
 
-SUMMARY_DDL = (
-    "lot long, bucket int, group string, changes long, rows long, "
-    "messages long, messages_path string, results long, results_path string, unknown string"
-)
 STATE_DDL = "content binary"
 
 
@@ -54,7 +51,8 @@ class PieceRow(NamedTuple):
     content: bytes
 
 
-class Told(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class BucketSummary:
     """What a bucket has told of one group; without a group, that it has taken the lot."""
 
     lot: int
@@ -72,7 +70,7 @@ class Told(NamedTuple):
 
 def run_lot(
     bucket: Bucket, lot: Lot, pieces: Iterable[PieceRow], folder: DataFolder
-) -> Iterator[Told]:
+) -> Iterator[BucketSummary]:
     """Take the changes of a lot that are this bucket's."""
     by_group: dict[str, list[PieceRow]] = {}
     for each in pieces:
@@ -80,7 +78,7 @@ def run_lot(
     opened = open_snapshot(str(folder.plans / lot.snapshot))
     for name in lot.ended:
         bucket.forget(name)
-    yield Told(lot.number, bucket.number)
+    yield BucketSummary(lot.number, bucket.number)
     for name, group in opened.groups.items():
         own = sorted(by_group.get(name, ()), key=lambda each: (each.file, each.part))
         if own or name in lot.fresh or not group.keeps_forever:
@@ -92,7 +90,9 @@ def run_lot(
             yield _run_group(bucket, lot, group, step, folder)
 
 
-def _run_group(bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: DataFolder) -> Told:
+def _run_group(
+    bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: DataFolder
+) -> BucketSummary:
     opened = open_snapshot(str(folder.plans / lot.snapshot))
     held = bucket.opened(group, is_fresh=group.name in lot.fresh)
     subscribed = SUBSCRIPTIONS.every(opened, group.name)
@@ -111,7 +111,7 @@ def _run_group(bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: D
         teller.results, results_file(folder, lot, group, bucket.number)
     )
     bucket.commit(group.name, step, held)
-    return Told(
+    return BucketSummary(
         lot.number,
         bucket.number,
         group.name,
@@ -221,7 +221,7 @@ class BucketProcessor(StatefulProcessor):
         self._blobs = SparkBlobs(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
-        settle_once()
+        freeze_garbage()
         number = lanes(self._buckets).index(int(key[0]))
         place = f"{self._folder.path}/{number}"
         bucket = Bucket(number, self._buckets, place, self._blobs, HELD)
@@ -233,11 +233,11 @@ class BucketProcessor(StatefulProcessor):
             if each.group
         ]
         for told in run_lot(bucket, lot, pieces, self._folder):
-            yield Row(**told._asdict())
+            yield Row(**to_row(told))
         for each in some:
             if not each.group and each.content:
                 unknown = bytes(each.content).decode()
-                yield Row(**Told(lot.number, number, unknown=unknown)._asdict())
+                yield Row(**to_row(BucketSummary(lot.number, number, unknown=unknown)))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -12,8 +12,8 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.kinds import DefinitionKind
 from headgate.language import parse_script
 from headgate.pipeline import write_plans
+from headgate.pipeline.layer_builder import FEEDS, SOURCES, RegisteredDefinitions
 from headgate.pipeline.planner import Planner
-from headgate.pipeline.registered import FEEDS, SOURCES, Registered
 from headgate.store.data_folder import DataFolder
 
 Steps = st.lists(
@@ -30,7 +30,7 @@ Steps = st.lists(
 @settings(deadline=None)
 def test_histories(steps: list[tuple[str, int, str]]) -> None:
     with Catalog.open("sqlite://") as catalog:
-        registered = Registered()
+        registered = RegisteredDefinitions()
         sources: set[int] = set()
         feeds: set[int] = set()
         subscribed: set[int] = set()
@@ -57,7 +57,7 @@ def test_histories(steps: list[tuple[str, int, str]]) -> None:
                 catalog.apply(parse_script(each))
 
 
-def look(registered: Registered, catalog: Catalog) -> None:
+def look(registered: RegisteredDefinitions, catalog: Catalog) -> None:
     with catalog.looking_up() as definitions:
         registered.follow(definitions)
         assert not registered.follow(definitions)

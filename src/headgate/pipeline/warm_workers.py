@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from headgate.match.item_columns import ID, SOURCE, TIME, item_columns
 from headgate.model.schema import Schema
-from headgate.pipeline.match_stage import Asked, match_batch, settle_once
+from headgate.pipeline.match_stage import MatchConfig, freeze_garbage, match_batch
 from headgate.pipeline.snapshot import open_snapshot
 
 EVERY_S = 30.0
@@ -36,8 +36,10 @@ def _touch(
         opened = open_snapshot(snapshot)
         for source, schema in schemas.items():
             if source in opened.plans:
-                list(match_batch(_empty_item(source, schema), Asked(opened.plans, every=True)))
-        settle_once()
+                list(
+                    match_batch(_empty_item(source, schema), MatchConfig(opened.plans, every=True))
+                )
+        freeze_garbage()
         yield from batches
 
     return stage

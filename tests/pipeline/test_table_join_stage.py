@@ -13,8 +13,8 @@ from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 from tests.tables.table_world import TableWorld
 
-from headgate.pipeline.select_join_stage import HELD, BucketProcessor, Told
 from headgate.pipeline.table_join_query import TableJoinQuery
+from headgate.pipeline.table_join_stage import HELD, BucketProcessor, BucketSummary
 from headgate.tables.lanes import lanes, partition_of
 from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 from headgate.tables.table_lots import Lot, LotProgress, write_lot_progress
@@ -35,7 +35,7 @@ def lots_of(world: TableWorld) -> list[Lot]:
     ]
 
 
-def found_in(world: TableWorld, told: list[Told]) -> dict[str, int]:
+def found_in(world: TableWorld, told: list[BucketSummary]) -> dict[str, int]:
     return {name: len(own) for name, own in world.results(told).items()}
 
 
@@ -48,10 +48,10 @@ def test_a_processor_keeps_its_rows_in_spark_s_state(tmp_path: Path) -> None:
     }
     for number, lot in enumerate(lots):
         HELD.servers.clear()  # as if another worker had been called
-        told: list[Told] = []
+        told: list[BucketSummary] = []
         for lane, tester in testers.items():
             rows = [Row(**row) for row in world.pieces(lot) if row["lane"] == lane]
-            told += [Told(**row.asDict()) for row in tester.test(lane, rows)]
+            told += [BucketSummary(**row.asDict()) for row in tester.test(lane, rows)]
         assert {each.bucket for each in told} == {0, 1}
         if number == 1:
             assert found_in(world, told) == EXPECTED
@@ -92,7 +92,7 @@ def test_the_query_takes_lots_one_by_one_and_after_a_restart_goes_on(tmp_path: P
     told: dict[int, list[dict[str, int]]] = {}
     failing = threading.Event()
 
-    def finish(some: list[Told]) -> None:
+    def finish(some: list[BucketSummary]) -> None:
         number = some[0].lot
         told.setdefault(number, []).append(found_in(world, [t for t in some if t.results]))
         if number == 2 and not failing.is_set():
@@ -103,11 +103,11 @@ def test_the_query_takes_lots_one_by_one_and_after_a_restart_goes_on(tmp_path: P
             later.rename(later.with_suffix(".json"))
 
     query = TableJoinQuery(spark(), world.folder, finish)
-    query.look()
+    query.reconcile()
     until(failing.is_set)
     query.stop()
     again = TableJoinQuery(spark(), world.folder, finish)
-    again.look()
+    again.reconcile()
     until(lambda: 3 in told)
     again.stop()
     assert told == {

@@ -1,12 +1,15 @@
-"""From numbers of feeds to a layer of a snapshot: compose, normalise, plan, write.
+"""What is registered, as a run knows it: followed by number, so that one more costs no more.
 
-Nothing here changes what a planner knows, so that layers can be merged beside it, in a thread of
-their own, while new feeds are planned (planner.py).
+    catalog ── numbers after the last, and how many there are ──► feeds, sources, schemas, operators
+
+Of feeds only the name is kept: a feed's text is read when it is planned. Whoever has asked for
+`feeds`, `sources` or `schemas` may keep them: a change makes new ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +17,17 @@ import numpy as np
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import Definitions
-from headgate.language.statements import RegisterTable
+from headgate.catalog.kinds import DefinitionKind
+from headgate.language.schemas import schemas_of
+from headgate.language.statements import (
+    MaterializeFeed,
+    RegisterDocuments,
+    RegisterFeed,
+    RegisterOperator,
+    RegisterStream,
+    RegisterTable,
+    Statement,
+)
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
 from headgate.operators.declaration import Declaration
@@ -30,11 +43,85 @@ from headgate.store.data_folder import DataFolder
 from headgate.tables.join_groups import split_plan
 from headgate.tables.write_joins import write_joins
 
+Source = RegisterFeed | RegisterStream | RegisterTable | RegisterDocuments | MaterializeFeed
+FEEDS = frozenset({DefinitionKind.FEED, DefinitionKind.MATERIALIZED})
+SOURCES = frozenset(DefinitionKind) - {DefinitionKind.FEED, DefinitionKind.OPERATOR}
+
+
+class RegisteredDefinitions:
+    """A materialised feed is both a feed and a source."""
+
+    def __init__(self) -> None:
+        self.feeds: Mapping[int, str] = {}
+        """By number."""
+        self.sources: Mapping[str, Source] = {}
+        self.schemas: Mapping[str, Schema] = {}
+        self.operators: Mapping[str, Declaration] = {}
+        self._known: dict[int, str] = {}
+
+    @property
+    def tables(self) -> dict[str, RegisterTable]:
+        return {n: each for n, each in self.sources.items() if isinstance(each, RegisterTable)}
+
+    def follow(self, definitions: Definitions) -> bool:
+        """Whether anything has come or gone."""
+        changes = definitions.changes(self._known.keys())
+        gone_names = {self._known.pop(number) for number in changes.gone}
+        self._known |= {each.number: each.name for each in changes.fresh}
+        feeds = {each.number: each.name for each in changes.fresh if each.kind in FEEDS}
+        if feeds or changes.gone & self.feeds.keys():
+            kept = {n: name for n, name in self.feeds.items() if n not in changes.gone}
+            self.feeds = kept | feeds
+        names = [each.name for each in changes.fresh if each.kind in SOURCES]
+        left = gone_names & self.sources.keys()
+        if names or left:
+            # One that was dropped and registered anew is both among the gone and among the fresh.
+            self._take_sources(names, left, definitions)
+        operators = [each.name for each in changes.fresh if each.kind is DefinitionKind.OPERATOR]
+        if operators or gone_names & self.operators.keys():
+            kept_operators = {n: d for n, d in self.operators.items() if n not in gone_names}
+            self.operators = kept_operators | {n: _declared(definitions[n]) for n in operators}
+        return bool(changes.fresh or changes.gone)
+
+    def _take_sources(
+        self, names: Sequence[str], left: AbstractSet[str], definitions: Definitions
+    ) -> None:
+        definitions.fetch(names)
+        sources = {name: _source(definitions[name]) for name in names}
+        schemas = {name: next(iter(schemas_of(name, definitions))) for name in names}
+        kept = [name for name in self.sources if name not in left]
+        self.sources = {name: self.sources[name] for name in kept} | sources
+        self.schemas = {name: self.schemas[name] for name in kept} | schemas
+
+
+def declaration_of(operator: RegisterOperator) -> Declaration:
+    parameters = tuple((str(each.name), each.type) for each in operator.parameters)
+    return Declaration(
+        str(operator.name), operator.target, parameters, operator.cost, operator.selectivity
+    )
+
+
+def _declared(statement: Statement) -> Declaration:
+    assert isinstance(statement, RegisterOperator), "its kind is that of an operator"
+    return declaration_of(statement)
+
+
+def _source(statement: Statement) -> Source:
+    assert isinstance(statement, Source), "its kind is that of a source"
+    return statement
+
+
+# === part: headgate.pipeline.layer_builder
+# From numbers of feeds to a layer of a snapshot: compose, normalise, plan, write.
+#
+# Nothing here changes what a planner knows, so that layers can be merged beside it, in a thread of
+# their own, while new feeds are planned (planner.py).
+
 WritePlans = Callable[[Path, Path, Sequence[PlanTask]], list[WrittenPlan]]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CatalogView:
     """What is registered at one moment (registered.py)."""
 
     feeds: Mapping[int, str]
@@ -52,21 +139,23 @@ class NormalPlans:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuiltLayer:
     layer: Layer
-    above: Mapping[int, Plan]
-    """The plans of feeds that look further at items."""
+    join_plans: Mapping[int, Plan]
+    """The plans of feeds with window joins or patterns."""
 
 
 @dataclass(frozen=True, slots=True)
-class LayerMaker:
+class LayerBuilder:
     catalog: Catalog
     folder: DataFolder
     write: WritePlans
     allowed: Sequence[str]
     """Modules that operators may come from."""
 
-    def plans(self, numbers: Sequence[int], known: Known, definitions: Definitions) -> NormalPlans:
+    def plans(
+        self, numbers: Sequence[int], known: CatalogView, definitions: Definitions
+    ) -> NormalPlans:
         found = NormalPlans()
         # Meanwhile a feed may have been dropped, and another one have its name.
         names = {known.feeds[number]: number for number in numbers if number in known.feeds}
@@ -79,7 +168,7 @@ class LayerMaker:
         self._plan(living, known, definitions, found)
         return found
 
-    def made(self, plans: Mapping[int, Plan], known: Known) -> Made:
+    def made(self, plans: Mapping[int, Plan], known: CatalogView) -> BuiltLayer:
         """The layer of these feeds; its files are written."""
         split = {known.feeds[number]: split_plan(plan) for number, plan in plans.items()}
         named = {name: each.rest for name, each in split.items() if each.rest is not None}
@@ -109,10 +198,14 @@ class LayerMaker:
         inner = {
             feed for leaves in asked.values() for askers in leaves.values() for feed in askers.inner
         }
-        return Made(layer, {number_of[name]: named[name] for name in inner})
+        return BuiltLayer(layer, {number_of[name]: named[name] for name in inner})
 
     def _plan(
-        self, names: Mapping[str, int], known: Known, definitions: Definitions, found: NormalPlans
+        self,
+        names: Mapping[str, int],
+        known: CatalogView,
+        definitions: Definitions,
+        found: NormalPlans,
     ) -> None:
         if not names:
             return
@@ -131,7 +224,7 @@ class LayerMaker:
             for part in (ordered[:half], ordered[half:]):
                 self._plan(dict(part), known, definitions, found)
 
-    def _check_operators(self, plans: Mapping[str, Plan], known: Known) -> None:
+    def _check_operators(self, plans: Mapping[str, Plan], known: CatalogView) -> None:
         """That the operators of these feeds may run, and that their filters are not too many."""
         if not known.operators:
             return  # then nobody calls one, and the leaves need not be found twice

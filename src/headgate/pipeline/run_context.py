@@ -1,0 +1,154 @@
+"""What the parts of a run share: settings, counters, and the context that connects them.
+
+    Run ── makes ──► RunContext ◄── BatchRunner, WindowJoinRunner, TableJoinRunner
+
+The parts know the context and not each other. A batch that is finished is announced to all readers
+of finished batches (`announce`); deliveries that were queued wake the delivery thread
+(`outbox_filled`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from headgate.catalog.catalog import Catalog
+from headgate.deliver.outbox import Outbox
+from headgate.deliver.settings import DeliverySettings
+from headgate.pipeline.batch_stage import PartitionSummary
+from headgate.pipeline.journal import BatchJournal
+from headgate.pipeline.operator_stage import RULES, OperatorLedger, OperatorRules
+from headgate.pipeline.planner import CurrentPlans, Planner
+from headgate.store.data_folder import DataFolder
+from headgate.windows.stage import LATENESS_DEFAULT_S
+
+RECENT_S = 10.0
+LATENCIES_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The counters of a run at one instant."""
+
+    batches: int = 0
+    items: int = 0
+    matched: int = 0
+    matches: int = 0
+    joined: int = 0
+    put: int = 0
+    sent: int = 0
+    failed: int = 0
+    items_per_s: float = 0.0
+    latency_p50_ms: float = 0.0
+    latency_p99_ms: float = 0.0
+    by_source: dict[str, int] = field(default_factory=dict)
+
+
+class Meters:
+    """Thread-safe. Rates are those of the last ten seconds."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._by_source: Counter[str] = Counter()
+        self._recent: deque[tuple[float, int]] = deque()
+        self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
+
+    def add(self, **counts: int) -> None:
+        with self._lock:
+            self._counts.update(counts)
+
+    def add_batch(self, sources: Iterable[tuple[str, int]], *, seconds: float) -> None:
+        now = time.monotonic()
+        with self._lock:
+            for source, items in sources:
+                self._by_source[source] += items
+                self._counts["items"] += items
+                self._recent.append((now, items))
+            self._counts["batches"] += 1
+            self._latencies.append(seconds)
+
+    def tally(self) -> Tally:
+        now = time.monotonic()
+        with self._lock:
+            while self._recent and self._recent[0][0] < now - RECENT_S:
+                self._recent.popleft()
+            rate = sum(items for _, items in self._recent) / RECENT_S
+            ordered = sorted(self._latencies)
+            counts, by_source = dict(self._counts), dict(self._by_source)
+        return Tally(
+            **{name: counts[name] for name in _COUNTED if name in counts},
+            items_per_s=rate,
+            latency_p50_ms=1e3 * quantile(ordered, 0.50),
+            latency_p99_ms=1e3 * quantile(ordered, 0.99),
+            by_source=by_source,
+        )
+
+
+_COUNTED = ("batches", "items", "matched", "matches", "joined", "put", "sent", "failed")
+
+
+def quantile(ordered: list[float], share: float) -> float:
+    """
+    >>> quantile([1.0, 2.0, 3.0], 0.5)
+    2.0
+    """
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What the operator of a run decides."""
+
+    folder: Path
+    deliver: DeliverySettings
+    base: Path = field(default_factory=Path)
+    """Relative paths of file sources start here."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the sources: allow, budget, interval_min_s, … (pipeline/sources/)."""
+    store_days: int = 30
+    lateness_s: float = LATENESS_DEFAULT_S
+    """How long window joins wait for late items (windows/stage.py)."""
+    operators: OperatorRules = RULES
+
+
+def _ignore(_text: str) -> None:
+    """Progress that nobody shows."""
+
+
+@dataclass(slots=True, eq=False)
+class RunContext:
+    """Made once by Run. All members are safe for all threads of the run."""
+
+    folder: DataFolder
+    catalog: Catalog
+    planner: Planner
+    journal: BatchJournal
+    outbox: Outbox
+    ledger: OperatorLedger
+    operators: OperatorRules = RULES
+    meters: Meters = field(default_factory=Meters)
+    note: Callable[[str], None] = _ignore
+    """Called with a line of progress on long work."""
+    stopping: threading.Event = field(default_factory=threading.Event)
+    outbox_filled: threading.Event = field(default_factory=threading.Event)
+    finished_readers: list[FinishedReader] = field(default_factory=list)
+    """Called with every finished batch, in the order in which they finish."""
+
+    @property
+    def plans(self) -> CurrentPlans:
+        """What is registered now, as the data path needs it."""
+        return self.planner.current
+
+    def announce(self, arrived: datetime, parts: Sequence[PartitionSummary]) -> None:
+        """A batch has stored these partitions and is about to be marked as finished."""
+        for reader in self.finished_readers:
+            reader(arrived, parts)
+
+
+FinishedReader = Callable[[datetime, Sequence[PartitionSummary]], None]
