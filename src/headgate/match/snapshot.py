@@ -111,7 +111,19 @@ def write_snapshot(folder: Path, arrays: Mapping[str, Array], metadata: Mapping[
     return path
 
 
-def open_snapshot(path: Path, *, verify: Verify = "checksum") -> Snapshot:
+def write_snapshot_as(
+    path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, JSON]
+) -> None:
+    """A file of this name with this content; it replaces what was there. Its name says nothing
+    about its content, so it is opened with `any_name`."""
+    with _refusals(f"the snapshot {path}", "written"):
+        contents = {name: _plain(name, arrays[name]) for name in sorted(arrays)}
+        start, _ = encode(_entries(contents), dict(metadata))
+        _write_whole(path, start, [_bytes(each) for each in contents.values()])
+        _sync_folder(path.parent)
+
+
+def open_snapshot(path: Path, *, verify: Verify = "checksum", any_name: bool = False) -> Snapshot:
     """The snapshot in this file, mapped and checked; the module says what each check finds."""
     assert verify in get_args(Verify), f"verify is one of {get_args(Verify)}, not {verify!r}"
     with _refusals(f"the snapshot {path}", "opened"), _opened(path) as descriptor:
@@ -120,7 +132,7 @@ def open_snapshot(path: Path, *, verify: Verify = "checksum") -> Snapshot:
         header = _read(descriptor, START_BYTES, start.header_length)
         entries, metadata, sha256 = decode_header(start, header)
         name = f"{sha256[:NAME_DIGITS]}{SUFFIX}"
-        if path.name != name:
+        if path.name != name and not any_name:
             raise LayoutError(f"its content belongs to the name {name}; copy it again or rename it")
         data_start = START_BYTES + start.header_length
         for entry in entries:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from headgate.match.snapshot import Verify, open_snapshot, write_snapshot
+from headgate.match.snapshot import Verify, open_snapshot, write_snapshot, write_snapshot_as
 from headgate.match.stored import WrongShape, put_together, take_apart
 from headgate.model.errors import SnapshotError, printable
 
@@ -31,11 +31,23 @@ def write_stored(folder: Path, part: Checked, *, kind: str, version: int) -> Pat
     return write_snapshot(folder, arrays, {"kind": kind, "version": version, "stored": stored})
 
 
+def write_stored_as(path: Path, part: Checked, *, kind: str, version: int) -> None:
+    """The same under a name of the caller's choice; it is opened with `any_name`."""
+    arrays, stored = take_apart(part)
+    write_snapshot_as(path, arrays, {"kind": kind, "version": version, "stored": stored})
+
+
 def open_stored(
-    path: Path, type_: type[Part], *, kind: str, version: int, verify: Verify = "checksum"
+    path: Path,
+    type_: type[Part],
+    *,
+    kind: str,
+    version: int,
+    verify: Verify = "checksum",
+    any_name: bool = False,
 ) -> Part:
     """What is in this file; use verify="full" for a file that comes from elsewhere."""
-    snapshot = open_snapshot(path, verify=verify)
+    snapshot = open_snapshot(path, verify=verify, any_name=any_name)
     metadata = snapshot.metadata
     if metadata.get("kind") != kind:
         raise SnapshotError(f"{path} holds no {kind}; make one with the catalog at hand")

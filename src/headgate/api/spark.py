@@ -1,0 +1,1 @@
+"""`hg.spark.match`: a matcher on Spark DataFrames, batch or streaming."""
