@@ -23,8 +23,8 @@ from headgate.model.duration import Duration, Unit
 from headgate.model.filters import Filter
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
+from headgate.model.text import jaccard
 from headgate.model.values import Type
-from headgate.model.words import jaccard
 from headgate.plan import algebra
 from headgate.windows.arrivals import Arrival, Output
 from headgate.windows.rebuild import rebuild

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headgate.model.text import fold
 from headgate.model.tree_pattern import Mark, PatternNode, ValuePredicate
 from headgate.model.values import Value
-from headgate.model.words import fold
 
 Key = tuple[object, ...]
 

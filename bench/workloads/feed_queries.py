@@ -29,8 +29,8 @@ from headgate.match.batch import Batch
 from headgate.model.atoms import Contains
 from headgate.model.filters import Filter, conjunction, disjunction
 from headgate.model.schema import Attribute, Schema
+from headgate.model.text import words
 from headgate.model.values import Type
-from headgate.model.words import words
 
 AG_NEWS = Path(__file__).parents[3] / "shared" / "data" / "ag_news.csv"
 SCHEMA = Schema((Attribute("news", Type.TEXT),))

@@ -10,8 +10,7 @@ import pyarrow as pa
 from headgate.acquire.item_rows import SourceColumns, instant, places_of
 from headgate.match.item_columns import items_of_batch
 from headgate.model.errors import InvalidValue
-from headgate.model.items import Item
-from headgate.model.json_values import attributes_of_json
+from headgate.model.items import Item, attributes_of_json
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type, Value
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.acquire.plain_text import plain_and_safe, plain_text, web_link
-from headgate.model.words import words
+from headgate.model.text import words
 
 BASE = "https://muse.mu/a/b"
 

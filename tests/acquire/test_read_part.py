@@ -15,8 +15,8 @@ from headgate.acquire.item_rows import SourceColumns
 from headgate.acquire.read_part import read_document, read_parquet
 from headgate.acquire.rejected import Rejected, Rejects
 from headgate.model.schema import DOCUMENT_SCHEMA, Attribute, Schema
+from headgate.model.text import xml_text
 from headgate.model.values import Type, Xml
-from headgate.model.xml_text import xml_text
 
 DOCUMENTS = SourceColumns("News", "documents", DOCUMENT_SCHEMA)
 

@@ -70,7 +70,7 @@ def test_unknown_items_feeds_and_subscriptions(store: SmallStore, catalog: Catal
         asked(store, catalog, "17", "Rock", "News")
     with pytest.raises(UnknownName, match="did you mean 'Rock'"):
         asked(store, catalog, "1", "Rok")
-    with pytest.raises(UnknownName, match="no living subscription 999"):
+    with pytest.raises(UnknownName, match="no active subscription 999"):
         asked(store, catalog, "1", "999")
 
 

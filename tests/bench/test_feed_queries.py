@@ -16,7 +16,7 @@ from bench.workloads.feed_queries import (
 
 from headgate.model.atoms import Contains
 from headgate.model.filters import Filter, Or, atoms_of, conjuncts
-from headgate.model.words import words
+from headgate.model.text import words
 
 
 @pytest.fixture(scope="module")

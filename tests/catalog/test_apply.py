@@ -1,16 +1,17 @@
 """Scripts: in any order, whole or not at all, and again without harm."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.catalog.apply import order
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.dependencies import BRANCHES_MAX, DEPTH_MAX
-from headgate.catalog.outcome import statement_number
 from headgate.language.parse import parse, parse_script
-from headgate.language.statements import Statement
+from headgate.language.statements import CreateFeed, Drop, NameKind, Statement, StreamRef
 from headgate.language.unparse import unparse
 from headgate.model.errors import (
     CatalogError,
@@ -156,7 +157,7 @@ def test_a_dry_run_checks_everything_and_changes_nothing(catalog: Catalog):
             "feed cycle: A → B → A;",
         ),
         ("create feed N from News; drop feed Newz;", UnknownName, 2, "did you mean 'News'?"),
-        ("create feed N from News; renew '1-x';", CatalogError, 2, "no living subscription"),
+        ("create feed N from News; renew '1-x';", CatalogError, 2, "no active subscription"),
         ("create feed `N` from (src1 | ... | srcN);", LanguageError, 1, "nothing from 'src1'"),
     ],
 )
@@ -164,7 +165,7 @@ def test_a_script_that_is_refused_leaves_nothing(catalog, script, error, number,
     catalog.apply(parse_script(SCRIPT))
     refused = refuse(catalog, script, error)
     assert message in str(refused)
-    assert statement_number(refused) == number
+    assert refused.statement_number == number
 
 
 def test_an_error_keeps_its_place(catalog: Catalog):
@@ -172,7 +173,7 @@ def test_an_error_keeps_its_place(catalog: Catalog):
         catalog, "register feed https://a.b/c as A;\ncreate feed B\n from Nope;", LanguageError
     )
     assert isinstance(refused, LanguageError)
-    assert (refused.line, refused.column, statement_number(refused)) == (3, 7, 2)
+    assert (refused.line, refused.column, refused.statement_number) == (3, 7, 2)
 
 
 def test_the_first_of_two_definitions_is_the_one_that_counts(catalog: Catalog):
@@ -182,7 +183,7 @@ def test_the_first_of_two_definitions_is_the_one_that_counts(catalog: Catalog):
         register feed https://a.b/b as B;
         register feed https://a.b/c as C;
     """
-    assert statement_number(refuse(catalog, script, NameTaken)) == 2
+    assert refuse(catalog, script, NameTaken).statement_number == 2
 
 
 def test_a_feed_is_replaced_by_dropping_and_creating_it(catalog: Catalog):
@@ -255,3 +256,71 @@ def test_names_and_texts_of_every_script_come_back(catalog: Catalog):
     (subscription,) = catalog.list_subscriptions()
     assert parse(subscription.definition) == statements[2]
     assert (subscription.target, subscription.site) == ("ö.rss", "São Paulo")
+
+
+# --- the order of a script, and its cycles ------------------------------------------------------
+
+NAMES = [f"F{number}" for number in range(8)]
+feeds = st.builds(
+    CreateFeed, st.sampled_from(NAMES), st.builds(StreamRef, st.sampled_from([*NAMES, "S"]))
+)
+drops = st.builds(Drop, st.just(NameKind.FEED), st.sampled_from(NAMES))
+scripts = st.lists(feeds | drops, max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("", []),
+        ("create feed A from S; create feed B from A; create feed C from S;", [0, 1, 2]),
+        ("create feed A from C; create feed B from S; create feed C from S;", [1, 2, 0]),
+        ("subscribe to A output console; create feed A from S; show feeds;", [1, 0, 2]),
+        ("create feed A from B; drop feed X; create feed B from A;", [0, 1, 2]),
+        ("create feed A from S; create feed A from B; create feed B from S;", [0, 2, 1]),
+    ],
+)
+def test_what_is_needed_comes_first_and_the_rest_stays(script: str, expected: list[int]):
+    assert list(order(parse_script(script))) == expected
+
+
+@given(scripts)
+def test_an_order_is_a_permutation_that_respects_needs_and_drops(script: list[Statement]):
+    try:
+        found = list(order(script))
+    except FeedCycle as cycle:
+        _assert_is_cycle(cycle, script)
+        return
+    assert sorted(found) == list(range(len(script)))
+    for index, statement in enumerate(script):
+        place = found.index(index)
+        if isinstance(statement, Drop):
+            assert place == index
+            continue
+        segment = _segment(script, index)
+        definers = [i for i in segment if script[i].name == statement.from_clause.name]
+        assert not definers or found.index(definers[0]) < place
+
+
+def _assert_is_cycle(cycle: FeedCycle, script: list[Statement]) -> None:
+    names = str(cycle).removeprefix("feed cycle: ").partition(";")[0].split(" → ")
+    assert names[0] == names[-1]
+    uses = {(each.name, each.from_clause.name) for each in script if isinstance(each, CreateFeed)}
+    assert set(pairwise(names)) <= uses
+    assert script[cycle.statement_number - 1].name == names[0]
+
+
+def _segment(script: list[Statement], index: int) -> range:
+    """The indices between the drops around this one."""
+    first = max((i + 1 for i in range(index) if isinstance(script[i], Drop)), default=0)
+    after = (i for i in range(index, len(script)) if isinstance(script[i], Drop))
+    return range(first, next(after, len(script)))
+
+
+def test_a_long_cycle_is_told_in_short():
+    ring = [CreateFeed(f"F{n}", StreamRef(f"F{(n + 1) % 5000}")) for n in range(5000)]
+    with pytest.raises(FeedCycle) as caught:
+        list(order(ring))
+    told = str(caught.value)
+    assert told.startswith("feed cycle: F0 → F1 → ")
+    assert "→ … 4,981 more … →" in told
+    assert told.endswith("F4999 → F0; a feed cannot be defined through itself")

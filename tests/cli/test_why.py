@@ -61,7 +61,7 @@ def test_what_cannot_be_told(headgate: Run) -> None:
         (["17", "Cheap"], "the store has no item '17'"),
         (["2", "Cheap"], "say with --source which: News or Tickets"),
         (["1", "Chep"], "did you mean 'Cheap'?"),
-        (["1", "4711"], "there is no living subscription 4711"),
+        (["1", "4711"], "there is no active subscription 4711"),
     ):
         code, _, err = headgate("why", *call)
         assert code == 3

@@ -19,9 +19,9 @@ from headgate.model.atoms import (
     Contains,
     In,
     IsPresent,
-    Part,
     Relation,
     StartsWith,
+    TimestampPart,
 )
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter
@@ -67,7 +67,11 @@ def on(name: str) -> st.SearchStrategy[Atom]:
 
 
 months = st.builds(
-    Comparison, st.just("t"), relations, st.sampled_from([1, 6, 7, 12]), st.just(Part.MONTH)
+    Comparison,
+    st.just("t"),
+    relations,
+    st.sampled_from([1, 6, 7, 12]),
+    st.just(TimestampPart.MONTH),
 )
 booleans = st.builds(
     Comparison,

@@ -33,9 +33,9 @@ from headgate.model.atoms import (
     IsPresent,
     LinkAtom,
     LinkRelation,
-    Part,
     Relation,
     StartsWith,
+    TimestampPart,
 )
 from headgate.model.evaluate import matches
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
@@ -150,8 +150,8 @@ def at_most(name: str, value: int) -> Filter:
     return Comparison(name, Relation.LESS_EQUAL, value)
 
 
-MAY_OR_LATER = Comparison("t", Relation.GREATER_EQUAL, 5, Part.MONTH)
-IN_2026 = Comparison("t", Relation.EQUAL, 2026, Part.YEAR)
+MAY_OR_LATER = Comparison("t", Relation.GREATER_EQUAL, 5, TimestampPart.MONTH)
+IN_2026 = Comparison("t", Relation.EQUAL, 2026, TimestampPart.YEAR)
 PAIRS: list[tuple[Filter, Filter]] = [
     (And((Comparison("x", Relation.GREATER, 3), at_most("x", 8))), Between("x", 3, 9)),
     (at_least("x", 1), IsPresent("x")),
@@ -164,9 +164,9 @@ PAIRS: list[tuple[Filter, Filter]] = [
     (Contains("title", "rock concert", phrase=True), Contains("title", "concert rock")),
     (Comparison("title", Relation.EQUAL, "Rock now"), Contains(None, "rock")),
     (Not(Contains(None, "rock")), Not(Contains("title", "rock"))),
-    (Comparison("t", Relation.GREATER, 4, Part.MONTH), MAY_OR_LATER),
+    (Comparison("t", Relation.GREATER, 4, TimestampPart.MONTH), MAY_OR_LATER),
     (MAY_OR_LATER, IsPresent("t")),
-    (And((IN_2026, Not(Comparison("t", Relation.LESS, 5, Part.MONTH)))), MAY_OR_LATER),
+    (And((IN_2026, Not(Comparison("t", Relation.LESS, 5, TimestampPart.MONTH)))), MAY_OR_LATER),
     (And((Or((at_least("x", 5), at_least("y", 5))), at_most("y", 0))), at_least("x", 4)),
     (Or((at_least("x", 5), at_least("y", 5))), Or((at_least("y", 4), at_least("x", 4)))),
     (

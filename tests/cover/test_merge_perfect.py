@@ -19,9 +19,9 @@ from headgate.model.atoms import (
     Contains,
     In,
     IsPresent,
-    Part,
     Relation,
     StartsWith,
+    TimestampPart,
     Variable,
 )
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not
@@ -117,8 +117,8 @@ def test_merging_is_deterministic(some: list[Filter]) -> None:
         ),
         (
             [
-                Comparison("at", Relation.LESS, 7, Part.MONTH),
-                Comparison("at", Relation.GREATER, 6, Part.MONTH),
+                Comparison("at", Relation.LESS, 7, TimestampPart.MONTH),
+                Comparison("at", Relation.GREATER, 6, TimestampPart.MONTH),
             ],
             IsPresent("at"),
         ),

@@ -27,8 +27,8 @@ from headgate.model.atoms import (
     Contains,
     In,
     IsPresent,
-    Part,
     Relation,
+    TimestampPart,
 )
 from headgate.model.errors import PlanError
 from headgate.model.evaluate import matches
@@ -152,7 +152,9 @@ def test_what_is_not_known_is_between_never_and_always() -> None:
     few = Comparison("x", Relation.EQUAL, 1)
     assert UNIFORM.probability(And((rock, few))).high == pytest.approx(0.2)
     assert UNIFORM.probability(Or((rock, few))).low == pytest.approx(0.2)
-    assert UNIFORM.probability(Comparison("at", Relation.EQUAL, 7, Part.MONTH)) == Bounds(0, 1)
+    assert UNIFORM.probability(Comparison("at", Relation.EQUAL, 7, TimestampPart.MONTH)) == Bounds(
+        0, 1
+    )
 
 
 def test_a_union_of_too_many_boxes_is_bounded() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from lxml import etree
 from tests.deliver.things import NOW, item, items
+from tests.plan.execute import execute
 
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.clean_text import xml_characters
@@ -20,8 +21,7 @@ from headgate.deliver.transform import Transformer, read_stylesheet
 from headgate.language import parse_script
 from headgate.model.items import Annotation, Item
 from headgate.model.values import Link, Value, Xml
-from headgate.plan.compose import compose
-from headgate.plan.execute import execute
+from headgate.plan.translate import compose
 
 
 def form(item: Item) -> object:

@@ -13,7 +13,7 @@ from headgate.demo.script import DEFAULT_URL
 from headgate.language import parse_script
 from headgate.model.items import Item
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose
+from headgate.plan.translate import compose
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "newsroom.feeds"
 START_S = 1_794_787_200.0  # 2026-11-16

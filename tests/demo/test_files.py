@@ -12,9 +12,9 @@ from headgate.demo.files import NEWS, TICKETS
 from headgate.demo.rhythm import Rhythm
 from headgate.language import parse_script
 from headgate.language.statements import RegisterStream
-from headgate.model.json_values import attributes_of_json
+from headgate.model.items import attributes_of_json
 from headgate.model.schema import DOCUMENT_SCHEMA, Schema
-from headgate.model.xml_text import parse_xml
+from headgate.model.text import parse_xml
 
 numbers = st.integers(0, 10**9)
 

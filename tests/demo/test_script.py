@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.demo.demo import SCRIPT, START_S, plans, published
+from tests.plan.execute import execute
 
 from headgate.demo import DEFAULT_PORT, script_for
 from headgate.demo.feeds import FEEDS
 from headgate.demo.rhythm import Rhythm
 from headgate.language import parse_script
 from headgate.language.statements import RegisterFeed
-from headgate.plan.execute import execute
 
 TEXT = SCRIPT.read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headgate.demo.feeds import FEEDS, Feed
 from headgate.demo.texts import Scene, Story, muse_news, music_photo
 from headgate.demo.words import PLACES
-from headgate.model.words import jaccard, words
+from headgate.model.text import jaccard, words
 
 SCENE = Scene(PLACES[0], PLACES[1])
 every_feed = pytest.mark.parametrize("feed", FEEDS, ids=lambda feed: feed.name)

@@ -41,7 +41,7 @@ values = st.one_of(*kinds_of_values.values())
 ordered_kinds = st.sampled_from(["number", "text", "timestamp", "bytes"])
 relations = st.sampled_from(a.Relation)
 equalities = st.sampled_from([a.Relation.EQUAL, a.Relation.NOT_EQUAL])
-parts = st.none() | st.sampled_from(a.Part)
+parts = st.none() | st.sampled_from(a.TimestampPart)
 window_attributes = st.builds(a.WindowAttribute, names)
 maybe_names = st.none() | names
 

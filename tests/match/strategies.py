@@ -15,10 +15,10 @@ from headgate.model.atoms import (
     LinkAtom,
     LinkRelation,
     Matches,
-    Part,
     Relation,
     Similar,
     StartsWith,
+    TimestampPart,
 )
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.model.items import Item
@@ -102,7 +102,7 @@ PATTERNS = [
     "x{300}",
     r"\x00",
 ]
-parts = st.sampled_from([part for part in Part if part is not Part.DATE])
+parts = st.sampled_from([part for part in TimestampPart if part is not TimestampPart.DATE])
 atoms: st.SearchStrategy[Filter] = st.one_of(
     on("i", numbers),
     on("f", numbers),
@@ -119,7 +119,7 @@ atoms: st.SearchStrategy[Filter] = st.one_of(
         st.just("t"),
         relations,
         times.map(lambda t: t.replace(hour=0, minute=0, second=0, microsecond=0)),
-        st.just(Part.DATE),
+        st.just(TimestampPart.DATE),
     ),
     st.builds(Contains, text_names, asked, st.booleans()),
     st.builds(Similar, text_names, asked, st.sampled_from([1e-9, 0.3, 1 / 3, 0.5, 2 / 3, 1.0])),

@@ -22,10 +22,10 @@ from headgate.model.atoms import (
     LinkAtom,
     LinkRelation,
     Matches,
-    Part,
     Relation,
     Similar,
     StartsWith,
+    TimestampPart,
     WindowAttribute,
 )
 from headgate.model.errors import InvalidValue, PlanError
@@ -76,9 +76,9 @@ def test_what_looks_at_a_window_is_refused(value: Atom, similar: Atom) -> None:
 
 def test_a_part_of_what_is_no_timestamp_equals_nothing() -> None:
     some: list[Atom] = [
-        Comparison("x", Relation.EQUAL, Xml("rock"), Part.DATE),
-        In("w", ("rock",), Part.HOUR),
-        Comparison("l", Relation.NOT_EQUAL, Link("a.org"), Part.YEAR),
+        Comparison("x", Relation.EQUAL, Xml("rock"), TimestampPart.DATE),
+        In("w", ("rock",), TimestampPart.HOUR),
+        Comparison("l", Relation.NOT_EQUAL, Link("a.org"), TimestampPart.YEAR),
     ]
     found = [item(x=Xml("rock"), w="rock", l=Link("a.org"))]
     assert answers(some, found, TYPES) == [[False], [False], [False]]

@@ -8,7 +8,7 @@ from tests.match.agree import answers, assert_agrees, item
 
 from headgate.match.link_forms import forms_of_link, prefixes_of_atom
 from headgate.model.atoms import LinkAtom, LinkRelation
-from headgate.model.links import extends, references
+from headgate.model.text import extends, references
 from headgate.model.values import Link, Type, Xml
 
 TYPES = {"l": Type.LINK, "t": Type.TEXT, "x": Type.XML}

@@ -16,7 +16,7 @@ from tests.model.strategies import all_atoms, filters
 
 from headgate.match.snapshot_layout import JSON
 from headgate.match.stored import WrongShape, put_together, take_apart
-from headgate.model.atoms import Call, Part, Variable
+from headgate.model.atoms import Call, TimestampPart, Variable
 from headgate.model.filters import Filter
 from headgate.model.values import Link, Xml
 
@@ -39,8 +39,8 @@ class Twig:
 @dataclass(frozen=True)
 class Tree:
     leaves: tuple[Leaf | Twig, ...]
-    key: tuple[str, Part | None]
-    kinds: Mapping[str, Part]
+    key: tuple[str, TimestampPart | None]
+    kinds: Mapping[str, TimestampPart]
     depth: int
     is_tall: bool
 
@@ -51,8 +51,8 @@ TREE = Tree(
         Twig(np.array([0.5]), 0.5),
         Leaf(np.zeros(0, "i4"), None),
     ),
-    ("time", Part.DATE),
-    {"x": Part.YEAR},
+    ("time", TimestampPart.DATE),
+    {"x": TimestampPart.YEAR},
     2,
     True,
 )
@@ -65,7 +65,7 @@ def test_what_was_taken_apart_is_put_together() -> None:
     assert take_apart(again)[1] == stored
     assert all(np.array_equal(arrays[name], each) for name, each in take_apart(again)[0].items())
     assert isinstance(again.leaves[1], Twig)
-    assert again.key[1] is Part.DATE
+    assert again.key[1] is TimestampPart.DATE
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,8 @@ from tests.match.strategies import documents, links, texts
 from headgate.match.text_columns import TextColumn, letter_bits, texts_of_items
 from headgate.match.texts import texts_of
 from headgate.match.vocabulary import build_vocabulary
-from headgate.model.links import normal_link
+from headgate.model.text import fold, normal_link, words, xml_text
 from headgate.model.values import Type
-from headgate.model.words import fold, words
-from headgate.model.xml_text import xml_text
 
 any_text = st.text(max_size=12) | texts
 # What normalising and folding change most: accents, their orders, ligatures, Hangul, spaces.
@@ -99,7 +97,7 @@ def test_a_letter_is_what_makes_a_word() -> None:
 
 
 def words_unfolded(text: str) -> list[str]:
-    from headgate.model.words import _WORD
+    from headgate.model.text import _WORD
 
     return _WORD.findall(text)
 

@@ -25,10 +25,10 @@ from headgate.model.atoms import (
     LinkAtom,
     LinkRelation,
     Matches,
-    Part,
     Relation,
     Similar,
     StartsWith,
+    TimestampPart,
 )
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter, Not, Or
@@ -82,7 +82,7 @@ def value_atoms(kind: str, name: str = "x") -> st.SearchStrategy[Atom]:
     return st.one_of(atoms)
 
 
-def part_atoms(*parts: Part) -> st.SearchStrategy[Atom]:
+def part_atoms(*parts: TimestampPart) -> st.SearchStrategy[Atom]:
     part = st.sampled_from(parts)
     numbers = st.sampled_from([0, 1, 1.5, 2, 5, 11, 12, 13, 22.5, 23, 24])
     return st.one_of(
@@ -116,11 +116,20 @@ dates = st.builds(
     st.just("x"),
     relations,
     st.sampled_from(CONSTANTS["timestamp"]),
-    st.just(Part.DATE),
+    st.just(TimestampPart.DATE),
 )
 all_atoms: st.SearchStrategy[Atom] = st.one_of(
     [value_atoms(kind, name) for kind in CONSTANTS for name in "xy"]
-    + [part_atoms(Part.YEAR, Part.MONTH, Part.DAY, Part.WEEKDAY, Part.HOUR), dates]
+    + [
+        part_atoms(
+            TimestampPart.YEAR,
+            TimestampPart.MONTH,
+            TimestampPart.DAY,
+            TimestampPart.WEEKDAY,
+            TimestampPart.HOUR,
+        ),
+        dates,
+    ]
     + [text_atoms, text_atoms, link_atoms, link_atoms]
     + [st.sampled_from([Call("odd"), Call("odd", (1,))])]
 )

@@ -27,22 +27,22 @@ from headgate.model.atoms import (
     Contains,
     In,
     IsPresent,
-    Part,
     Relation,
     Similar,
     StartsWith,
+    TimestampPart,
     WindowAttribute,
 )
 from headgate.model.evaluate import matches
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.model.implies import disjoint, implies, implies_filter
+from headgate.model.text import words
 from headgate.model.values import Link, Xml
-from headgate.model.words import words
 
 
 def test_comparisons_with_the_window_are_known_by_their_form() -> None:
     same = Comparison("x", Relation.EQUAL, WindowAttribute("x"))
-    part = Comparison("x", Relation.EQUAL, WindowAttribute("y"), Part.YEAR)
+    part = Comparison("x", Relation.EQUAL, WindowAttribute("y"), TimestampPart.YEAR)
     alike = Similar("x", WindowAttribute("x"), 0.7)
     assert implies(same, same)
     assert implies(same, IsPresent("x"))
@@ -60,14 +60,14 @@ def test_kinds_are_disjoint(atom: Atom) -> None:
             assert disjoint(atom, Comparison("x", Relation.EQUAL, other))
 
 
-@pytest.mark.parametrize("part", [part for part in Part if part is not Part.DATE])
-def test_a_part_may_be_as_low_and_as_high_as_it_gets(part: Part) -> None:
+@pytest.mark.parametrize("part", [part for part in TimestampPart if part is not TimestampPart.DATE])
+def test_a_part_may_be_as_low_and_as_high_as_it_gets(part: TimestampPart) -> None:
     low, high = {
-        Part.YEAR: (1, 9999),
-        Part.MONTH: (1, 12),
-        Part.DAY: (1, 31),
-        Part.HOUR: (0, 23),
-        Part.WEEKDAY: (1, 7),
+        TimestampPart.YEAR: (1, 9999),
+        TimestampPart.MONTH: (1, 12),
+        TimestampPart.DAY: (1, 31),
+        TimestampPart.HOUR: (0, 23),
+        TimestampPart.WEEKDAY: (1, 7),
     }.get(part, (0, 59))
     for value, possible in ((low - 1, False), (low, True), (high, True), (high + 1, False)):
         atom = Comparison("x", Relation.EQUAL, value, part)
@@ -139,7 +139,7 @@ MONTHS_AND_HOURS = items_with(
 )
 
 
-@given(two_filters(part_atoms(Part.MONTH, Part.HOUR)))
+@given(two_filters(part_atoms(TimestampPart.MONTH, TimestampPart.HOUR)))
 @settings(max_examples=40, deadline=None)
 def test_complete_on_the_parts_of_a_timestamp(both: tuple[Filter, Filter]) -> None:
     specific, general = both

@@ -21,8 +21,7 @@ from headgate.match.item_columns import batch_of_items
 from headgate.model.atoms import Call, Variable
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter, atoms_of, conjuncts
-from headgate.model.items import Item
-from headgate.model.json_values import attributes_of_json
+from headgate.model.items import Item, attributes_of_json
 from headgate.model.schema import Schema
 from headgate.model.values import Value
 from headgate.operators.call_items import oracle_operators

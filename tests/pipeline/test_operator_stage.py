@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.match.strategies import NOON
+from tests.plan.execute import execute
 from tests.plan.papers import defined
 
 from headgate.language.statements import RegisterOperator, Statement
@@ -30,10 +31,9 @@ from headgate.pipeline.source_plan import (
     write_source_plan,
 )
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose_all
-from headgate.plan.execute import execute
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all
 
 SOURCES = """
 register stream T from json 't' (n int, b int);

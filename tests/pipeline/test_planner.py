@@ -156,7 +156,7 @@ def test_a_feed_beyond_the_limits_stops_no_other(
             "create feed Other from T where a > 5;"
         )
     )
-    monkeypatch.setattr("headgate.plan.limits.BRANCHES_MAX", 1)
+    monkeypatch.setattr("headgate.plan.normalize.BRANCHES_MAX", 1)
     planned = Planner(catalog, DataFolder(tmp_path).make()).update()
     assert list(planned.refused) == ["Bad"]
     assert matched(planned, "S")[6] == {"Good"}

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given
+from tests.plan.execute import execute
 from tests.plan.papers import SECTION_3, defined
 from tests.plan.strategies import OPERATORS, definitions, streams
 
@@ -26,10 +27,9 @@ from headgate.pipeline.source_plan import (
     plan_sources,
     write_source_plan,
 )
-from headgate.plan.compose import compose_all
-from headgate.plan.execute import execute
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all
 
 
 def declared(some: list[Item], definitions: dict[str, Statement]) -> list[Item]:

@@ -4,7 +4,7 @@ from headgate.language import parse
 from headgate.language.statements import Advertise, CreateFeed, WindowJoin
 from headgate.model.duration import ItemCount
 from headgate.model.filters import Filter as Predicate
-from headgate.plan.algebra import Filter, Join, Plan, Side, Source, TableJoin, Union, Window
+from headgate.plan.algebra import Filter, Join, NaturalJoin, Plan, Side, Source, Union, Window
 
 s, t, u = Source("s"), Source("t"), Source("u")
 stocks, reviews = Source("Stocks"), Source("Reviews")
@@ -40,10 +40,10 @@ def join(primary: Plan, text: str, window: Window) -> Join:
     return Join("F#1", join_condition(text), primary, window)
 
 
-def rated(left: Plan = stocks, right: Plan = reviews) -> TableJoin:
+def rated(left: Plan = stocks, right: Plan = reviews) -> NaturalJoin:
     """Stocks and reviews; both have a Date, so that it is renamed."""
     sides = (
         Side("Stocks", ("Symbol", "PER", "Date")),
         Side("Reviews", ("Symbol", "Rating", "Date")),
     )
-    return TableJoin(("Symbol",), sides, (left, right))
+    return NaturalJoin(("Symbol",), sides, (left, right))

@@ -31,9 +31,8 @@ from headgate.model.atoms import (
     WindowAttribute,
 )
 from headgate.model.duration import Duration, ItemCount, Unit
-from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
+from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or, needs
 from headgate.model.items import Item
-from headgate.model.safety import needs
 from headgate.model.schema import Attribute
 from headgate.model.tree_pattern import Axis, PatternNode, ValuePredicate
 from headgate.model.values import Type, Xml
@@ -193,7 +192,7 @@ def filtered_table_joins() -> st.SearchStrategy[Plan]:
     """A conjunction over a table join whose sides let everything through."""
     sides = st.lists(st.sampled_from(list(TABLES)), min_size=2, max_size=3, unique=True)
     joins = sides.map(
-        lambda tables: algebra.TableJoin(
+        lambda tables: algebra.NaturalJoin(
             ("k",),
             tuple(Side(name, TABLES[name]) for name in tables),
             tuple(map(algebra.Source, tables)),
@@ -216,7 +215,7 @@ def tables() -> st.SearchStrategy[dict[str, list[Item]]]:
 @st.composite
 def table_joins(draw: st.DrawFn) -> Plan:
     tables = draw(st.permutations(list(TABLES)))[: draw(st.integers(2, 3))]
-    join: Plan = algebra.TableJoin(
+    join: Plan = algebra.NaturalJoin(
         draw(st.sampled_from([("k",), ("k", "d")])),
         tuple(Side(name, TABLES[name]) for name in tables),
         tuple(

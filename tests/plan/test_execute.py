@@ -3,12 +3,12 @@
 from datetime import timedelta
 
 from tests.plan.cases import join_condition, last, rated, s, t, union, where
+from tests.plan.execute import execute
 from tests.plan.strategies import START
 
 from headgate.model.duration import Duration, Unit
 from headgate.model.items import Annotation, Item
 from headgate.plan.algebra import Join, Window
-from headgate.plan.execute import execute
 
 
 def item(source: str, id_: str, hour: int, **attributes: object) -> Item:

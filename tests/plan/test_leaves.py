@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import given
+from tests.plan.execute import execute
 from tests.plan.papers import SECTION_3, defined
 from tests.plan.strategies import OPERATORS, definitions, streams
 
@@ -11,10 +12,9 @@ from headgate.language.unparse import unparse_filter
 from headgate.model.evaluate import matches
 from headgate.model.filters import TRUE
 from headgate.model.items import Item
-from headgate.plan.compose import compose, compose_all
-from headgate.plan.execute import execute
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize, normalize_all
+from headgate.plan.translate import compose, compose_all
 
 
 def test_feeds_that_ask_the_same_ask_once() -> None:

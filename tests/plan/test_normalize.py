@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from tests.plan.cases import condition, join, last, rated, s, t, u, union, where
+from tests.plan.execute import execute
 from tests.plan.strategies import (
     OPERATORS,
     START,
@@ -29,11 +30,10 @@ from headgate.model.filters import FALSE
 from headgate.model.items import Item
 from headgate.plan import normalize as normalize_module
 from headgate.plan.algebra import EMPTY, FeedRef, Filter, Plan, Source, Union, bottom_up
-from headgate.plan.compose import compose
-from headgate.plan.execute import execute
-from headgate.plan.normal_form import is_normal
-from headgate.plan.normalize import RULES, Rule, normalize, normalize_all
+from headgate.plan.normalize import is_normal, normalize, normalize_all
 from headgate.plan.plan_text import plan_text
+from headgate.plan.rules import RULES, Rule
+from headgate.plan.translate import compose
 
 Streams = dict[str, list[Item]]
 

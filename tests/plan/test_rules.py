@@ -21,8 +21,8 @@ from headgate.model.duration import Duration, Unit
 from headgate.model.filters import FALSE, TRUE
 from headgate.model.tree_pattern import PatternNode
 from headgate.plan.algebra import EMPTY, Filter, Join, Match, Plan, Window
-from headgate.plan.normalize import RULES, Rule
 from headgate.plan.plan_text import plan_text
+from headgate.plan.rules import RULES, Rule
 
 SIMILAR = "title similar window.title"
 EXPLODING = " or ".join(f"a{n} = 1 and b{n} = 1" for n in range(7))

@@ -8,17 +8,17 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plan.execute import execute
 from tests.plan.papers import defined
 from tests.plan.strategies import START
 
+from headgate.language.schemas import Definitions
 from headgate.model.items import Item
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose_all
-from headgate.plan.execute import execute
 from headgate.plan.explain import explain, explain_all
 from headgate.plan.normalize import normalize
 from headgate.plan.split_payload import Half, PayloadSplit, split_payload
-from headgate.plan.translate import Definitions
+from headgate.plan.translate import compose_all
 
 TABLES = """
 register table Stocks (Symbol text key, PER int, Date int, Logo text payload) from json 's/*.json';

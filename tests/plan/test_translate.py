@@ -7,9 +7,8 @@ from tests.plan.strategies import registered
 from headgate.language.statements import CreateFeed, MaterializeFeed, StreamRef
 from headgate.model.errors import PlanError
 from headgate.plan.algebra import FeedRef, Source, Transform
-from headgate.plan.compose import compose, compose_all
 from headgate.plan.plan_text import plan_text
-from headgate.plan.translate import translate
+from headgate.plan.translate import compose, compose_all, translate
 
 SOURCES = "".join(f"register feed http://example.org/{n} as s{n};" for n in range(1, 6))
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from urllib.parse import unquote
 
 from hypothesis import given
+from tests.plan.execute import execute
 from tests.plan.papers import DOCUMENTS, SECTION_3, TABLES, defined
 from tests.plan.strategies import OPERATORS, definitions, streams
 
 from headgate.language.statements import Statement
 from headgate.model.items import Item
 from headgate.model.values import Xml
-from headgate.plan.compose import compose
-from headgate.plan.execute import execute
+from headgate.plan.translate import compose
 from headgate.plan.why import why
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

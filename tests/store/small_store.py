@@ -8,9 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
+from tests.plan.execute import execute
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import Definitions
+from headgate.catalog.definitions import CatalogDefinitions
 from headgate.language import parse_script
 from headgate.language.schemas import schemas_of
 from headgate.match.item_columns import batch_of_items, group_of
@@ -18,10 +19,9 @@ from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Value
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose, feed_names
-from headgate.plan.execute import execute
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize
+from headgate.plan.translate import compose, feed_names
 from headgate.store.data_folder import DataFolder
 from headgate.store.item_files import ItemsWriter, path_of
 
@@ -53,7 +53,7 @@ def news(id_: str, title: str, *, source: str = "News", hours: float = 0) -> Ite
 
 
 @lru_cache(maxsize=8)
-def _planned(script: str) -> tuple[Definitions, dict[str, Plan]]:
+def _planned(script: str) -> tuple[CatalogDefinitions, dict[str, Plan]]:
     """Parsed and planned once for all tests."""
     with Catalog.open("sqlite://", clock=lambda: REGISTERED) as catalog:
         catalog.apply(parse_script(script))

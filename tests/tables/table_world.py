@@ -22,8 +22,8 @@ from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_numbers, write
 from headgate.pipeline.sources.lots_source import LotsReader
 from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose_all
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
 from headgate.tables.bucket import Bucket, Held
 from headgate.tables.join_groups import split_plan

@@ -16,7 +16,7 @@ from headgate.model.errors import StateError
 from headgate.model.items import Item
 from headgate.model.values import Value
 from headgate.pipeline.table_join_stage import BucketSummary
-from headgate.plan.execute import execute
+from tests.plan.execute import execute
 from headgate.tables import bucket as bucket_module
 from headgate.tables.bucket import Held
 

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plan.execute import execute
 
 from headgate.model.atoms import Atom, Between, Comparison, Contains, Relation
 from headgate.model.evaluate import matches
 from headgate.model.filters import TRUE, conjunction
 from headgate.model.items import Item
-from headgate.plan.algebra import Filter, Plan, Side, Source, TableJoin, Union
-from headgate.plan.execute import execute
+from headgate.plan.algebra import Filter, NaturalJoin, Plan, Side, Source, Union
 from headgate.tables.boxes import checked_values
 from headgate.tables.client import Client
 from headgate.tables.compile_boxes import (
@@ -69,8 +69,8 @@ def test_a_value_that_satisfies_an_atom_is_in_its_range(
             assert is_in == holds
 
 
-def table_join(left: Plan, right: Plan) -> TableJoin:
-    return TableJoin(("k",), (Side("R", ("k", "a")), Side("S", ("k", "c", "d"))), (left, right))
+def table_join(left: Plan, right: Plan) -> NaturalJoin:
+    return NaturalJoin(("k",), (Side("R", ("k", "a")), Side("S", ("k", "c", "d"))), (left, right))
 
 
 small = st.integers(0, 5)

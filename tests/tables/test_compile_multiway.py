@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plan.execute import execute
 from tests.plan.papers import defined
 from tests.tables.test_compile_boxes import atoms
 
@@ -16,11 +17,10 @@ from headgate.model.errors import InvalidValue
 from headgate.model.evaluate import matches
 from headgate.model.filters import conjunction
 from headgate.model.items import Item
-from headgate.plan.algebra import Filter, Plan, Side, Source, TableJoin
-from headgate.plan.compose import compose_all
-from headgate.plan.execute import execute
+from headgate.plan.algebra import Filter, NaturalJoin, Plan, Side, Source
 from headgate.plan.normalize import normalize
 from headgate.plan.split_payload import split_payload
+from headgate.plan.translate import compose_all
 from headgate.tables.compile_boxes import SelectJoin, number_of, select_join_of
 from headgate.tables.compile_multiway import MultiwayPlan, compile_multiway, signature_of
 from headgate.tables.decompose_greedy import all_forms, decompose_greedy
@@ -82,7 +82,7 @@ class Served:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> TableJoin:
+def plans(draw: st.DrawFn) -> NaturalJoin:
     """Joins of tables that share attributes, each with ranges on a and b."""
     tables = draw(st.lists(st.sampled_from(sorted(JOINS)), min_size=2, max_size=4, unique=True))
     on = tuple(name for name in "xyz" if sum(name in JOINS[each] for each in tables) > 1)
@@ -93,7 +93,7 @@ def plans(draw: st.DrawFn) -> TableJoin:
         )
         inputs.append(Filter(conjunction(parts), Source(table)) if parts else Source(table))
     sides = tuple(Side(table, (*JOINS[table], "a", "b")) for table in tables)
-    return TableJoin(on, sides, tuple(inputs))
+    return NaturalJoin(on, sides, tuple(inputs))
 
 
 rows = st.fixed_dictionaries(
@@ -107,7 +107,7 @@ rows = st.fixed_dictionaries(
     items=st.lists(st.tuples(st.sampled_from(sorted(JOINS)), rows), max_size=14),
 )
 def test_clients_hold_what_plans_give(
-    some: list[TableJoin], items: list[tuple[str, dict[str, int]]]
+    some: list[NaturalJoin], items: list[tuple[str, dict[str, int]]]
 ) -> None:
     joins: dict[int, SelectJoin] = {}
     for at, plan in enumerate(some):
@@ -138,7 +138,7 @@ def test_clients_hold_what_plans_give(
         assert found == {each.id for each in execute(some[at], stored)}
 
 
-def _is_connected(plan: TableJoin) -> bool:
+def _is_connected(plan: NaturalJoin) -> bool:
     reached, rest = {plan.sides[0].name}, [side.name for side in plan.sides[1:]]
     while more := [t for t in rest if any(set(JOINS[t]) & set(JOINS[r]) for r in reached)]:
         reached |= set(more)
@@ -153,7 +153,7 @@ def _item(items: list[Item], payload: bytes) -> Item:
 def test_three_tables_on_one_attribute_are_a_triangle() -> None:
     tables = ("R", "S", "U")
     sides = tuple(Side(table, (*JOINS[table], "a")) for table in tables)
-    join = select_join_of(TableJoin(("x",), sides, tuple(map(Source, tables))))
+    join = select_join_of(NaturalJoin(("x",), sides, tuple(map(Source, tables))))
     assert join is not None
     assert [str(form) for table in tables for form in signature_of(join).forms(table)] == [
         "R^S", "R^U", "S^R", "S^U", "U^R", "U^S",
@@ -210,7 +210,7 @@ def test_a_payload_is_not_sent_again_while_the_row_is_selected() -> None:
 
 def test_a_join_without_a_common_attribute_is_refused() -> None:
     join = select_join_of(
-        TableJoin(("x", "y"), (Side("R", ("x",)), Side("T", ("y",))), (Source("R"), Source("T")))
+        NaturalJoin(("x", "y"), (Side("R", ("x",)), Side("T", ("y",))), (Source("R"), Source("T")))
     )
     assert join is not None
     with pytest.raises(InvalidValue, match="R, T are not connected"):

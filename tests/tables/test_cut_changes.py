@@ -12,11 +12,11 @@ import pytest
 
 from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
-from headgate.model.row_changes import WORDS, RowChange, row_change
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.tables.cut_changes import cut_file, rows_of
 from headgate.tables.join_groups import JoinedTable, JoinGroup
+from headgate.tables.row_changes import WORDS, RowChange, row_change
 from headgate.tables.table_lots import LotFile
 
 SCHEMA = Schema((Attribute("id", Type.INT, key=True), Attribute("op", Type.TEXT)))

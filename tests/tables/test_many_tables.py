@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.plan.execute import execute
 from tests.tables.table_world import TableWorld
 from tests.tables.test_bucket import Changes, check_replays, items_of
 
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
 from headgate.model.items import Item
-from headgate.plan.execute import execute
 from headgate.tables.bucket import BucketServer, Held, Step
 from headgate.tables.change_pieces import unpacked
 from headgate.tables.choose_semijoins import semijoins_of

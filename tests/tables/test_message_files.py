@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
+from tests.plan.execute import execute
 from tests.tables.table_world import TABLES, TableWorld
 from tests.tables.test_bucket import LOTS, Changes, Judge, items_of
 
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
-from headgate.plan.execute import execute
 from headgate.tables.client import Client
 from headgate.tables.compile_boxes import ANY
 from headgate.tables.join_groups import split_plan

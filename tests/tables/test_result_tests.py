@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.plan.execute import execute
 from tests.tables.table_world import TABLES, TableWorld
 
 from headgate.match.item_columns import FEEDS, INNER
-from headgate.plan.execute import execute
 from headgate.tables.result_tests import ResultTests
 
 SCRIPT = (

@@ -1,6 +1,6 @@
 """The naive evaluator of views: every embedding of a pattern, by trying all. It is the judge.
 
-It agrees with model/match_pattern.py, which only says whether there is one. Written to be obviously
+It agrees with model/tree_pattern.py, which only says whether there is one. Written to be obviously
 right, not to be fast.
 """
 
@@ -11,8 +11,7 @@ from itertools import product
 
 import numpy as np
 
-from headgate.model.match_pattern import holds
-from headgate.model.tree_pattern import Axis, PatternNode
+from headgate.model.tree_pattern import Axis, PatternNode, holds
 from headgate.views.document import Document, is_ancestor, is_parent
 from headgate.views.pattern_arrays import preorder
 from headgate.views.view_tuples import ViewTuples, marked_nodes

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from tests.plan.execute import window_at
+
 from headgate.model.evaluate import matches
 from headgate.model.items import Annotation, Item
-from headgate.model.match_pattern import matches_pattern
+from headgate.model.tree_pattern import matches_pattern
 from headgate.plan.algebra import Filter, Join, Match, Plan, Source, Union, Window, bottom_up
-from headgate.plan.execute import window_at
 from headgate.windows.arrivals import Arrival, Output
 
 Known = dict[Item, datetime]

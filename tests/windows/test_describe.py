@@ -9,8 +9,8 @@ from tests.plan.strategies import START
 from tests.windows.strategies import STREAM
 
 from headgate.model.items import Item
-from headgate.plan.compose import compose_all
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all
 from headgate.windows.arrivals import Arrival
 from headgate.windows.describe import describe
 from headgate.windows.stage import JoinStage

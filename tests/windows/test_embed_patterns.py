@@ -11,8 +11,7 @@ from tests.windows.judge import document
 
 from headgate.model.atoms import Relation
 from headgate.model.items import Item
-from headgate.model.match_pattern import matches_pattern
-from headgate.model.tree_pattern import Axis, PatternNode, ValuePredicate
+from headgate.model.tree_pattern import Axis, PatternNode, ValuePredicate, matches_pattern
 from headgate.model.values import Value, Xml
 from headgate.windows.embed_patterns import embeds_patterns
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.plan.papers import defined
 
-from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all, feed_names
 from headgate.windows.graph import build_graph
 
 SOURCES = """

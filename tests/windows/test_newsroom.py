@@ -13,8 +13,8 @@ from headgate.language import parse_script
 from headgate.language.schemas import schemas_of
 from headgate.model.items import Item
 from headgate.model.values import Value, Xml
-from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all, feed_names
 from headgate.windows.arrivals import Arrival, Output
 from headgate.windows.describe import describe
 from headgate.windows.stage import JoinStage

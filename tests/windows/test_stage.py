@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.plan.execute import execute
 from tests.plan.strategies import START
 from tests.windows.judge import Known, judge, known
 from tests.windows.strategies import HALF_HOUR, SCHEMAS, History, histories, plans
@@ -18,7 +19,6 @@ from tests.windows.worlds import draw_history, draw_plans
 
 from headgate.model.items import Item
 from headgate.plan.algebra import Plan, Union
-from headgate.plan.execute import execute
 from headgate.plan.normalize import normalize
 from headgate.windows import probe, stage
 from headgate.windows.arrivals import Arrival, Output

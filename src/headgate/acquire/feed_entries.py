@@ -12,7 +12,7 @@ from headgate.acquire.http_response import http_date
 from headgate.acquire.limits import FeedLimits
 from headgate.acquire.plain_text import clean_text, plain_and_safe, web_link
 from headgate.model.errors import InvalidValue, printable
-from headgate.model.json_values import value_of_json
+from headgate.model.items import value_of_json
 from headgate.model.schema import FEED_SCHEMA, Attribute, Schema
 from headgate.model.values import Link, Type, Value, parse_timestamp
 
@@ -80,7 +80,7 @@ class FeedProblems:
 #     attribute `price`     RSS, Atom    <price>5</price>  or  <shop:price unit="EUR">5</shop:price>
 #                           JSON Feed    "price": 5   or   "_shop": {"price": 5}
 #
-# and converted as JSON values are (model/json_values.py), after a text has been read as a number or
+# and converted as JSON values are (model/items.py), after a text has been read as a number or
 # a bool where one is declared. The first element of a name counts. What does not fit is missing,..
 # a problem of its entry.
 

@@ -41,9 +41,8 @@ from typing import NamedTuple
 from headgate.acquire.feed_entries import FeedEntry, ParsedFeed
 from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
 from headgate.model.items import Item
-from headgate.model.links import normal_link
+from headgate.model.text import normal_link, words
 from headgate.model.values import Value
-from headgate.model.words import words
 
 ID_LENGTH_MAX = 500
 WORDS_MIN = 8

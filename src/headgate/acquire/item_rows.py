@@ -27,7 +27,7 @@ from headgate.acquire.rejected import Rejects
 from headgate.match.arrow_types import STORED_AS
 from headgate.match.item_columns import ID, OWN, SOURCE, TIME, item_columns
 from headgate.model.errors import InvalidValue
-from headgate.model.json_values import attributes_of_json
+from headgate.model.items import attributes_of_json
 from headgate.model.schema import Schema
 from headgate.model.values import Type, Value
 
@@ -127,7 +127,7 @@ def _hashed(text: str) -> str:
 # === part: headgate.acquire.item_rows
 # Items that come one by one, as rows: the careful way, which every quick one is compared with.
 #
-# Each item is attributes by name (model/json_values.py). What cannot be one, for whatever reason..
+# Each item is attributes by name (model/items.py). What cannot be one, for whatever reason..
 # rejected with its text, and the others go on.
 
 

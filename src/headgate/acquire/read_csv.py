@@ -5,7 +5,7 @@ quote and never ends would swallow the rest of the file. So a record may have so
 more; beyond that its first line is rejected, and reading goes on with the second.
 
 A cell without text is a missing value. What is in a cell is read by the declared type: numbers as
-JSON writes them, `true` and `false`, and everything else as in JSON (model/json_values.py).
+JSON writes them, `true` and `false`, and everything else as in JSON (model/items.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headgate.acquire.item_rows import RowBuilder, SourceColumns
 from headgate.acquire.read_json import LINES_AT_ONCE, ReadRows
 from headgate.acquire.rejected import Rejects
 from headgate.model.errors import InvalidValue
-from headgate.model.json_values import value_of_json
+from headgate.model.items import value_of_json
 from headgate.model.schema import Schema
 from headgate.model.values import Type, Value, with_article
 

@@ -35,7 +35,7 @@ from headgate.acquire.item_rows import RowBuilder, SourceColumns
 from headgate.acquire.rejected import Rejects
 from headgate.match.arrow_types import STORED_AS
 from headgate.model.errors import InvalidValue
-from headgate.model.json_values import value_of_json
+from headgate.model.items import value_of_json
 from headgate.model.schema import Schema
 from headgate.model.values import Type
 

@@ -31,10 +31,10 @@ from headgate.acquire.scan_files import is_below
 from headgate.match.arrow_types import STORED_AS
 from headgate.match.item_columns import utc
 from headgate.model.errors import InvalidValue
-from headgate.model.json_values import value_of_json
+from headgate.model.items import value_of_json
 from headgate.model.schema import Schema
+from headgate.model.text import safe_parser
 from headgate.model.values import Type, Value
-from headgate.model.xml_text import safe_parser
 
 
 def read_part(part: FilePart, base: Path, folder: Path, schema: Schema) -> Iterator[pa.RecordBatch]:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.kinds import SOURCE_KINDS
-from headgate.catalog.listing import Subscription
+from headgate.catalog.definitions import SOURCE_KINDS
+from headgate.catalog.queries import Subscription
 from headgate.deliver.item_deliveries import DeliveryStatus, deliveries_of
 from headgate.language.schemas import schemas_of
 from headgate.model.errors import CatalogError, UnknownName, alternatives

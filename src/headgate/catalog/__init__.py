@@ -1,7 +1,26 @@
-"""What is registered: sources, feeds, operators, subscriptions, advertisements, snapshots."""
+"""The catalog: what is registered, in SQLite or PostgreSQL.
+
+It stores the definitions of sources, feeds and operators, subscriptions, advertisements, statistics
+and the list of snapshots. A script is applied in one transaction, and every transaction increments
+the version. Entry point: `Catalog`.
+
+    catalog        `Catalog`: all methods, and which of them write
+    tables         the tables of the database
+    definitions    what a name can stand for; the registered statements by name
+    apply          applies a script: the order of its statements, then each of them
+    dependencies   what a statement is built on; depth and size of composed feeds
+    register       `register`, `create feed`, `advertise`, `drop`
+    subscribe      `subscribe`, `renew`, `unsubscribe`; tickets
+    transaction    one writing transaction; the outcome of a statement
+    queries        pages and lookups for readers
+    statistics     measured rates of sources and selectivities of atoms
+    database       connections, transactions, errors, bulk insertion
+    upgrade        creates or migrates the tables
+    migrations     the revisions of the tables (Alembic)
+"""
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
-from headgate.catalog.outcome import Outcome, statement_number
+from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
+from headgate.catalog.transaction import Outcome
 
-__all__ = ["SOURCE_KINDS", "Catalog", "DefinitionKind", "Outcome", "statement_number"]
+__all__ = ["SOURCE_KINDS", "Catalog", "DefinitionKind", "Outcome"]

@@ -1,19 +1,33 @@
-"""Applying a script: every statement, or none."""
+"""Apply a script: every statement, or none.
+
+Feeds may be written in any order. `order` decides in which order the statements are applied:
+
+    drop X               a drop acts where it stands: it cuts the script into segments
+    ───────
+    create A from B      within a segment a definition comes before what is built on it,
+    create B from C      otherwise the script's order is kept: here B, A, then the subscription
+    subscribe to A
+
+If the definitions of a segment are built on each other in a cycle, there is no such order, and the
+error prints the cycle: `feed cycle: A → B → A`. The cost is that of sorting.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import get_args
 
-from headgate.catalog.dependencies import names_used
-from headgate.catalog.drop import drop
-from headgate.catalog.order import order
-from headgate.catalog.outcome import Outcome, mark_statement
-from headgate.catalog.register import advertise, register
+from headgate.catalog.definitions import DefiningStatement
+from headgate.catalog.dependencies import names_in_ranges, names_used
+from headgate.catalog.register import advertise, drop, register
 from headgate.catalog.subscribe import renew, subscribe, unsubscribe
-from headgate.catalog.transaction import Transaction
+from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
 from headgate.language.statements import (
     Advertise,
+    CreateFeed,
     Drop,
     Explain,
     Renew,
@@ -22,18 +36,19 @@ from headgate.language.statements import (
     Subscribe,
     Unsubscribe,
 )
-from headgate.model.errors import HeadgateError
+from headgate.model.errors import FeedCycle, HeadgateError
 
 
 def apply(transaction: Transaction, statements: Sequence[Statement]) -> list[Outcome]:
-    """The outcomes, in the script's order. An error knows its statement: `statement_number`."""
+    """The outcomes, in the script's order. An error has the `statement_number` of its statement."""
     transaction.definitions.fetch(_names(statements))
     outcomes: dict[int, Outcome] = {}
     for index in order(statements):
         try:
             outcomes[index] = _apply_one(transaction, statements[index])
         except HeadgateError as error:
-            mark_statement(error, index + 1)
+            if error.statement_number is None:
+                error.statement_number = index + 1
             raise
     transaction.finish(changed=any(outcome.changed for outcome in outcomes.values()))
     return [outcomes[index] for index in range(len(statements))]
@@ -63,3 +78,81 @@ def _apply_one(transaction: Transaction, statement: Statement) -> Outcome:
             check(statement, transaction.definitions)
             return Outcome(statement)
     return register(transaction, statement)
+
+
+# --- order ---------------------------------------------------------------------------------------
+
+_DEFINITIONS = get_args(DefiningStatement)
+_SHOWN_MAX = 20
+
+
+def order(statements: Sequence[Statement]) -> Iterator[int]:
+    """The indices of the statements, in the order in which to apply them."""
+    segment: list[int] = []
+    for index, statement in enumerate(statements):
+        if isinstance(statement, Drop):
+            yield from _order_segment(statements, segment)
+            yield index
+            segment = []
+        else:
+            segment.append(index)
+    yield from _order_segment(statements, segment)
+
+
+def _order_segment(statements: Sequence[Statement], segment: list[int]) -> Iterator[int]:
+    defining = {
+        index: statement
+        for index in segment
+        if isinstance(statement := statements[index], _DEFINITIONS)
+    }
+    yield from _order_definitions(defining)
+    yield from (index for index in segment if index not in defining)
+
+
+def _order_definitions(defining: dict[int, DefiningStatement]) -> Iterator[int]:
+    """A topological order; the heap of ready definitions keeps the script's order where it can."""
+    sorter = TopologicalSorter(_needs(defining))
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise _feed_cycle(error.args[1], defining) from None
+    ready = list(sorter.get_ready())
+    heapq.heapify(ready)
+    while ready:
+        index = heapq.heappop(ready)
+        yield index
+        sorter.done(index)
+        for each in sorter.get_ready():
+            heapq.heappush(ready, each)
+
+
+def _needs(defining: dict[int, DefiningStatement]) -> dict[int, set[int]]:
+    """For each definition, the others that must come before it."""
+    first: dict[str, int] = {}
+    for index, statement in defining.items():
+        first.setdefault(statement.name, index)
+    # A range with an open end takes the sources that exist; it does not wait for feeds.
+    sources = {each.name for each in defining.values() if not isinstance(each, CreateFeed)}
+    needs: dict[int, set[int]] = {}
+    for index, statement in defining.items():
+        needs[index] = {first[name] for name in names_used(statement) if name in first}
+        if isinstance(statement, CreateFeed):
+            in_ranges = names_in_ranges(statement, sources)
+            needs[index].update(first[name] for name in in_ranges if name in first)
+        # The second definition of a name is the one that is wrong, so it must not come first.
+        if first[statement.name] != index:
+            needs[index].add(first[statement.name])
+    return needs
+
+
+def _feed_cycle(cycle: list[int], defining: dict[int, DefiningStatement]) -> FeedCycle:
+    """Each of the cycle is needed by the next; the message begins with the first statement."""
+    circle = cycle[:0:-1]
+    start = circle.index(min(circle))
+    shown = circle[start:] + circle[: start + 1]
+    names = [defining[index].name for index in shown]
+    if len(names) > _SHOWN_MAX:
+        names[_SHOWN_MAX // 2 : -_SHOWN_MAX // 2] = [f"… {len(names) - _SHOWN_MAX:,} more …"]
+    error = FeedCycle(f"feed cycle: {' → '.join(names)}; a feed cannot be defined through itself")
+    error.statement_number = shown[0] + 1
+    return error

@@ -1,28 +1,102 @@
-"""What every registered name stands for, as a mapping from names to statements.
+"""Definitions: what a name can stand for, and the registered statements by name.
 
-Entries are fetched from the database when they are asked for, many at once where it is known which
-will be needed, and their text is parsed once and only if someone looks at the statement. A script
-of 100,000 subscriptions parses nothing here: that a name is registered is known from its entry.
+All names live in one space, whatever they stand for. `CatalogDefinitions` is the mapping from names
+to statements that checking and planning read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import islice
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
-from headgate.catalog import lookup, tables
-from headgate.catalog.kinds import DefinitionKind
+from headgate.catalog import tables
 from headgate.language.parse import parse
-from headgate.language.statements import Statement
+from headgate.language.statements import (
+    CreateFeed,
+    MaterializeFeed,
+    NameKind,
+    RegisterDocuments,
+    RegisterFeed,
+    RegisterOperator,
+    RegisterSource,
+    RegisterStream,
+    RegisterTable,
+    Statement,
+)
+
+DefiningStatement = RegisterSource | RegisterOperator | CreateFeed
+"""A statement that gives a name to something. All names live in one space."""
+
+
+class DefinitionKind(StrEnum):
+    """What a name stands for."""
+
+    RSS = "rss"
+    MATERIALIZED = "materialized"
+    STREAM = "stream"
+    TABLE = "table"
+    DOCUMENTS = "documents"
+    FEED = "feed"
+    OPERATOR = "operator"
+
+    @property
+    def noun(self) -> str:
+        return self.value if self in (DefinitionKind.FEED, DefinitionKind.OPERATOR) else "source"
+
+    @property
+    def drop_kind(self) -> NameKind:
+        """How `drop` calls it."""
+        return (
+            NameKind.FEED
+            if self in (DefinitionKind.RSS, DefinitionKind.MATERIALIZED)
+            else NameKind(self.value)
+        )
+
+    @property
+    def described(self) -> str:
+        return _DESCRIPTIONS.get(self, f"a {self.value}")
+
+
+_DESCRIPTIONS = {
+    DefinitionKind.RSS: "a registered feed",
+    DefinitionKind.MATERIALIZED: "a registered feed",
+    DefinitionKind.DOCUMENTS: "a source of documents",
+    DefinitionKind.OPERATOR: "an operator",
+}
+SOURCE_KINDS = (
+    DefinitionKind.RSS,
+    DefinitionKind.MATERIALIZED,
+    DefinitionKind.STREAM,
+    DefinitionKind.TABLE,
+    DefinitionKind.DOCUMENTS,
+)
+
+_KINDS: dict[type[DefiningStatement], DefinitionKind] = {
+    RegisterFeed: DefinitionKind.RSS,
+    MaterializeFeed: DefinitionKind.MATERIALIZED,
+    RegisterStream: DefinitionKind.STREAM,
+    RegisterTable: DefinitionKind.TABLE,
+    RegisterDocuments: DefinitionKind.DOCUMENTS,
+    CreateFeed: DefinitionKind.FEED,
+    RegisterOperator: DefinitionKind.OPERATOR,
+}
+
+
+def kind_of_statement(statement: DefiningStatement) -> DefinitionKind:
+    return _KINDS[type(statement)]
+
+
+# --- registered definitions ----------------------------------------------------------------------
 
 _FETCH_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredDefinition:
     """A definition as it is stored."""
 
     kind: DefinitionKind
@@ -32,46 +106,54 @@ class Entry:
     number: int
 
 
-class Definitions(Mapping[str, Statement]):
-    """For one thread, and for no longer than the connection's transaction.
+class CatalogDefinitions(Mapping[str, Statement]):
+    """The registered statements by name, for one thread and within the connection's transaction.
 
-    Without a connection, the entries given are all there are, and it is valid forever.
+    Entries are fetched from the database when they are needed, many at once where it is known
+    which will be. The text of an entry is parsed once, and only if its statement is used: a script
+    of 100,000 subscriptions parses no definition, because the entry alone shows that a name exists.
+
+    Without a connection it holds exactly the given entries, and is valid forever.
     """
 
     def __init__(
-        self, connection: Connection | None, *, version: int, entries: Mapping[str, Entry] = {}
+        self,
+        connection: Connection | None,
+        *,
+        version: int,
+        entries: Mapping[str, StoredDefinition] = {},
     ) -> None:
         self.version = version
         self._connection = connection
-        self._entries: dict[str, Entry | None] = dict(entries)
+        self._entries: dict[str, StoredDefinition | None] = dict(entries)
         self._statements: dict[str, Statement] = {}
 
-    def entry(self, name: str) -> Entry | None:
+    def entry(self, name: str) -> StoredDefinition | None:
         if name not in self._entries:
             self.fetch([name])
         return self._entries[name]
 
     def number_of(self, name: str) -> int:
-        """By this number plans and the store know it, for as long as it is registered."""
+        """The number by which plans and the store know the name while it is registered."""
         entry = self.entry(name)
         if entry is None:
             raise KeyError(name)
         return entry.number
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Makes these known, also that a name is not registered, in few questions."""
-        wanted = iter(dict.fromkeys(str(name) for name in names if name not in self._entries))
-        while chunk := list(islice(wanted, _FETCH_MAX)):
+        """Load the entries of these names, in few queries; a name may turn out not to exist."""
+        missing = iter(dict.fromkeys(str(name) for name in names if name not in self._entries))
+        while chunk := list(islice(missing, _FETCH_MAX)):
             self._entries.update(dict.fromkeys(chunk))
             if self._connection is not None:
                 self._entries.update(_load(self._connection, chunk))
 
-    def changes(self, known: Collection[int]) -> lookup.Changes:
-        """What has come and gone since someone knew these numbers; in the database only."""
-        assert self._connection is not None, "these are entries of one moment"
-        return lookup.changes(self._connection, known)
+    def changes(self, known: Collection[int]) -> DefinitionChanges:
+        """How the database differs from a reader that knows the definitions of these numbers."""
+        assert self._connection is not None, "these entries have no database"
+        return changes_since(self._connection, known)
 
-    def add(self, name: str, entry: Entry, statement: Statement) -> None:
+    def add(self, name: str, entry: StoredDefinition, statement: Statement) -> None:
         self._entries[name] = entry
         self._statements[name] = statement
 
@@ -102,12 +184,12 @@ class Definitions(Mapping[str, Statement]):
         return sum(1 for _ in self)
 
 
-def load_all(connection: Connection, *, version: int) -> Definitions:
-    """Everything registered at this moment, independent of the connection."""
-    return Definitions(None, version=version, entries=_load(connection, None))
+def load_all(connection: Connection, *, version: int) -> CatalogDefinitions:
+    """Everything that is registered, independent of the connection."""
+    return CatalogDefinitions(None, version=version, entries=_load(connection, None))
 
 
-def _load(connection: Connection, names: list[str] | None) -> dict[str, Entry]:
+def _load(connection: Connection, names: list[str] | None) -> dict[str, StoredDefinition]:
     columns = tables.definitions.c
     query = select(
         columns.name,
@@ -120,6 +202,42 @@ def _load(connection: Connection, names: list[str] | None) -> dict[str, Entry]:
     if names is not None:
         query = query.where(columns.name.in_(names))
     return {
-        name: Entry(DefinitionKind(kind), text, depth, branches, number)
+        name: StoredDefinition(DefinitionKind(kind), text, depth, branches, number)
         for name, kind, text, depth, branches, number in connection.execute(query)
     }
+
+
+# --- changes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedName:
+    """A definition without its text."""
+
+    number: int
+    name: str
+    kind: DefinitionKind
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionChanges:
+    added: tuple[NumberedName, ...]
+    removed: frozenset[int]
+    """Numbers of definitions that are no longer registered."""
+
+
+def changes_since(connection: Connection, known: Collection[int]) -> DefinitionChanges:
+    """The definitions besides these numbers, and which of these numbers are no longer registered.
+
+    Numbers ascend, so new definitions are found by index. All numbers are read only if the count
+    shows that something was removed.
+    """
+    columns = tables.definitions.c
+    query = select(columns.number, columns.name, columns.kind).order_by(columns.number)
+    rows = connection.execute(query.where(columns.number > max(known, default=0)))
+    added = tuple(NumberedName(number, name, DefinitionKind(kind)) for number, name, kind in rows)
+    count = connection.scalar(select(func.count()).select_from(tables.definitions))
+    if count == len(known) + len(added):
+        return DefinitionChanges(added, frozenset())
+    registered = frozenset(connection.scalars(select(columns.number)))
+    return DefinitionChanges(added, frozenset(known) - registered)

@@ -1,31 +1,41 @@
-"""Registering what has a name: sources, operators and feeds; and what sources advertise."""
+"""Register sources, operators and feeds, record advertisements, and drop what has a name."""
 
 from __future__ import annotations
 
 import re
 
-from sqlalchemy import exists, select
+from sqlalchemy import delete, exists, func, select
 
 from headgate.catalog import tables
-from headgate.catalog.definitions import Entry
+from headgate.catalog.definitions import (
+    DefiningStatement,
+    DefinitionKind,
+    StoredDefinition,
+    kind_of_statement,
+)
 from headgate.catalog.dependencies import input_names, measure, names_in_ranges, names_used
-from headgate.catalog.kinds import DefiningStatement, DefinitionKind, kind_of
-from headgate.catalog.outcome import Outcome
-from headgate.catalog.transaction import Transaction
+from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
 from headgate.language.parse import parse
 from headgate.language.script import NESTING_MAX, TOKENS_MAX
 from headgate.language.statements import Advertise, CreateFeed, Drop, MaterializeFeed, Statement
 from headgate.language.unparse import unparse
-from headgate.model.errors import CatalogError, LanguageError, NameTaken
+from headgate.model.errors import (
+    CatalogError,
+    InUse,
+    LanguageError,
+    NameTaken,
+    UnknownName,
+    did_you_mean,
+)
 
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
 def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
-    """Registering the same again changes nothing, so a script may be applied again."""
+    """Registering the same definition again changes nothing, so a script may be applied again."""
     definitions = transaction.definitions
-    name, kind = str(statement.name), kind_of(statement)
+    name, kind = str(statement.name), kind_of_statement(statement)
     if isinstance(statement, CreateFeed):
         definitions.fetch(names_in_ranges(statement, definitions))
     checked = check(statement, definitions)
@@ -52,7 +62,7 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
     )
     for used in sorted({str(each) for each in names_used(checked)}):
         transaction.insert(tables.uses, {"user_name": name, "used_name": used})
-    definitions.add(name, Entry(kind, text, depth, branches, number), checked)
+    definitions.add(name, StoredDefinition(kind, text, depth, branches, number), checked)
     verb = "created" if kind is DefinitionKind.FEED else "registered"
     return Outcome(checked, f"{verb} {kind.noun} {name}", name, changed=True)
 
@@ -78,17 +88,19 @@ def advertise(transaction: Transaction, statement: Advertise) -> Outcome:
 
 
 def stored_text(statement: Statement) -> str:
-    """The text from which the statement can be read again, within the parser's limits: what a text
-    says in 64 kB may take more once its ranges are written out."""
+    """The canonical text of the statement, checked against the parser's limits.
+
+    A text of 64 kB may become longer once its ranges are expanded.
+    """
     text = unparse(statement)
-    # A short text with few brackets is within all limits, so nearly no statement is parsed twice.
+    # A short text with few brackets is within all limits: nearly no statement is parsed twice.
     brackets = text.count("(") + text.count("[")
     if len(text) > TOKENS_MAX or brackets > NESTING_MAX // 2 or _NO_CHARACTER.search(text):
         try:
             parse(text)
         except LanguageError as error:
             raise CatalogError(
-                f"written out in full, the statement is beyond the language's limits: "
+                f"with its ranges expanded, the statement is beyond the language's limits: "
                 f"{error.message}; split it into several"
             ) from None
     return text
@@ -112,3 +124,70 @@ def _size(transaction: Transaction, statement: Statement) -> tuple[int, int]:
             depth, _ = measure(name, [(each.depth, each.branches) for each in inputs if each])
             return depth, 1
     return 0, 1
+
+
+# --- drop ----------------------------------------------------------------------------------------
+
+_NAMED_MAX = 10
+
+
+def drop(transaction: Transaction, statement: Drop) -> Outcome:
+    """Remove a definition that nothing uses, with its advertisements and expired subscriptions."""
+    name = str(statement.name)
+    entry = transaction.definitions.entry(name)
+    if entry is None:
+        raise _unknown(transaction, statement)
+    kind = entry.kind
+    if kind.drop_kind != statement.kind:
+        right = unparse(Drop(kind.drop_kind, name))
+        raise CatalogError(f"'{name}' is {kind.described}: write '{right}'")
+    transaction.flush()
+    if users := _users(transaction, name):
+        raise InUse(f"{kind.noun} '{name}' is used by {users}; drop what uses it first")
+    connection = transaction.connection
+    connection.execute(delete(tables.subscriptions).where(tables.subscriptions.c.feed == name))
+    connection.execute(delete(tables.definitions).where(tables.definitions.c.name == name))
+    transaction.definitions.remove(name)
+    return Outcome(statement, f"dropped {kind.noun} {name}", name, changed=True)
+
+
+def _unknown(transaction: Transaction, statement: Drop) -> UnknownName:
+    hint = did_you_mean(statement.name, transaction.definitions)
+    return UnknownName(
+        f"there is no {statement.kind} named '{statement.name}'" + (f"; {hint}" if hint else "")
+    )
+
+
+def _users(transaction: Transaction, name: str) -> str:
+    """`feeds A, B and 1,204 subscriptions`, or an empty text."""
+    definitions, uses = tables.definitions.c, tables.uses.c
+    query = (
+        select(definitions.name, definitions.kind)
+        .join(tables.uses, uses.user_name == definitions.name)
+        .where(uses.used_name == name)
+        .order_by(definitions.name)
+    )
+    feeds: list[str] = []
+    sources: list[str] = []
+    for user, kind in transaction.connection.execute(query):
+        is_feed = kind in (DefinitionKind.FEED, DefinitionKind.MATERIALIZED)
+        (feeds if is_feed else sources).append(user)
+    subscriptions = transaction.connection.scalar(
+        select(func.count()).where(
+            tables.subscriptions.c.feed == name,
+            tables.subscriptions.c.expires_at > transaction.now,
+        )
+    )
+    parts = [_named("feed", feeds), _named("source", sources)]
+    if subscriptions:
+        parts.append(f"{subscriptions:,} subscription{'' if subscriptions == 1 else 's'}")
+    return " and ".join(part for part in parts if part)
+
+
+def _named(noun: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    shown = ", ".join(names[:_NAMED_MAX])
+    if len(names) > _NAMED_MAX:
+        shown += f" and {len(names) - _NAMED_MAX:,} more"
+    return f"{noun}{'' if len(names) == 1 else 's'} {shown}"

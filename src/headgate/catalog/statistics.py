@@ -18,7 +18,7 @@ from datetime import datetime
 from sqlalchemy import Connection, delete, select
 
 from headgate.catalog import tables
-from headgate.catalog.insert_rows import Row, insert_rows
+from headgate.catalog.database import Row, insert_rows
 
 _columns = tables.statistics.c
 ROWS_AT_ONCE = 10_000

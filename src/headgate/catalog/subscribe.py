@@ -1,32 +1,75 @@
-"""Subscriptions and their tickets ([Operators §5.1]): subscribe, renew, unsubscribe.
+"""Subscriptions and their tickets: subscribe, renew, unsubscribe ([Operators §5.1]).
 
-A subscription lives until its validity period ends: one day after it was made or last renewed,
-unless the subscriber says otherwise. From that moment on it is dead, whether or not it has been
-removed yet. Renewing counts from now, so it can also shorten a life. It leaves the subscription's
-version as it is: what was delivered before is not delivered again.
+A subscription is valid for one day after it was made or last renewed, unless the subscriber says
+otherwise. From its end on it is expired, whether or not its row has been removed. Renewing counts
+from now, so it can also shorten the validity. It keeps the subscription's version: what was
+delivered before is not delivered again.
+
+A ticket proves that a subscription is one's own. The paper's server answers a subscription with an
+MD5 digest of its text and a random number, and keeps it. Here the ticket is the subscription's id
+and 256 random bits. It is shown once, and only its SHA-256 hash is kept: who reads the catalog
+cannot renew or cancel anything.
+
+    17-nX3…Qw   ──►  SHA-256  ──►  compared in constant time with the hash of subscription 17
+
+Whatever is wrong with a ticket, the error is the same, so that it reveals nothing.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+import hashlib
+import hmac
+import re
+import secrets
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select, update
 
 from headgate.catalog import tables
-from headgate.catalog.outcome import Outcome
 from headgate.catalog.register import stored_text
-from headgate.catalog.tickets import (
-    VALIDITY_DEFAULT,
-    bad_ticket,
-    hash_ticket,
-    new_ticket,
-    proves,
-    subscription_of,
-)
-from headgate.catalog.transaction import Transaction
+from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
 from headgate.language.statements import Renew, Subscribe, Unsubscribe
 from headgate.model.duration import Duration
+from headgate.model.errors import BadTicket
+
+VALIDITY_DEFAULT = timedelta(days=1)
+"""How long a subscription is valid unless it says so itself."""
+
+_SECRET_BYTES = 32
+_TICKET = re.compile(r"([1-9][0-9]{0,17})-[A-Za-z0-9_-]{43}", re.ASCII)
+_LENGTH_MAX = 18 + 1 + 43
+
+
+def new_ticket(subscription_id: int) -> str:
+    return f"{subscription_id}-{secrets.token_urlsafe(_SECRET_BYTES)}"
+
+
+def hash_ticket(ticket: str) -> str:
+    return hashlib.sha256(ticket.encode()).hexdigest()
+
+
+def claimed_subscription(ticket: str) -> int:
+    """The subscription id in the ticket; it proves nothing yet."""
+    # The length comes first, so that a text of many megabytes is not matched.
+    parsed = _TICKET.fullmatch(ticket) if len(ticket) <= _LENGTH_MAX else None
+    if parsed is None:
+        raise bad_ticket()
+    return int(parsed[1])
+
+
+def proves(ticket: str, stored_hash: str) -> bool:
+    return hmac.compare_digest(hash_ticket(ticket), stored_hash)
+
+
+def bad_ticket() -> BadTicket:
+    return BadTicket(
+        "no active subscription has this ticket: it is mistyped, expired or cancelled; "
+        "subscribe again"
+    )
+
+
+# --- statements ----------------------------------------------------------------------------------
 
 _columns = tables.subscriptions.c
 
@@ -62,7 +105,7 @@ def subscribe(transaction: Transaction, statement: Subscribe) -> Outcome:
         feed,
         changed=True,
         subscription_id=subscription_id,
-        # What is going to be undone must not hand out a ticket to it.
+        # A dry run is rolled back, so it must not issue a ticket.
         ticket=None if transaction.dry_run else ticket,
         expires_at=expires_at,
     )
@@ -101,8 +144,8 @@ def unsubscribe(transaction: Transaction, statement: Unsubscribe) -> Outcome:
 
 
 def _proven(transaction: Transaction, ticket: str) -> tuple[int, str]:
-    """Id and feed of the living subscription that the ticket belongs to."""
-    subscription_id = subscription_of(ticket)
+    """Id and feed of the valid subscription that the ticket belongs to."""
+    subscription_id = claimed_subscription(ticket)
     row = transaction.connection.execute(
         select(_columns.feed, _columns.ticket_hash).where(
             _columns.id == subscription_id, _columns.expires_at > transaction.now

@@ -1,20 +1,42 @@
-"""One transaction that changes the catalog: alone, whole, and one version further.
+"""A transaction that changes the catalog, and the outcome of each statement in it.
 
-It begins by locking the state row, so transactions come one after the other and each builds on what
-the one before has committed. New rows are kept back and inserted many at a time, in an order in
-which every row finds the rows it refers to.
+A transaction begins by locking the state row. So transactions run one after the other, and each
+sees what the one before has committed. New rows are buffered and inserted many at a time,
+in an order in which every row finds the rows that it refers to. A transaction that changes anything
+increments the catalog's version by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import Connection, Table, select, update
 
 from headgate.catalog import tables
-from headgate.catalog.definitions import Definitions
-from headgate.catalog.insert_rows import Row, insert_rows
+from headgate.catalog.database import Row, insert_rows
+from headgate.catalog.definitions import CatalogDefinitions
+from headgate.language.statements import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a statement did. A definition is returned as it was checked: its constants are typed
+    and its ranges are expanded.
+
+    `show` and `explain` are left to the caller: their `action` is empty. The ticket is found here
+    and nowhere else; a dry run issues none.
+    """
+
+    statement: Statement
+    action: str = ""
+    name: str | None = None
+    changed: bool = False
+    subscription_id: int | None = None
+    ticket: str | None = field(default=None, repr=False)
+    expires_at: datetime | None = None
+
 
 Clock = Callable[[], datetime]
 
@@ -23,7 +45,7 @@ _INSERT_ORDER = (tables.definitions, tables.uses, tables.advertisements, tables.
 
 
 class Transaction:
-    """For one thread, within `Database.writing`. `finish` comes last."""
+    """For one thread, within `Database.writing`. Call `finish` at the end."""
 
     def __init__(self, connection: Connection, *, clock: Clock, dry_run: bool = False) -> None:
         state = tables.state.c
@@ -36,7 +58,7 @@ class Transaction:
         self.now = clock().astimezone(UTC)
         self.version: int = version + 1
         self.dry_run = dry_run
-        self.definitions = Definitions(connection, version=version)
+        self.definitions = CatalogDefinitions(connection, version=version)
         self._rows: dict[Table, list[Row]] = {table: [] for table in _INSERT_ORDER}
 
     def take_subscription_id(self) -> int:
@@ -53,14 +75,14 @@ class Transaction:
             self.flush()
 
     def flush(self) -> None:
-        """Needed before a question whose answer depends on the new rows."""
+        """Insert the buffered rows; needed before a query whose result depends on them."""
         for table, rows in self._rows.items():
             if rows:
                 insert_rows(self.connection, table, rows)
                 rows.clear()
 
     def finish(self, *, changed: bool) -> None:
-        """Inserts what was kept back, and counts the version if anything has changed."""
+        """Insert the buffered rows, and increment the version if anything has changed."""
         self.flush()
         if changed:
             self.connection.execute(

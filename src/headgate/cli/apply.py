@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.outcome import Outcome
+from headgate.catalog.transaction import Outcome
 from headgate.cli.applying import apply_script, outcome_json, print_outcome
 from headgate.cli.explain import print_explanation
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl, Script

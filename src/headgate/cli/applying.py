@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.outcome import Outcome, statement_number
+from headgate.catalog.transaction import Outcome
 from headgate.cli.exit_codes import exit_code
 from headgate.cli.output import print_json, print_line, report_error, stderr
 from headgate.language import parse, unparse
@@ -39,7 +39,7 @@ def apply_script(
 
 def _line(error: HeadgateError, statements: Sequence[Statement]) -> int | None:
     """The line of the statement that the catalog refused, where its name tells it."""
-    number = statement_number(error)
+    number = error.statement_number
     if number is None:
         return None
     statement = statements[number - 1]

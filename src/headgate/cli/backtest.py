@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import Definitions
+from headgate.catalog.definitions import CatalogDefinitions
 from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, AsJson, CatalogUrl, RunFolder
 from headgate.cli.output import print_json, print_line, print_table, stderr
 from headgate.cli.sparkline import sparkline
@@ -75,7 +75,7 @@ def backtest(
         _print(found, runner.name)
 
 
-def _question(text: str, definitions: Definitions) -> BacktestQuery:
+def _question(text: str, definitions: CatalogDefinitions) -> BacktestQuery:
     if text.isidentifier() and isinstance(registered := definitions.get(text), CreateFeed):
         return backtest_query(registered, definitions)
     try:

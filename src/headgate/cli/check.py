@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.outcome import Outcome
+from headgate.catalog.transaction import Outcome
 from headgate.cli.applying import apply_script
 from headgate.cli.loadable import problems
 from headgate.cli.options import (
@@ -32,8 +32,8 @@ from headgate.language.statements import (
     Statement,
     Subscribe,
 )
-from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all, feed_names
 
 
 def check(

@@ -23,10 +23,10 @@ from headgate.cli.options import (
 from headgate.cli.output import print_text
 from headgate.cli.read import read_statements, read_text
 from headgate.language.statements import RegisterTable, Statement
-from headgate.plan.algebra import Plan, Source, TableJoin, bottom_up
-from headgate.plan.compose import feed_names
+from headgate.plan.algebra import NaturalJoin, Plan, Source, bottom_up
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
+from headgate.plan.translate import feed_names
 from headgate.store.data_folder import DataFolder
 
 
@@ -119,7 +119,7 @@ def _print_table_joins(plans: Iterable[Plan], definitions: Mapping[str, Statemen
     """How joins of tables would be served, if there are any."""
     for plan in plans:
         parts = list(bottom_up([plan]))
-        if any(isinstance(each, TableJoin) for each in parts):
+        if any(isinstance(each, NaturalJoin) for each in parts):
             read = {each.name: definitions[each.name] for each in parts if isinstance(each, Source)}
             tables = {n: table for n, table in read.items() if isinstance(table, RegisterTable)}
             # A late import: kernels, which other explanations should not wait for.

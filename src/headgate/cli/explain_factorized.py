@@ -8,14 +8,13 @@ from headgate.catalog.statistics import SourceStatistics
 from headgate.cli.output import print_json, print_text
 from headgate.factor.explain import factor_text
 from headgate.factor.factorize import factorize
-from headgate.language.schemas import schemas_of
+from headgate.language.schemas import Definitions, schemas_of
 from headgate.language.unparse import unparse_filter
 from headgate.model.atoms import Atom
 from headgate.model.errors import alternatives
-from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
-from headgate.plan.translate import Definitions
+from headgate.plan.translate import compose_all, feed_names
 
 BUDGET_S = 120.0
 """Whoever asks can wait; at the first time kernels are compiled, too."""

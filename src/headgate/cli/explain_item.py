@@ -12,12 +12,10 @@ import typer
 
 from headgate.cli.output import print_json, print_text
 from headgate.cli.read import read_text
-from headgate.language.schemas import schemas_of
+from headgate.language.schemas import Definitions, schemas_of
 from headgate.model.errors import alternatives, did_you_mean
-from headgate.model.items import Item
-from headgate.model.json_values import attributes_of_json
+from headgate.model.items import Item, attributes_of_json
 from headgate.model.schema import Schema
-from headgate.plan.translate import Definitions
 from headgate.plan.why import sources_of, why
 
 Attributes = Mapping[str, object]

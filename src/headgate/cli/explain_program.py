@@ -5,15 +5,14 @@ from __future__ import annotations
 import typer
 
 from headgate.cli.output import print_json, print_text
-from headgate.language.schemas import schemas_of
+from headgate.language.schemas import Definitions, schemas_of
 from headgate.language.unparse import unparse_filter
 from headgate.match.program import atoms_of, compile_program
 from headgate.match.program_text import counts_text, program_text
 from headgate.model.errors import alternatives
-from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
-from headgate.plan.translate import Definitions
+from headgate.plan.translate import compose_all, feed_names
 
 
 def print_program(source: str, definitions: Definitions, *, as_json: bool) -> None:

@@ -13,9 +13,9 @@ from headgate.pipeline.layer_builder import Source, declaration_of
 from headgate.pipeline.operator_stage import known_estimates
 from headgate.pipeline.source_groups import SourceGroups, group_sources
 from headgate.pipeline.source_plan import tests_of
-from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all, feed_names
 from headgate.store.data_folder import DataFolder
 from headgate.tables.describe_tables import describe_groups, refused_joins
 from headgate.tables.join_groups import split_plan

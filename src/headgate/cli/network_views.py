@@ -24,7 +24,7 @@ import numpy as np
 import typer
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.listing import PAGE_MAX
+from headgate.catalog.queries import PAGE_MAX
 from headgate.catalog.statistics import SourceStatistics
 from headgate.cli.output import stderr
 from headgate.language.unparse import unparse_filter
@@ -44,8 +44,8 @@ from headgate.network.explain_network import ViewLabel
 from headgate.network.physical_plans import PricedPlans, price_rewritings
 from headgate.network.wide_area import WideArea, uniform_area
 from headgate.plan.algebra import Filter, Match, Plan, Source
-from headgate.plan.compose import compose_all, feed_names
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all, feed_names
 from headgate.views.equivalent_views import Rewrite, find_rewritings, rewrite_here
 from headgate.views.flat_feeds import FlatFeed
 from headgate.views.flat_graph import rewrite_flat

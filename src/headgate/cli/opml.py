@@ -10,8 +10,7 @@ import typer
 
 from headgate.acquire.opml import BadLine, Opml, OpmlFeed, read_opml, write_opml
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.kinds import DefinitionKind
-from headgate.catalog.outcome import statement_number
+from headgate.catalog.definitions import DefinitionKind
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
 from headgate.cli.output import print_error, print_json, print_line, stderr
 from headgate.language import parse
@@ -89,7 +88,7 @@ def _register(catalog: Catalog, feeds: list[OpmlFeed]) -> tuple[int, list[tuple[
             catalog.apply([RegisterFeed(each.name, each.url) for each in waiting])
             break
         except HeadgateError as error:
-            number = statement_number(error)
+            number = error.statement_number
             if number is None:
                 raise
             refused.append((waiting.pop(number - 1), str(error)))

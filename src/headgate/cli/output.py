@@ -14,7 +14,6 @@ from datetime import datetime
 from rich.console import Console
 from rich.text import Text
 
-from headgate.catalog.outcome import statement_number
 from headgate.model.errors import HeadgateError, LanguageError, printable
 
 stdout = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
@@ -75,5 +74,5 @@ def error_json(error: HeadgateError, *, file: str = "") -> Mapping[str, object]:
     if isinstance(error, LanguageError):
         place = {"line": error.line, "column": error.column, "hint": error.hint}
         described |= {"message": error.message, **place}
-    number = statement_number(error)
+    number = error.statement_number
     return described | ({"statement": number} if number else {}) | ({"file": file} if file else {})

@@ -10,19 +10,19 @@ from typing import Annotated
 import typer
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
-from headgate.catalog.listing import (
+from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
+from headgate.catalog.queries import (
     PAGE_MAX,
     Advertisement,
     Definition,
-    Snapshot,
+    SnapshotRecord,
     Subscription,
 )
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
 from headgate.cli.output import print_json, print_line, print_table, print_text
 from headgate.language.statements import Listing
 
-Entry = Definition | Subscription | Advertisement | Snapshot
+Entry = Definition | Subscription | Advertisement | SnapshotRecord
 LIMIT_DEFAULT = 50
 
 

@@ -52,13 +52,19 @@ from headgate.model.atoms import (
     WindowAttribute,
 )
 from headgate.model.filters import Filter
-from headgate.model.implies_cube import contradictory
-from headgate.model.implies_normal import AllOf, AnyOf, Joint, Literal, Node, normal
+from headgate.model.implies import contradictory
+from headgate.model.implies_normal import (
+    AllOf,
+    AnyOf,
+    Literal,
+    Node,
+    VariableGroup,
+    negation_normal,
+)
+from headgate.model.implies_text import known_words
 from headgate.model.implies_values import ANY, PRESENT, ValueSet, allowed_values
-from headgate.model.implies_words import known_words
-from headgate.model.links import NormalLink, normal_link
+from headgate.model.text import NormalLink, normal_link, words
 from headgate.model.values import Kind
-from headgate.model.words import words
 
 _PLAIN_KINDS = (Kind.NUMBER, Kind.BOOL, Kind.TIMESTAMP, Kind.BYTES)
 CASES_MAX = 64
@@ -80,7 +86,7 @@ def describe(filter_: Filter) -> Knowledge:
         allowed = _values_of(Literal(filter_, True))
         if filter_.part is None and allowed.kinds:
             return Knowledge({("value", filter_.attribute, None): allowed}, True)
-    node = normal(filter_)
+    node = negation_normal(filter_)
     conjuncts = node.parts if isinstance(node, AllOf) else (node,)
     facts = tuple(each for each in conjuncts if isinstance(each, Literal))
     choices = [each for each in conjuncts if not isinstance(each, Literal)]
@@ -229,7 +235,7 @@ def _forms(literals: Iterable[Literal], values: Description) -> Iterator[Place]:
             case LinkAtom(attribute, _, urls):
                 for host in _hosts([normal_link(url) for url in urls]):
                     yield from (("host", attribute, host), ("host", None, host))
-            case Joint(parts):
+            case VariableGroup(parts):
                 yield from (("joint", part) for part in parts)
     for literal in literals:
         if not literal.positive and isinstance(literal.atom, Call):

@@ -16,12 +16,12 @@ from collections.abc import Iterable
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
-from headgate.model.atoms import Comparison, Contains, LinkAtom, Part, Relation, Similar
-from headgate.model.implies_cube import contradictory
+from headgate.model.atoms import Comparison, Contains, LinkAtom, Relation, Similar, TimestampPart
+from headgate.model.implies import contradictory
 from headgate.model.implies_normal import Literal
 from headgate.model.implies_values import ANY, PRESENT, ValueSet
 from headgate.model.intervals import NOTHING, IntervalSet, between, interval_set, values_in
-from headgate.model.links import NormalLink
+from headgate.model.text import NormalLink
 from headgate.model.values import Comparable, Kind, Link, Value, Xml, comparable
 
 Place = tuple[object, ...]
@@ -32,14 +32,14 @@ _TEXT_KINDS = (Kind.TEXT, Kind.XML, Kind.LINK)
 _INSTANTS = ValueSet(False, {Kind.TIMESTAMP: PRESENT.of(Kind.TIMESTAMP)})
 _NO_INSTANTS = _INSTANTS.complement()
 _PART_RANGE: dict[object, IntervalSet] = {
-    Part.DATE: PRESENT.of(Kind.TIMESTAMP),
-    Part.YEAR: between(1, 9999),
-    Part.MONTH: between(1, 12),
-    Part.DAY: between(1, 31),
-    Part.HOUR: between(0, 23),
-    Part.MINUTE: between(0, 59),
-    Part.SECOND: between(0, 59),
-    Part.WEEKDAY: between(1, 7),
+    TimestampPart.DATE: PRESENT.of(Kind.TIMESTAMP),
+    TimestampPart.YEAR: between(1, 9999),
+    TimestampPart.MONTH: between(1, 12),
+    TimestampPart.DAY: between(1, 31),
+    TimestampPart.HOUR: between(0, 23),
+    TimestampPart.MINUTE: between(0, 59),
+    TimestampPart.SECOND: between(0, 59),
+    TimestampPart.WEEKDAY: between(1, 7),
 }
 
 
@@ -60,13 +60,13 @@ def settle_parts(values: Description) -> None:
         elif left == _PART_RANGE[place[2]]:
             del values[place]  # every instant has such a part
         else:
-            kind = Kind.TIMESTAMP if place[2] is Part.DATE else Kind.NUMBER
+            kind = Kind.TIMESTAMP if place[2] is TimestampPart.DATE else Kind.NUMBER
             values[place] = ValueSet(False, {kind: left} if left else {})
 
 
 def _possible(values: ValueSet, part: object) -> IntervalSet:
     """The values that a part can have: instants, or a union of closed ranges of integers."""
-    if part is Part.DATE:
+    if part is TimestampPart.DATE:
         return values.of(Kind.TIMESTAMP)
     found = NOTHING
     for low, high in values.of(Kind.NUMBER).intersection(_PART_RANGE[part]).intervals:

@@ -30,9 +30,9 @@ from headgate.model.atoms import (
     Comparison,
     In,
     IsPresent,
-    Part,
     Relation,
     StartsWith,
+    TimestampPart,
     WindowAttribute,
 )
 from headgate.model.filters import Filter
@@ -70,7 +70,7 @@ def kind_at(place: Place, type_: Type) -> Kind | None:
         return kind_of_type(type_)
     if type_ is not Type.TIMESTAMP:
         return None
-    return Kind.TIMESTAMP if part is Part.DATE else Kind.NUMBER
+    return Kind.TIMESTAMP if part is TimestampPart.DATE else Kind.NUMBER
 
 
 def is_whole(place: Place, type_: Type) -> bool:

@@ -24,8 +24,8 @@ from headgate.deliver.clean_text import html_to_text, one_line, safe_html, safe_
 from headgate.deliver.item_encoding import in_order
 from headgate.model.items import Item
 from headgate.model.schema import FEED_SCHEMA
+from headgate.model.text import xml_text
 from headgate.model.values import Value, Xml
-from headgate.model.xml_text import xml_text
 
 NAMESPACE = uuid.UUID("6f0ad3f6-7c4b-5d0e-9d0f-0a4a4c6e2b11")
 RELATED_MAX = 50

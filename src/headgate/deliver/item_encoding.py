@@ -11,7 +11,7 @@
 Law: decode(encode(item)) is the item with all attributes and annotations, of the same types;
 and one item has one encoding, so the outbox keeps equal items once.
 
-`model/json_values.py` reads JSON by a schema; here there is none, so each value says its type.
+`model/items.py` reads JSON by a schema; here there is none, so each value says its type.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from lxml import etree
 
 from headgate.deliver.clean_text import xml_characters
 from headgate.model.errors import InvalidValue
-from headgate.model.items import Annotation, Item
-from headgate.model.json_values import value_of_json
+from headgate.model.items import Annotation, Item, value_of_json
 from headgate.model.schema import FEED_SCHEMA
+from headgate.model.text import parse_xml
 from headgate.model.values import Kind, Link, Type, Value, Xml, kind_of
-from headgate.model.xml_text import parse_xml
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

@@ -35,7 +35,7 @@ from headgate.match.conjunctions import Conjunctions
 from headgate.match.kernels import NOT, OR, Ints, Longs
 from headgate.model.atoms import Atom, Call, Comparison, Constraint, Contains, Relation
 from headgate.model.implies import implies
-from headgate.model.words import words
+from headgate.model.text import words
 
 CHECKS_MAX = 50_000
 GENERAL_MAX = 256

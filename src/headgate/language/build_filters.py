@@ -21,17 +21,17 @@ from headgate.model.atoms import (
     LinkRelation,
     Matches,
     Operand,
-    Part,
     Relation,
     Similar,
     StartsWith,
+    TimestampPart,
     Variable,
     WindowAttribute,
 )
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.model.values import Value
 
-Field = tuple[str, Part | None]
+Field = tuple[str, TimestampPart | None]
 
 
 class FilterBuilder:
@@ -100,7 +100,9 @@ class FilterBuilder:
         return Constraint(left, relation, right)
 
     def field(self, name: Name, part: Name | None) -> Field:
-        return name, None if part is None else read_word(Part, part, called="part of a timestamp")
+        return name, None if part is None else read_word(
+            TimestampPart, part, called="part of a timestamp"
+        )
 
     def relation(self, token: Name) -> Relation:
         return Relation.NOT_EQUAL if token == "<>" else Relation(token)

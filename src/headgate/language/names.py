@@ -7,7 +7,7 @@ from typing import NamedTuple
 from headgate.model.errors import LanguageError
 
 
-class Position(NamedTuple):
+class TextPosition(NamedTuple):
     line: int = 1
     column: int = 1
 
@@ -16,9 +16,9 @@ class Name(str):
     """A name from a statement. It is an ordinary text, equal to any other with these letters."""
 
     __slots__ = ("position",)
-    position: Position
+    position: TextPosition
 
-    def __new__(cls, text: str, position: Position) -> Name:
+    def __new__(cls, text: str, position: TextPosition) -> Name:
         name = super().__new__(cls, text)
         name.position = position
         return name
@@ -33,6 +33,6 @@ def error_at(name: str | None, message: str, *, hint: str = "") -> LanguageError
     return LanguageError(message, line=line, column=column, hint=hint)
 
 
-def position_of(name: str | None) -> Position:
+def position_of(name: str | None) -> TextPosition:
     """Where a name stands; the beginning for a name that was not parsed."""
-    return name.position if isinstance(name, Name) else Position()
+    return name.position if isinstance(name, Name) else TextPosition()

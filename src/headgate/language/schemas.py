@@ -25,8 +25,7 @@ from headgate.language.statements import (
     TableJoin,
 )
 from headgate.model.errors import did_you_mean
-from headgate.model.schema import DOCUMENT_SCHEMA, FEED_SCHEMA, Attribute, Schema
-from headgate.model.table_names import merged_names
+from headgate.model.schema import DOCUMENT_SCHEMA, FEED_SCHEMA, Attribute, Schema, joined_names
 
 Definitions = Mapping[str, Statement]
 Schemas = dict[Schema, str]
@@ -79,7 +78,7 @@ def table_schema(feed: CreateFeed, definitions: Definitions) -> Schema:
     schemas = [row_schema(table.name, definitions) for table in tables]
     named = [(str(table.name), schema.names) for table, schema in zip(tables, schemas, strict=True)]
     merged: dict[str, Attribute] = {}
-    for schema, names in zip(schemas, merged_names(named, on), strict=True):
+    for schema, names in zip(schemas, joined_names(named, on), strict=True):
         for each in schema.attributes:
             name = names[each.name]
             if name in merged and name not in on:

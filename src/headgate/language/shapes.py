@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from lark import Token, Tree
 
 from headgate.language.literals import KEYWORDS, TYPE_WORDS
-from headgate.language.names import Name, Position
+from headgate.language.names import Name, TextPosition
 from headgate.language.script import TOKENS_MAX, Chunk
 from headgate.model.errors import InvalidValue
 
@@ -81,9 +81,9 @@ class Tokens:
         text, chunk = self.chunk.text, self.chunk
         newlines = text.count("\n", 0, start)
         if not newlines:
-            return Name(text[start:end], Position(chunk.line, chunk.column + start))
+            return Name(text[start:end], TextPosition(chunk.line, chunk.column + start))
         column = start - text.rfind("\n", 0, start)
-        return Name(text[start:end], Position(chunk.line + newlines, column))
+        return Name(text[start:end], TextPosition(chunk.line + newlines, column))
 
 
 def steps_of(tree: Tree[Token], spans: Sequence[Span]) -> list[Step] | None:

@@ -101,7 +101,7 @@ class RegisterTable:
     """`register table Stocks (Symbol text key, PER float, op text) from json 'stocks/*.json'
     changes in op keep 30 days;`
 
-    `changes` is the attribute that says what happened to a row (model/row_changes.py); without it
+    `changes` is the attribute that says what happened to a row (tables/row_changes.py); without it
     each row is what its key stands for from now on. A row is kept for `keep` after its time.
     """
 

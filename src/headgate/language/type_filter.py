@@ -20,15 +20,14 @@ from headgate.model.atoms import (
     IsPresent,
     LinkAtom,
     Matches,
-    Part,
     Similar,
     StartsWith,
+    TimestampPart,
     Variable,
     WindowAttribute,
 )
 from headgate.model.errors import InvalidValue, LanguageError, did_you_mean
-from headgate.model.filters import Filter, map_atoms
-from headgate.model.safety import check_safety
+from headgate.model.filters import Filter, check_safety, map_atoms
 from headgate.model.schema import Attribute
 from headgate.model.values import Kind, Type, coerce, kind_of_type, with_article
 
@@ -136,13 +135,13 @@ def _argument(argument: Argument, type_: Type) -> Argument:
     return argument if isinstance(argument, Variable) else coerce(argument, type_)
 
 
-def _compared(attribute: Attribute, part: Part | None) -> Type:
+def _compared(attribute: Attribute, part: TimestampPart | None) -> Type:
     """What the constants are compared with: the attribute, or a part of its timestamp."""
     if part is None:
         return attribute.type
     if attribute.type is not Type.TIMESTAMP:
         raise InvalidValue(f"'{attribute.name}' is {attribute.type}: only a timestamp has a {part}")
-    return Type.TIMESTAMP if part is Part.DATE else Type.INT
+    return Type.TIMESTAMP if part is TimestampPart.DATE else Type.INT
 
 
 def _must_be(attribute: Attribute | None, types: tuple[Type, ...], *, hint: str = "") -> None:

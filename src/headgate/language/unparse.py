@@ -48,9 +48,9 @@ from headgate.model.atoms import (
     LinkAtom,
     Matches,
     Operand,
-    Part,
     Similar,
     StartsWith,
+    TimestampPart,
     Variable,
     WindowAttribute,
 )
@@ -151,7 +151,7 @@ def _of(attribute: str | None) -> str:
     return "" if attribute is None else write_name(attribute) + " "
 
 
-def _field(attribute: str, part: Part | None) -> str:
+def _field(attribute: str, part: TimestampPart | None) -> str:
     return write_name(attribute) + (f".{part}" if part else "")
 
 

@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from headgate.match.text_columns import TextColumn
 from headgate.match.texts import texts_of
-from headgate.model.atoms import Part
+from headgate.model.atoms import TimestampPart
 from headgate.model.items import Item
 from headgate.model.values import Kind, Type, Value, is_missing, kind_of, kind_of_type
 
 Column = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.bool_]]
-Key = tuple[str, Part | None]
+Key = tuple[str, TimestampPart | None]
 """An attribute, or a part of the timestamp that it holds."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -107,30 +107,32 @@ def microseconds(instant: datetime) -> int:
     return (instant - EPOCH) // timedelta(microseconds=1)
 
 
-def part_of(values: npt.NDArray[np.int64], part: Part) -> npt.NDArray[np.int64]:
+def part_of(values: npt.NDArray[np.int64], part: TimestampPart) -> npt.NDArray[np.int64]:
     """A part of timestamps, as the naive evaluator takes it."""
     taken: npt.NDArray[np.int64]
     match part:
-        case Part.DATE:
+        case TimestampPart.DATE:
             taken = values - values % DAY_US
-        case Part.WEEKDAY:
+        case TimestampPart.WEEKDAY:
             taken = (values // DAY_US + 3) % 7 + 1  # 1970 began on a Thursday
-        case Part.HOUR:
+        case TimestampPart.HOUR:
             taken = values // 3_600_000_000 % 24
-        case Part.MINUTE:
+        case TimestampPart.MINUTE:
             taken = values // 60_000_000 % 60
-        case Part.SECOND:
+        case TimestampPart.SECOND:
             taken = values // 1_000_000 % 60
         case _:
             taken = _calendar_part(values.astype("datetime64[us]"), part)
     return taken
 
 
-def _calendar_part(stamps: npt.NDArray[np.datetime64], part: Part) -> npt.NDArray[np.int64]:
+def _calendar_part(
+    stamps: npt.NDArray[np.datetime64], part: TimestampPart
+) -> npt.NDArray[np.int64]:
     months = stamps.astype("datetime64[M]")
     taken: npt.NDArray[np.int64] = (stamps.astype("datetime64[D]") - months).astype(np.int64) + 1
-    if part is Part.YEAR:
+    if part is TimestampPart.YEAR:
         taken = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
-    elif part is Part.MONTH:
+    elif part is TimestampPart.MONTH:
         taken = months.astype(np.int64) % 12 + 1
     return taken

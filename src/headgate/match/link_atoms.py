@@ -22,7 +22,7 @@ from headgate.match.prefixes import Prefixes, build_prefixes
 from headgate.match.text_columns import TEXT_TYPES, TextColumn
 from headgate.match.texts import texts_of
 from headgate.model.atoms import LinkAtom
-from headgate.model.links import links_in
+from headgate.model.text import links_in
 from headgate.model.values import Type
 
 

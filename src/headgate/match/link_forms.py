@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.model.atoms import LinkAtom, LinkRelation
-from headgate.model.links import NormalLink, normal_link
+from headgate.model.text import NormalLink, normal_link
 
 END = b"\0\0"
 FORMS = 3

@@ -26,8 +26,8 @@ from headgate.model.atoms import (
     Comparison,
     In,
     IsPresent,
-    Part,
     Relation,
+    TimestampPart,
     WindowAttribute,
 )
 from headgate.model.values import (
@@ -117,7 +117,7 @@ def _compared_kind(atom: OrderedAtom, type_: Type) -> Kind | None:
         return kind_of_type(type_)
     if type_ is not Type.TIMESTAMP:
         return None  # a part of what is no timestamp: nothing compares with it
-    return Kind.TIMESTAMP if part is Part.DATE else Kind.NUMBER
+    return Kind.TIMESTAMP if part is TimestampPart.DATE else Kind.NUMBER
 
 
 def _comparison(relation: Relation, below: Cut, above: Cut) -> list[Range]:

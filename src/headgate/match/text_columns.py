@@ -27,9 +27,8 @@ from headgate.match.hash_tables import PROCESS_MIX
 from headgate.match.link_forms import ordered_link
 from headgate.match.text_kernels import copy_texts, find_pieces, fold_texts, number_pieces
 from headgate.match.texts import Bytes, Longs, Texts, frozen, texts_of
+from headgate.model.text import fold, xml_text
 from headgate.model.values import Type
-from headgate.model.words import fold
-from headgate.model.xml_text import xml_text
 
 Mask = npt.NDArray[np.bool_]
 TEXT_TYPES = (Type.TEXT, Type.XML)

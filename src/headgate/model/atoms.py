@@ -28,8 +28,8 @@ from enum import StrEnum
 import re2
 
 from headgate.model.errors import InvalidValue
+from headgate.model.text import fold, words
 from headgate.model.values import Comparable, Kind, Value, comparable, describe, is_missing, kind_of
-from headgate.model.words import fold, words
 
 PATTERN_LENGTH_MAX = 1_000
 PATTERN_MEMORY_MAX = 1 << 20
@@ -59,7 +59,7 @@ _COMPARE: dict[Relation, Callable[..., bool]] = {
 }
 
 
-class Part(StrEnum):
+class TimestampPart(StrEnum):
     """A part of a timestamp, in UTC. A week begins on Monday, which is weekday 1."""
 
     YEAR = "year"
@@ -100,7 +100,7 @@ class Comparison:
     attribute: str
     relation: Relation
     value: Operand
-    part: Part | None = None
+    part: TimestampPart | None = None
     kind: Kind | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class Between:
     attribute: str
     low: Value
     high: Value
-    part: Part | None = None
+    part: TimestampPart | None = None
     kind: Kind = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ class Between:
 class In:
     attribute: str
     values: tuple[Value, ...]
-    part: Part | None = None
+    part: TimestampPart | None = None
     kind: Kind = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 class HeadgateError(Exception):
     """The root: catch this to catch everything that Headgate raises on purpose."""
 
+    statement_number: int | None = None
+    """Which statement of a script, counted from 1, the error is about, where that is known."""
+
 
 class LanguageError(HeadgateError):
     """A statement that cannot be understood, with the place and a way out.

@@ -28,22 +28,28 @@ from headgate.model.atoms import (
     LinkAtom,
     LinkRelation,
     Matches,
-    Part,
     Relation,
     Similar,
     StartsWith,
+    TimestampPart,
     Variable,
     WindowAttribute,
     compile_pattern,
 )
 from headgate.model.errors import OperatorError
-from headgate.model.filters import And, Filter, Not, Or
+from headgate.model.filters import And, Filter, Not, Or, ready_order
 from headgate.model.items import Item
-from headgate.model.links import extends, links_in, references
-from headgate.model.safety import ready_order
+from headgate.model.text import (
+    contains_phrase,
+    extends,
+    fold,
+    jaccard,
+    links_in,
+    references,
+    words,
+    xml_text,
+)
 from headgate.model.values import Kind, Value, Xml, comparable, is_missing, kind_of
-from headgate.model.words import contains_phrase, fold, jaccard, words
-from headgate.model.xml_text import xml_text
 
 Answer = bool | Iterable[tuple[Value, ...]]
 Operator = Callable[..., Answer]
@@ -159,15 +165,15 @@ def _operand_value(operand: Value | WindowAttribute, window_item: Item | None) -
     return _value_of(window_item, operand.name)
 
 
-def _part_of(value: Value | None, part: Part | None) -> Value | None:
+def _part_of(value: Value | None, part: TimestampPart | None) -> Value | None:
     if part is None or value is None:
         return value
     if isinstance(value, (str, bytes, int, float)):
         return None
     match part:
-        case Part.WEEKDAY:
+        case TimestampPart.WEEKDAY:
             return value.isoweekday()
-        case Part.DATE:
+        case TimestampPart.DATE:
             return value.replace(hour=0, minute=0, second=0, microsecond=0)
     number: int = getattr(value, part.value)
     return number

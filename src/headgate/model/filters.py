@@ -1,4 +1,14 @@
-"""Filters: Boolean expressions over atoms. True is the empty `And`, false the empty `Or`."""
+"""Filters: Boolean expressions over atoms. True is the empty `And`, false the empty `Or`.
+
+Variables must be *safe*, as in Datalog: an operator call binds each variable before anything tests
+it. A call binds its variables; a conjunction binds what its parts bind; a disjunction binds what
+all of its parts bind; a negation binds nothing, and sees what is bound outside of it. A constraint
+needs all of its variables bound.
+
+    mobPattern(?p) and ?p > 50                        safe, in either order
+    mobPattern(?p) and (?p > 50 or ?p < 3)            safe
+    (mobPattern(?p) or locIn('Bronx')) and ?p > 50    not safe: the second part binds no ?p
+"""
 
 from __future__ import annotations
 
@@ -6,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from headgate.model.atoms import Arithmetic, Atom, Call, Constraint, Expression, Variable, leaves_of
+from headgate.model.errors import InvalidValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +135,82 @@ def _flat(filters: Iterable[Filter], kind: type[And | Or]) -> Iterator[Filter]:
             yield from _flat(each.parts, kind)
         else:
             yield each
+
+
+# --- variable safety -----------------------------------------------------------------------------
+
+Names = frozenset[str]
+NO_NAMES: Names = frozenset()
+
+
+def binds(filter_: Filter) -> Names:
+    """The variables that have a value wherever the filter is true."""
+    match filter_:
+        case Call(_, arguments):
+            return frozenset(each.name for each in arguments if isinstance(each, Variable))
+        case And(parts):
+            return NO_NAMES.union(*(binds(part) for part in parts))
+        case Or(parts) if parts:
+            return frozenset.intersection(*(binds(part) for part in parts))
+    return NO_NAMES
+
+
+def needs(filter_: Filter) -> Names:
+    """The variables that must be bound before the filter can be evaluated."""
+    match filter_:
+        case Constraint():
+            return variables_of(filter_)
+        case And(parts):
+            inside = binds(filter_)
+            return NO_NAMES.union(*(needs(part) for part in parts)) - inside
+        case Or(parts):
+            return NO_NAMES.union(*(needs(part) for part in parts))
+        case Not(part):
+            return needs(part)
+    return NO_NAMES
+
+
+def ready_order(parts: tuple[Filter, ...], *, bound: Names = NO_NAMES) -> tuple[Filter, ...]:
+    """The parts of a conjunction, ordered so that each comes after those that bind its variables.
+
+    Parts that negate variables come last, as a negation sees what is bound outside of it.
+    """
+    waiting = sorted(parts, key=_negates_variables)
+    ordered: list[Filter] = []
+    while waiting:
+        ready = next((part for part in waiting if needs(part) <= bound), None)
+        if ready is None:
+            missing = min(NO_NAMES.union(*(needs(part) for part in waiting)) - bound)
+            raise InvalidValue(
+                f"variable '?{missing}' is not bound by an operator call beside it",
+                subject=missing,
+            )
+        waiting.remove(ready)
+        ordered.append(ready)
+        bound |= binds(ready)
+    return tuple(ordered)
+
+
+def _negates_variables(filter_: Filter) -> bool:
+    match filter_:
+        case Not(part):
+            return bool(variables_of(part))
+        case And(parts) | Or(parts):
+            return any(_negates_variables(part) for part in parts)
+    return False
+
+
+def check_safety(filter_: Filter, *, bound: Names = NO_NAMES) -> None:
+    """Raise `InvalidValue` where a variable may be tested before it has a value."""
+    match filter_:
+        case And(parts):
+            for part in ready_order(parts, bound=bound):
+                check_safety(part, bound=bound)
+                bound |= binds(part)
+        case Or(parts):
+            for part in parts:
+                check_safety(part, bound=bound)
+        case Not(part):
+            check_safety(part, bound=bound)
+        case _:
+            ready_order((filter_,), bound=bound)

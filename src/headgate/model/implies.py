@@ -37,10 +37,42 @@ sound. It is meant for the control path, when a subscription comes or goes.
 
 from __future__ import annotations
 
-from headgate.model.atoms import Atom, Call, Constraint
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from headgate.model.atoms import (
+    Atom,
+    Call,
+    Constraint,
+    Contains,
+    LinkAtom,
+    Matches,
+    Similar,
+    TimestampPart,
+)
 from headgate.model.filters import Filter, Not
-from headgate.model.implies_cube import contradictory
-from headgate.model.implies_normal import AllOf, AnyOf, Joint, Literal, Node, normal
+from headgate.model.implies_normal import (
+    AllOf,
+    AnyOf,
+    Literal,
+    Node,
+    VariableGroup,
+    implies_joint,
+    negation_normal,
+)
+from headgate.model.implies_text import (
+    implies_link,
+    implies_matches,
+    implies_similar,
+    known_words,
+    link_satisfies,
+    text_satisfies,
+)
+from headgate.model.implies_values import ANY, ValueSet, allowed_values, is_possible
+from headgate.model.intervals import values_in
+from headgate.model.text import NormalLink, words
+from headgate.model.values import Comparable, Kind
 
 CHECKS_MAX = 4_000
 
@@ -73,8 +105,8 @@ def implies_filter(specific: Filter, general: Filter) -> bool:
     >>> implies_filter(And((more, less)), Between("x", 3, 9))
     True
     """
-    counter_cases = _cases(normal(general, positive=False))
-    return all(_implies_case(case, counter_cases) for case in _cases(normal(specific)))
+    counter_cases = _cases(negation_normal(general, positive=False))
+    return all(_implies_case(case, counter_cases) for case in _cases(negation_normal(specific)))
 
 
 def _implies_case(case: Node, counter_cases: tuple[Node, ...]) -> bool:
@@ -90,7 +122,7 @@ def _cases(node: Node) -> tuple[Node, ...]:
 
 
 def _literal(filter_: Filter) -> Literal:
-    found = normal(filter_)
+    found = negation_normal(filter_)
     assert isinstance(found, Literal), f"{filter_} is no literal; use implies_filter"
     return found
 
@@ -161,7 +193,7 @@ def _related(facts: Facts, more: Facts) -> Facts:
 def _subject(literal: Literal) -> str | None:
     """The attribute that a literal looks at; None for the whole item and for operator calls."""
     atom = literal.atom
-    return None if isinstance(atom, (Call, Constraint, Joint)) else atom.attribute
+    return None if isinstance(atom, (Call, Constraint, VariableGroup)) else atom.attribute
 
 
 def _promise(choice: AnyOf) -> tuple[bool, bool, int]:
@@ -175,3 +207,105 @@ def _promise(choice: AnyOf) -> tuple[bool, bool, int]:
 
 def _facts_of(node: Node) -> Facts:
     return _take_apart([node])[0]
+
+
+# --- contradictions ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Attribute:
+    """What is left for an attribute, and for the parts of its timestamp."""
+
+    values: ValueSet = ANY
+    parts: dict[TimestampPart, ValueSet] = field(default_factory=dict)
+
+
+def contradictory(literals: Sequence[Literal]) -> bool:
+    positive = [each.atom for each in literals if each.positive]
+    negative = [each.atom for each in literals if not each.positive]
+    if any(_implies_by_form(each, other) for other in negative for each in positive):
+        return True
+    left = _values_left(literals)
+    if not all(is_possible(each.values, each.parts) for each in left.values()):
+        return True
+    known = known_words(positive, _certain_words(left))
+    return any(
+        known[atom.attribute].satisfies(atom) for atom in negative if isinstance(atom, Contains)
+    )
+
+
+def _implies_by_form(specific: Atom | VariableGroup, general: Atom | VariableGroup) -> bool:
+    match specific, general:
+        case VariableGroup(), VariableGroup():
+            return implies_joint(specific, general)
+        case LinkAtom(), LinkAtom():
+            return implies_link(specific, general)
+        case Similar(), Similar():
+            return implies_similar(specific, general)
+        case Matches(), Matches():
+            return implies_matches(specific, general)
+    return specific == general
+
+
+def _values_left(literals: Iterable[Literal]) -> dict[str, _Attribute]:
+    left: defaultdict[str, _Attribute] = defaultdict(_Attribute)
+    for literal in literals:
+        allowed = allowed_values(literal)
+        if allowed is None:
+            continue
+        (name, part), values = allowed
+        attribute = left[name]
+        if part is None:
+            attribute.values = attribute.values.intersection(values)
+        else:
+            attribute.parts[part] = attribute.parts.get(part, ANY).intersection(values)
+    for name, attribute in left.items():
+        judges = [each for each in literals if _judges(each, name)]
+        attribute.values = _without_refuted(attribute.values, judges)
+    return left
+
+
+def _judges(literal: Literal, attribute: str) -> bool:
+    """Whether the literal can refute single texts or links of the attribute.
+
+    What the whole item must not contain, none of its attributes may.
+    """
+    if not isinstance(literal.atom, (Contains, Similar, LinkAtom)):
+        return False
+    if literal.atom.attribute is None:
+        return not literal.positive
+    return literal.atom.attribute == attribute
+
+
+def _without_refuted(values: ValueSet, judges: list[Literal]) -> ValueSet:
+    if not judges:
+        return values
+    kinds = dict(values.kinds)
+    for kind in (Kind.TEXT, Kind.XML, Kind.LINK):
+        points = values.of(kind).points()
+        if points:
+            rest = [point for point in points if not any(_refutes(j, point) for j in judges)]
+            kinds[kind] = values_in(rest)
+    return ValueSet(values.missing, {kind: each for kind, each in kinds.items() if each})
+
+
+def _refutes(literal: Literal, point: Comparable) -> bool:
+    truth: bool | None = None
+    match literal.atom, point:
+        case LinkAtom() as atom, NormalLink():
+            truth = link_satisfies(point, atom)
+        case (Contains() | Similar()) as atom, str():
+            truth = text_satisfies(point, atom)
+    return truth is not None and truth is not literal.positive
+
+
+def _certain_words(left: dict[str, _Attribute]) -> list[tuple[str, frozenset[str]]]:
+    """The words that all the texts have that are left for an attribute, if it must be a text."""
+    certain = []
+    for name, attribute in left.items():
+        values = attribute.values
+        texts = [values.of(kind).points() for kind in values.kinds if kind in (Kind.TEXT, Kind.XML)]
+        if texts and not values.missing and len(texts) == len(values.kinds):
+            known = [frozenset(words(str(text))) for each in texts for text in each or ("",)]
+            certain.append((name, frozenset.intersection(*known)))
+    return certain

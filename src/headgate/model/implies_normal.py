@@ -4,9 +4,9 @@ Variables are the reason for types of its own. A conjunction with variables asks
 substitution ([Operators §2.2]), so its parts must not be judged one by one:
 
     locIn('Bronx') and mobPattern(?p) and ?p > 50
-        AllOf: Literal locIn('Bronx'), Literal Joint{mobPattern(?p), ?p > 50}
+        AllOf: Literal locIn('Bronx'), Literal VariableGroup{mobPattern(?p), ?p > 50}
 
-A `Joint` is closed: it shares no variable with anything outside of it. It is true if some
+A `VariableGroup` is closed: it shares no variable with anything outside of it. It is true if some
 substitution satisfies all of its parts.
 """
 
@@ -19,7 +19,7 @@ from headgate.model.filters import And, Filter, Not, Or, variables_of
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class VariableGroup:
     """Conjuncts that share variables, opaque to everything but `implies_joint`."""
 
     parts: frozenset[Filter]
@@ -27,7 +27,7 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    atom: Atom | Joint
+    atom: Atom | VariableGroup
     positive: bool
 
 
@@ -44,22 +44,24 @@ class AnyOf:
 Node = Literal | AllOf | AnyOf
 
 
-def normal(filter_: Filter, *, positive: bool = True) -> Node:
+def negation_normal(filter_: Filter, *, positive: bool = True) -> Node:
     """The filter, or its negation where `positive` is false. The filter has no free variables."""
     match filter_:
         case Not(part):
-            return normal(part, positive=not positive)
+            return negation_normal(part, positive=not positive)
         case And(parts):
             joint = frozenset(part for part in parts if variables_of(part))
-            nodes = [normal(part, positive=positive) for part in parts if part not in joint]
+            nodes = [
+                negation_normal(part, positive=positive) for part in parts if part not in joint
+            ]
             if joint:
-                nodes.append(Literal(Joint(joint), positive))
+                nodes.append(Literal(VariableGroup(joint), positive))
             return _flat(AllOf if positive else AnyOf, nodes)
         case Or(parts):
-            nodes = [normal(part, positive=positive) for part in parts]
+            nodes = [negation_normal(part, positive=positive) for part in parts]
             return _flat(AnyOf if positive else AllOf, nodes)
         case atom if variables_of(atom):
-            return Literal(Joint(frozenset((atom,))), positive)
+            return Literal(VariableGroup(frozenset((atom,))), positive)
         case atom:
             return Literal(atom, positive)
 
@@ -75,7 +77,7 @@ def _flat(shape: type[AllOf | AnyOf], nodes: list[Node]) -> AllOf | AnyOf:
     return shape(tuple(parts))
 
 
-def implies_joint(specific: Joint, general: Joint) -> bool:
+def implies_joint(specific: VariableGroup, general: VariableGroup) -> bool:
     """A substitution for all parts is one for some of them, and the names are taken as they are.
 
     A `not` is judged under what is bound outside of it, so with one the parts must be the same.

@@ -28,10 +28,10 @@ from headgate.model.atoms import (
     IsPresent,
     LinkAtom,
     Matches,
-    Part,
     Relation,
     Similar,
     StartsWith,
+    TimestampPart,
     WindowAttribute,
 )
 from headgate.model.implies_normal import Literal
@@ -47,11 +47,11 @@ from headgate.model.intervals import (
     values_in,
     with_prefix,
 )
-from headgate.model.links import NormalLink
+from headgate.model.text import NormalLink
 from headgate.model.values import Comparable, Kind, comparable
 
 ValueAtom = Comparison | Between | In | IsPresent | StartsWith
-Place = tuple[str, Part | None]
+Place = tuple[str, TimestampPart | None]
 
 _ALL_OF_KIND: dict[Kind, IntervalSet] = {
     Kind.NUMBER: between(-math.inf, math.inf),
@@ -63,13 +63,13 @@ _ALL_OF_KIND: dict[Kind, IntervalSet] = {
     Kind.XML: above("", included=True),
 }
 _PART_RANGE = {
-    Part.YEAR: between(1, 9999),
-    Part.MONTH: between(1, 12),
-    Part.DAY: between(1, 31),
-    Part.HOUR: between(0, 23),
-    Part.MINUTE: between(0, 59),
-    Part.SECOND: between(0, 59),
-    Part.WEEKDAY: between(1, 7),
+    TimestampPart.YEAR: between(1, 9999),
+    TimestampPart.MONTH: between(1, 12),
+    TimestampPart.DAY: between(1, 31),
+    TimestampPart.HOUR: between(0, 23),
+    TimestampPart.MINUTE: between(0, 59),
+    TimestampPart.SECOND: between(0, 59),
+    TimestampPart.WEEKDAY: between(1, 7),
 }
 
 
@@ -166,7 +166,7 @@ def _related(relation: Relation, constant: Comparable) -> IntervalSet:
             return above(constant, included=relation is Relation.GREATER_EQUAL)
 
 
-def is_possible(values: ValueSet, parts: Mapping[Part, ValueSet]) -> bool:
+def is_possible(values: ValueSet, parts: Mapping[TimestampPart, ValueSet]) -> bool:
     """Whether an attribute can have such a value and such parts.
 
     A timestamp has all parts and anything else has none. What the instant says about its parts,
@@ -180,9 +180,9 @@ def is_possible(values: ValueSet, parts: Mapping[Part, ValueSet]) -> bool:
     )
 
 
-def _some_part(part: Part, allowed: ValueSet) -> bool:
+def _some_part(part: TimestampPart, allowed: ValueSet) -> bool:
     """Whether a timestamp's part can have one of the values: an instant, or a small integer."""
-    if part is Part.DATE:
+    if part is TimestampPart.DATE:
         return bool(allowed.of(Kind.TIMESTAMP))
     numbers = allowed.of(Kind.NUMBER).intersection(_PART_RANGE[part])
     return any(_holds_integer(interval) for interval in numbers.intervals)

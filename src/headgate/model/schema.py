@@ -1,7 +1,9 @@
-"""Schemas: which attributes a source's items have, and of which type."""
+"""Schemas: the attributes of a source's items and their types; the names in a join of tables."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from headgate.model.errors import InvalidValue
@@ -67,3 +69,27 @@ FEED_SCHEMA = Schema(
 
 DOCUMENT_SCHEMA = Schema((Attribute("document", Type.XML), Attribute("name", Type.TEXT)))
 """An XML document and the name it came under."""
+
+
+# --- the attributes of a natural join ------------------------------------------------------------
+
+TableNames = tuple[str, Sequence[str]]
+"""The name of a table and the names of its attributes."""
+
+
+def joined_names(tables: Iterable[TableNames], on: Collection[str]) -> list[dict[str, str]]:
+    """For each table, the name that each of its attributes has in the result.
+
+    A join attribute keeps its name; its value is that of the first table that has it. Another
+    attribute keeps its name unless several tables have it. Then each is called
+    '<table>_<attribute>', so that no value is lost and no name depends on the order of the tables.
+
+    >>> merged_names([("S", ["k", "a", "d"]), ("R", ["k", "d"])], on=["k"])
+    [{'k': 'k', 'a': 'a', 'd': 'S_d'}, {'k': 'k', 'd': 'R_d'}]
+    """
+    tables = list(tables)
+    times = Counter(attribute for _, attributes in tables for attribute in attributes)
+    return [
+        {each: each if each in on or times[each] == 1 else f"{table}_{each}" for each in attributes}
+        for table, attributes in tables
+    ]

@@ -19,9 +19,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from headgate.model.errors import InvalidValue
-from headgate.model.links import NormalLink, normal_link
-from headgate.model.words import fold
-from headgate.model.xml_text import xml_text
+from headgate.model.text import NormalLink, fold, normal_link, xml_text
 
 
 class Type(StrEnum):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from headgate.model.atoms import Argument, Call, Variable
-from headgate.model.json_values import value_of_json
+from headgate.model.items import value_of_json
 from headgate.model.values import Comparable, Type, Value, comparable, kind_of
 from headgate.operators.declaration import Declaration
 from headgate.operators.load import LoadedOperator, check_call

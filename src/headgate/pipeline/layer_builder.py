@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import Definitions
-from headgate.catalog.kinds import DefinitionKind
+from headgate.catalog.definitions import CatalogDefinitions
+from headgate.catalog.definitions import DefinitionKind
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import (
     MaterializeFeed,
@@ -36,7 +36,7 @@ from headgate.operators.orders.clauses import clauses_of
 from headgate.pipeline.snapshot import Layer
 from headgate.pipeline.write_plans import PlanTask, WrittenPlan
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose_all
+from headgate.plan.translate import compose_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.store.data_folder import DataFolder
@@ -63,7 +63,7 @@ class RegisteredDefinitions:
     def tables(self) -> dict[str, RegisterTable]:
         return {n: each for n, each in self.sources.items() if isinstance(each, RegisterTable)}
 
-    def follow(self, definitions: Definitions) -> bool:
+    def follow(self, definitions: CatalogDefinitions) -> bool:
         """Whether anything has come or gone."""
         changes = definitions.changes(self._known.keys())
         gone_names = {self._known.pop(number) for number in changes.gone}
@@ -84,7 +84,7 @@ class RegisteredDefinitions:
         return bool(changes.fresh or changes.gone)
 
     def _take_sources(
-        self, names: Sequence[str], left: AbstractSet[str], definitions: Definitions
+        self, names: Sequence[str], left: AbstractSet[str], definitions: CatalogDefinitions
     ) -> None:
         definitions.fetch(names)
         sources = {name: _source(definitions[name]) for name in names}
@@ -154,7 +154,7 @@ class LayerBuilder:
     """Modules that operators may come from."""
 
     def plans(
-        self, numbers: Sequence[int], known: CatalogView, definitions: Definitions
+        self, numbers: Sequence[int], known: CatalogView, definitions: CatalogDefinitions
     ) -> NormalPlans:
         found = NormalPlans()
         # Meanwhile a feed may have been dropped, and another one have its name.
@@ -204,7 +204,7 @@ class LayerBuilder:
         self,
         names: Mapping[str, int],
         known: CatalogView,
-        definitions: Definitions,
+        definitions: CatalogDefinitions,
         found: NormalPlans,
     ) -> None:
         if not names:

@@ -27,7 +27,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import Definitions
+from headgate.catalog.definitions import CatalogDefinitions
 from headgate.language.statements import RegisterFeed
 from headgate.model.schema import Schema
 from headgate.pipeline.layer_builder import (
@@ -186,7 +186,7 @@ class Planner:
             return Layer(layer.feeds, {})
         return layer
 
-    def _fresh_plans(self, definitions: Definitions) -> dict[int, Plan]:
+    def _fresh_plans(self, definitions: CatalogDefinitions) -> dict[int, Plan]:
         """The plans of feeds that are new."""
         known = self._known()
         # Plans of joins are not in files: after a restart they are made anew.

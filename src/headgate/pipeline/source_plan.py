@@ -24,7 +24,7 @@ from pathlib import Path
 import numba as nb
 import numpy as np
 
-from headgate.language.schemas import schemas_of
+from headgate.language.schemas import Definitions, schemas_of
 from headgate.match.batch import Batch
 from headgate.match.bounds import check_indices, check_starts
 from headgate.match.kernels import Ints, Longs
@@ -41,7 +41,6 @@ from headgate.operators.orders.clause_table import (
     check_clause_table,
 )
 from headgate.plan.leaves import Askers, Leaves
-from headgate.plan.translate import Definitions
 
 KIND, VERSION = "source plan", 2
 FEED_MAX = 2**31 - 1

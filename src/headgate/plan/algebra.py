@@ -8,7 +8,7 @@
     ω[size](s)    Window      for each time t the items of s that are valid at t
     ⋈ id[P](s,ω)  Join        the items of s that satisfy P with some item of the window, annotated
     μ[pattern](s) Match       the items of s whose document embeds the tree pattern
-    ⋈ₙ[on](s, …)  TableJoin   the natural join of tables ([Select-Joins §2.2])
+    ⋈ₙ[on](s, …)  NaturalJoin   the natural join of tables ([Select-Joins §2.2])
     τ[xsl](s)     Transform   the items of s, transformed; only on top of a plan
 
 All but ⋈ₙ and τ are conservative: they neither make items nor change attributes. That is why
@@ -110,7 +110,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TableJoin(Node):
+class NaturalJoin(Node):
     """The natural join on the attributes `on`; the names it gives are those of `table_join.py`."""
 
     on: tuple[str, ...]
@@ -128,7 +128,7 @@ class Transform(Node):
     input: Plan
 
 
-Plan = Source | FeedRef | Filter | Union | Window | Join | Match | TableJoin | Transform
+Plan = Source | FeedRef | Filter | Union | Window | Join | Match | NaturalJoin | Transform
 
 EMPTY = Union(())
 """∅: the plan that never outputs anything."""
@@ -138,7 +138,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Source() | FeedRef():
             return ()
-        case Union() | TableJoin():
+        case Union() | NaturalJoin():
             return plan.inputs
         case Join():
             return plan.primary, plan.window
@@ -165,8 +165,8 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
             return Join(plan.id, plan.predicate, primary, window)
         case Match():
             return Match(plan.id, plan.pattern, inputs[0])
-        case TableJoin():
-            return TableJoin(plan.on, plan.sides, inputs)
+        case NaturalJoin():
+            return NaturalJoin(plan.on, plan.sides, inputs)
         case Transform():
             return Transform(plan.stylesheet, inputs[0])
 

@@ -14,7 +14,7 @@ The result is a conjunction of, in this order:
        the same condition written in another order becomes the same filter;
     2. factored parts, whose clauses would be too many;
     3. parts with ?variables, as they are and in the order written. What binds a variable and what
-       tests it must not be torn apart (model/safety.py), so only the top conjunction is split.
+       tests it must not be torn apart (model/filters.py), so only the top conjunction is split.
 
 Cost: growth is bounded. A conjunct becomes several clauses only while all clauses together are at
 most CLAUSES_MAX and its literals at most LITERALS_MAX; small conjuncts first, so that only the

@@ -28,13 +28,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from textwrap import indent
 
+from headgate.language.schemas import Definitions
 from headgate.plan.algebra import Plan, Source, inputs_of
-from headgate.plan.compose import compose_all, feed_names, feeds_below
 from headgate.plan.normalize import normalize_all
-from headgate.plan.plan_json import plans_json
-from headgate.plan.plan_text import INDENT, Labels, counts_text, plan_text, plans_text
+from headgate.plan.plan_text import INDENT, Labels, counts_text, plan_text, plans_json, plans_text
 from headgate.plan.split_payload import split_payload
-from headgate.plan.translate import Definitions
+from headgate.plan.translate import compose_all, feed_names, feeds_below
 
 
 @dataclass(frozen=True, slots=True)

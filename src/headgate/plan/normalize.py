@@ -5,35 +5,38 @@
     level 2   σ                  one filter in CNF over each source
     level 1   s                  sources
 
-Law: the normal plan outputs the same items with the same annotations; normalising again changes
-nothing. What exactly is normal is told by normal_form.py, and asserted here.
+Invariant: the normal plan outputs the same items with the same annotations, and normalising again
+changes nothing. `is_normal` defines the normal form exactly and is asserted for every result.
 
-The rules are tried in the order of RULES at each node, inputs first, until none fires. Each
-distinct subplan is normalised once, and what one rule makes is a plan like any other, so the memo
-serves it too. A rewrite that comes back to a plan from which it started is a bug in the rules and
-is reported with the names of the rules that made the loop.
+The rules (rules.py) are tried in the order of RULES at each node, inputs first, until none fires.
+Each distinct subplan is normalised once, and so is each plan that a rule makes. A rewrite that
+returns to a plan from which it started is a bug in the rules; the assertion names the rules of the
+loop.
 
-A window over a union stays that: ω(∪(σ(s), …)). See distribute_join_over_union for why.
+A window over a union stays as it is: ω(∪(σ(s), …)). See `distribute_join_over_union`.
 
-Cost: linear in the size of the result, which is refused beyond the limits of limits.py. One source
-occurs once for each way that leads to it: as the paper says, "normalization might increase the
-cost", and the optimiser's factorisation lowers it again.
+Cost: linear in the size of the result. A source occurs once for each path that leads to it: as the
+paper says, "normalization might increase the cost". Factorisation lowers it again. A plan beyond
+the limits (BRANCHES_MAX, JOIN_DEPTH_MAX) is refused with PlanError before any rewriting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headgate.model.errors import PlanError
+from headgate.model.filters import FALSE, TRUE
+from headgate.model.filters import Filter as Predicate
 from headgate.plan.algebra import (
+    EMPTY,
     FeedRef,
     Filter,
     Join,
     Match,
+    NaturalJoin,
     Plan,
     Source,
-    TableJoin,
     Transform,
     Union,
     Window,
@@ -41,43 +44,18 @@ from headgate.plan.algebra import (
     inputs_of,
     with_inputs,
 )
-from headgate.plan.limits import check_branches, check_join_depth
-from headgate.plan.normal_form import is_normal
+from headgate.plan.cnf import is_cnf
 from headgate.plan.plan_text import plan_text
-from headgate.plan.rules.distribute_join_over_union import distribute_join_over_union
-from headgate.plan.rules.distribute_match_over_union import distribute_match_over_union
-from headgate.plan.rules.drop_false_branches import drop_false_branches
-from headgate.plan.rules.drop_true_filters import drop_true_filters
-from headgate.plan.rules.filter_to_cnf import filter_to_cnf
-from headgate.plan.rules.flatten_unions import flatten_unions
-from headgate.plan.rules.merge_filters import merge_filters
-from headgate.plan.rules.push_filter_through_join import push_filter_through_join
-from headgate.plan.rules.push_filter_through_match import push_filter_through_match
-from headgate.plan.rules.push_filter_through_table_join import push_filter_through_table_join
-from headgate.plan.rules.push_filter_through_union import push_filter_through_union
-from headgate.plan.rules.push_match_through_join import push_match_through_join
-from headgate.plan.rules.split_join_predicate import split_join_predicate
+from headgate.plan.rules import RULES, push_filter_through_table_join, split_join_predicate
 
-Rule = Callable[[Plan], Plan | None]
+JOIN_DEPTH_MAX = 100
+"""Joins, table joins and matches over each other, after composition."""
 
-RULES: tuple[Rule, ...] = (
-    drop_true_filters,
-    merge_filters,
-    filter_to_cnf,
-    drop_false_branches,
-    push_filter_through_union,
-    push_filter_through_join,
-    push_filter_through_match,
-    push_filter_through_table_join,
-    push_match_through_join,
-    split_join_predicate,
-    distribute_match_over_union,
-    distribute_join_over_union,
-    flatten_unions,
-)
+BRANCHES_MAX = 10_000
+"""Inputs of one union in normal form; each feed over a feed can double their number."""
 
 STEPS_MAX = 400
-"""Rewrites that wait for each other. Far more than JOIN_DEPTH_MAX needs: beyond, it is a bug."""
+"""Nested rewrites; far more than JOIN_DEPTH_MAX needs, so more than this is a bug in the rules."""
 
 
 def normalize(plan: Plan) -> Plan:
@@ -100,14 +78,13 @@ def normalize_all(plans: Mapping[str, Plan]) -> dict[str, Plan]:
 @dataclass(slots=True)
 class _Normalizer:
     memo: dict[Plan, Plan] = field(default_factory=dict)
-    waiting: dict[Plan, str] = field(default_factory=dict)
+    in_progress: dict[Plan, str] = field(default_factory=dict)
     """The plans that are being rewritten, each with the rule that was last applied to it."""
 
     def normalize(self, plan: Plan) -> Plan:
-        self.waiting.clear()
+        self.in_progress.clear()
         nodes = bottom_up([plan])
-        check_join_depth(_join_depth(nodes))
-        check_branches(_branches(nodes))
+        _check_limits(nodes)
         for node in nodes:
             self._normal(node)
         assert is_normal(self.memo[plan]), f"not in normal form:\n{plan_text(self.memo[plan])}"
@@ -116,13 +93,13 @@ class _Normalizer:
     def _normal(self, plan: Plan) -> Plan:
         if plan in self.memo:
             return self.memo[plan]
-        rules = ", ".join(self.waiting.values())
-        assert plan not in self.waiting, f"the rules loop: {rules}"
-        assert len(self.waiting) <= STEPS_MAX, f"the rules do not end: {rules}"
-        self.waiting[plan] = "inputs"
+        rules = ", ".join(self.in_progress.values())
+        assert plan not in self.in_progress, f"the rules loop: {rules}"
+        assert len(self.in_progress) <= STEPS_MAX, f"the rules do not end: {rules}"
+        self.in_progress[plan] = "inputs"
         changed = with_inputs(plan, tuple(self._normal(each) for each in inputs_of(plan)))
         normal = self._rewrite(plan) if changed == plan else self._normal(changed)
-        del self.waiting[plan]
+        del self.in_progress[plan]
         self.memo[plan] = self.memo[normal] = normal
         return normal
 
@@ -131,9 +108,26 @@ class _Normalizer:
         for rule in RULES:
             changed = rule(plan)
             if changed is not None:
-                self.waiting[plan] = rule.__name__
+                self.in_progress[plan] = rule.__name__
                 return self._normal(changed)
         return plan
+
+
+# --- limits --------------------------------------------------------------------------------------
+
+
+def _check_limits(nodes: list[Plan]) -> None:
+    """Raise PlanError if the plan with these nodes is too large to be normalised."""
+    if _join_depth(nodes) > JOIN_DEPTH_MAX:
+        raise PlanError(
+            f"the plan has more than {JOIN_DEPTH_MAX} joins over each other; "
+            "materialise a feed below it with 'register feed … apply … as …'"
+        )
+    if _branches(nodes) > BRANCHES_MAX:
+        raise PlanError(
+            f"the plan has more than {BRANCHES_MAX:,} branches; filter fewer alternatives, or "
+            "materialise a feed below it with 'register feed … apply … as …'"
+        )
 
 
 def _join_depth(nodes: list[Plan]) -> int:
@@ -141,15 +135,15 @@ def _join_depth(nodes: list[Plan]) -> int:
     depth: dict[Plan, int] = {}
     for node in nodes:
         below = max((depth[each] for each in inputs_of(node)), default=0)
-        depth[node] = below + isinstance(node, Join | TableJoin | Match)
+        depth[node] = below + isinstance(node, Join | NaturalJoin | Match)
     return depth[nodes[-1]]
 
 
 def _branches(nodes: list[Plan]) -> int:
     """How many inputs a union can get at most, given all nodes bottom-up.
 
-    It is told before any rewriting: to find out that there are too many by making them is to have
-    made them. Equal branches that come from different inputs are counted twice.
+    It is computed before any rewriting, so that too many branches are never built. Equal branches
+    that come from different inputs are counted twice.
     """
     branches: dict[Plan, int] = {}
     for node in nodes:
@@ -160,6 +154,65 @@ def _branches(nodes: list[Plan]) -> int:
                 branches[node] = branches[node.input]
             case Join():
                 branches[node] = branches[node.primary]
-            case Source() | FeedRef() | TableJoin():
+            case Source() | FeedRef() | NaturalJoin():
                 branches[node] = 1
     return max(branches.values())
+
+
+# --- the normal form -----------------------------------------------------------------------------
+
+
+def is_normal(plan: Plan) -> bool:
+    """Whether a plan is in normal form.
+
+    plan    = τ(top) | top
+    top     = ∪(branch, …) | branch          none or several branches, all different
+    branch  = leaf
+            | μ[pattern](branch)             but never directly over a join
+            | ⋈ id[P](branch, ω(top))        P in CNF, and each scope of it looks at the window
+            | ⋈ₙ[on](leaf, …)                the language joins tables, not feeds over them
+            | σ[F](⋈ₙ[on](leaf, …))          F in CNF; no single side owns a conjunct of it
+    leaf    = s | σ[F](s)                    F in CNF, neither true nor false
+
+    The paper's levels are leaf (1 and 2), branch (3) and top (4). The primary of a join may be a
+    join. Inside a window stands a top of its own: windows do not distribute over unions.
+    """
+    known: dict[Plan, bool] = {}
+    return _is_top(plan.input if isinstance(plan, Transform) else plan, known)
+
+
+def _is_top(plan: Plan, known: dict[Plan, bool]) -> bool:
+    if not isinstance(plan, Union):
+        return _is_branch(plan, known)
+    distinct = len(set(plan.inputs)) == len(plan.inputs) != 1
+    return distinct and all(_is_branch(each, known) for each in plan.inputs)
+
+
+def _is_branch(plan: Plan, known: dict[Plan, bool]) -> bool:
+    if plan not in known:
+        known[plan] = _is_new_branch(plan, known)
+    return known[plan]
+
+
+def _is_new_branch(plan: Plan, known: dict[Plan, bool]) -> bool:
+    match plan:
+        case Source():
+            return True
+        case Filter(filter_, Source()):
+            return _is_normal_filter(filter_)
+        case Filter(filter_, NaturalJoin() as join):
+            pushed = push_filter_through_table_join(plan)
+            return _is_normal_filter(filter_) and pushed is None and _is_branch(join, known)
+        case Match(_, _, input_):
+            return not isinstance(input_, Join) and _is_branch(input_, known)
+        case Join(_, predicate, primary, window):
+            shape = _is_branch(primary, known) and _is_top(window.input, known)
+            minimal = window.input != EMPTY and split_join_predicate(plan) is None
+            return shape and minimal and is_cnf(predicate) and predicate != FALSE
+        case NaturalJoin():
+            return all(_is_branch(each, known) for each in plan.inputs)
+    return False
+
+
+def _is_normal_filter(filter_: Predicate) -> bool:
+    return filter_ not in (TRUE, FALSE) and is_cnf(filter_)

@@ -1,14 +1,22 @@
-"""Plans as text: one node on each line, its inputs below it and further to the right.
+"""Plans as text and as JSON.
 
-    r0 := σ [title contains 'rock']      what is used more than once is bound before its first use
+As text, each node has a line, and its inputs stand below it, further to the right:
+
+    r0 := σ [title contains 'rock']      a node that is used more than once is bound first
       EventAnnounces
     σ [description contains 'concert']
       ∪
         r0
         FollowedTwitterStream            sources are named where they are used
 
-Cost: linear in the number of distinct nodes. A plan is walked as the graph that it is, for as a
-tree it can be exponentially larger.
+As JSON, each distinct node has a number; inputs come before the nodes that use them:
+
+    {"feeds": {"RockConcertStream": 3},
+     "counts": {"sources": 2, "filters": 1, "unions": 1},
+     "nodes": [{"id": 0, "op": "source", "name": "EventAnnounces", "inputs": []}, …]}
+
+Cost: linear in the number of distinct nodes. A plan is walked as a graph; as a tree it can be
+exponentially larger.
 """
 
 from __future__ import annotations
@@ -23,10 +31,10 @@ from headgate.plan.algebra import (
     Filter,
     Join,
     Match,
+    NaturalJoin,
     Node,
     Plan,
     Source,
-    TableJoin,
     Transform,
     Union,
     Window,
@@ -44,7 +52,7 @@ _WORDS: dict[type[Node], tuple[str, str]] = {
     Match: ("match", "matches"),
     Window: ("window", "windows"),
     Join: ("join", "joins"),
-    TableJoin: ("table join", "table joins"),
+    NaturalJoin: ("table join", "table joins"),
     Union: ("union", "unions"),
     Transform: ("transformation", "transformations"),
 }
@@ -95,7 +103,7 @@ def sign(plan: Plan) -> str:
             return f"⋈ {id_} [{unparse_filter(predicate)}]"
         case Match(_, pattern):
             return f"μ {unparse_pattern(pattern)}"
-        case TableJoin(on):
+        case NaturalJoin(on):
             return f"⋈ₙ on {', '.join(on)}"
         case Transform(stylesheet):
             return f"τ '{stylesheet}'"
@@ -142,3 +150,43 @@ class _Writer:
             lines.append(INDENT * depth + sign(node) + label)
             stack.extend((each, depth + 1) for each in reversed(inputs_of(node)))
         return lines
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+Json = dict[str, object]
+
+
+def plans_json(plans: Mapping[str, Plan]) -> Json:
+    nodes = bottom_up(plans.values())
+    ids = {node: number for number, node in enumerate(nodes)}
+    return {
+        "feeds": {name: ids[plan] for name, plan in plans.items()},
+        "counts": counts_of(plans.values()),
+        "nodes": [
+            {"id": ids[node], **_fields(node), "inputs": [ids[each] for each in inputs_of(node)]}
+            for node in nodes
+        ],
+    }
+
+
+def _fields(node: Plan) -> Json:
+    match node:
+        case Source(name):
+            return {"op": "source", "name": name}
+        case FeedRef(name):
+            return {"op": "reference", "name": name}
+        case Filter(filter_):
+            return {"op": "filter", "filter": unparse_filter(filter_)}
+        case Union():
+            return {"op": "union"}
+        case Window(size):
+            return {"op": "window", "last": str(size)}
+        case Join(id_, predicate):
+            return {"op": "join", "join": id_, "with": unparse_filter(predicate)}
+        case Match(id_, pattern):
+            return {"op": "match", "match": id_, "pattern": unparse_pattern(pattern)}
+        case NaturalJoin(on, sides):
+            return {"op": "table join", "on": list(on), "tables": [side.name for side in sides]}
+        case Transform(stylesheet):
+            return {"op": "transform", "stylesheet": stylesheet}

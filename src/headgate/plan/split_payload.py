@@ -26,13 +26,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.language.schemas import row_schema
+from headgate.language.schemas import Definitions, row_schema
 from headgate.language.statements import RegisterTable
 from headgate.model.atoms import Call, Constraint
 from headgate.model.filters import TRUE, atoms_of
 from headgate.model.filters import Filter as Predicate
-from headgate.plan.algebra import Filter, Plan, Side, Source, TableJoin, Transform, Union
-from headgate.plan.translate import Definitions
+from headgate.plan.algebra import Filter, NaturalJoin, Plan, Side, Source, Transform, Union
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +78,20 @@ def split_payload(plan: Plan, definitions: Definitions) -> PayloadSplit | None:
 
 def _split_branch(plan: Plan, definitions: Definitions) -> PayloadSplit | None:
     match plan:
-        case Filter(rest, TableJoin() as join):
+        case Filter(rest, NaturalJoin() as join):
             below = _split_join(join, definitions)
             return below and PayloadSplit(Filter(rest, below.plan), below.halves)
-        case TableJoin():
+        case NaturalJoin():
             return _split_join(plan, definitions)
     table = _table(plan, definitions)
     if table is None:
         return None
     sides, inputs = _sides(plan, table)
-    joined = TableJoin(table.key, tuple(sides), tuple(inputs))
+    joined = NaturalJoin(table.key, tuple(sides), tuple(inputs))
     return PayloadSplit(joined, {each.name: each for each in (table.rest, table.payload)})
 
 
-def _split_join(join: TableJoin, definitions: Definitions) -> PayloadSplit | None:
+def _split_join(join: NaturalJoin, definitions: Definitions) -> PayloadSplit | None:
     """Every side that has a payload becomes two sides."""
     on, sides, inputs = list(join.on), list[Side](), list[Plan]()
     halves: dict[str, Half] = {}
@@ -110,7 +109,9 @@ def _split_join(join: TableJoin, definitions: Definitions) -> PayloadSplit | Non
         on += [name for name in table.key if name not in on]
         halves |= {half.name: half for half in (table.rest, table.payload)}
     return (
-        PayloadSplit(TableJoin(tuple(on), tuple(sides), tuple(inputs)), halves) if halves else None
+        PayloadSplit(NaturalJoin(tuple(on), tuple(sides), tuple(inputs)), halves)
+        if halves
+        else None
     )
 
 

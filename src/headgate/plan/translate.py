@@ -1,23 +1,38 @@
-"""A `create feed` statement → algebra, as in [RoSeS §3.1 and §3.2].
+"""Statements → plans over sources: `translate` one feed, `compose` feeds [RoSeS §3, §4.1].
+
+`translate` makes the plan of one `create feed`:
 
     from (A as $a | B) as $r  where $a[F] and $r[G]     σ[G](σ[F](A) ∪ B)
     … match P                                           μ[P](…) over the whole from clause
-    … join last W on S with $r[J]                       ⋈[J](…, ω[W](S)) over what comes through $r
+    … join last W on S with $r[J]                       ⋈[J](…, ω[W](S)) over what $r names
     from S as $s join R as $r on K where $s[F]          ⋈ₙ[K](σ[F](S), R)
 
-A condition stands directly over what its variable names, below the joins on the same variable, and
-conditions on a join's secondary group stand below its window. A join whose variable names an inner
-group or member joins only what comes through that; several joins on one variable stack in the order
-written. Other feeds stay references (`FeedRef`); compose.py replaces them.
+A condition stands directly over what its variable names, below the joins on the same variable.
+Conditions on a join's secondary group stand below its window. A join whose variable names an inner
+group or member joins only that; several joins on one variable stack in the order written. Other
+feeds stay references (`FeedRef`).
+
+`compose` replaces each reference by the plan of that feed:
+
+    p2 = σ[F](s1 ∪ s2)
+    p3 = σ[G](p2 ∪ s3)    becomes    σ[G](σ[F](s1 ∪ s2) ∪ s3)
+
+A feed that is used twice is composed once, and both users hold the same node. So the result is a
+graph whose size is that of the statements. Composition ends at sources and at materialised feeds,
+which are sources of their own; the plan *of* a materialised feed is τ over its feed's plan.
+
+PlanError: a name does not exist, a feed is defined through itself (the cycle is named), or feeds
+are nested deeper than FEED_DEPTH_MAX.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 
-from headgate.language.schemas import row_schema
+from headgate.language.schemas import Definitions, row_schema
 from headgate.language.statements import (
     CreateFeed,
     FromClause,
@@ -27,7 +42,6 @@ from headgate.language.statements import (
     RegisterFeed,
     RegisterStream,
     RegisterTable,
-    Statement,
     StreamRange,
     StreamRef,
     TableJoin,
@@ -35,10 +49,11 @@ from headgate.language.statements import (
 )
 from headgate.model.errors import PlanError, did_you_mean
 from headgate.plan import algebra
-from headgate.plan.algebra import Plan, Side
+from headgate.plan.algebra import FeedRef, Plan, Side, Transform, bottom_up, rebuild
 from headgate.plan.variable_scopes import conjoin_apart
 
-Definitions = Mapping[str, Statement]
+FEED_DEPTH_MAX = 128
+"""How many feeds may lie over each other."""
 
 
 def translate(feed: CreateFeed, definitions: Definitions) -> Plan:
@@ -90,7 +105,7 @@ class _Translation:
         """Conditions on a table stand below the join; those without a variable, over its result."""
         joins = [join for join in self.feed.joins if isinstance(join, TableJoin)]
         tables = [self.feed.from_clause, *(join.table for join in joins)]
-        joined = algebra.TableJoin(
+        joined = algebra.NaturalJoin(
             on=tuple(dict.fromkeys(str(name) for join in joins for name in join.on)),
             sides=tuple(self._side(table) for table in tables),
             inputs=tuple(self._clause(table) for table in tables),
@@ -143,3 +158,79 @@ def _variables(clause: FromClause | StreamRange) -> Iterator[str]:
     if isinstance(clause, Group):
         for member in clause.members:
             yield from _variables(member)
+
+
+# --- composition ---------------------------------------------------------------------------------
+
+
+def compose(name: str, definitions: Definitions) -> Plan:
+    """The plan of a source or feed over sources only."""
+    return compose_all([name], definitions)[name]
+
+
+def compose_all(names: Iterable[str], definitions: Definitions) -> dict[str, Plan]:
+    """The plans of all of these names; what they have in common is the same node."""
+    roots = {name: _root(name, definitions) for name in names}
+    composed: dict[str, Plan] = {}
+    translated = _translate_below(roots.values(), definitions)
+
+    def replace(node: Plan) -> Plan:
+        return composed[node.name] if isinstance(node, FeedRef) else node
+
+    for name in _in_order(translated):
+        composed[name] = rebuild(translated[name], replace)
+    return {name: rebuild(roots[name], replace) for name in roots}
+
+
+def feed_names(definitions: Definitions) -> list[str]:
+    """The feeds and materialised feeds among what is defined."""
+    kinds = (CreateFeed, MaterializeFeed)
+    return [name for name, each in definitions.items() if isinstance(each, kinds)]
+
+
+def feeds_below(names: Iterable[str], definitions: Definitions) -> list[str]:
+    """The feeds that are used in the plans of these names, themselves included."""
+    return list(_translate_below([_root(name, definitions) for name in names], definitions))
+
+
+def _root(name: str, definitions: Definitions) -> Plan:
+    statement = definitions.get(name)
+    if isinstance(statement, MaterializeFeed):
+        return Transform(statement.stylesheet, reference(statement.feed, definitions))
+    return reference(name, definitions)
+
+
+def _translate_below(roots: Iterable[Plan], definitions: Definitions) -> dict[str, Plan]:
+    """Every feed that is used below the roots, translated but not yet composed."""
+    translated: dict[str, Plan] = {}
+    waiting = [feed for root in roots for feed in _feeds_in(root)]
+    while waiting:
+        name = waiting.pop()
+        statement = definitions[name]
+        if name not in translated and isinstance(statement, CreateFeed):
+            translated[name] = translate(statement, definitions)
+            waiting += _feeds_in(translated[name])
+    return translated
+
+
+def _feeds_in(plan: Plan) -> list[str]:
+    return [node.name for node in bottom_up([plan]) if isinstance(node, FeedRef)]
+
+
+def _in_order(translated: dict[str, Plan]) -> list[str]:
+    """The feeds so that each comes after those that it uses."""
+    used = {name: _feeds_in(plan) for name, plan in translated.items()}
+    try:
+        order = list(TopologicalSorter(used).static_order())
+    except CycleError as error:
+        cycle = " → ".join(reversed(error.args[1]))
+        raise PlanError(f"a feed is defined through itself: {cycle}") from None
+    depth: dict[str, int] = {}
+    for name in order:
+        depth[name] = 1 + max((depth[each] for each in used[name]), default=0)
+        if depth[name] > FEED_DEPTH_MAX:
+            raise PlanError(
+                f"feed '{name}' lies over more than {FEED_DEPTH_MAX} levels of feeds; "
+                "materialise one of them with 'register feed … apply … as …'"
+            )
+    return order

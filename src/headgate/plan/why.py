@@ -18,18 +18,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from headgate.language.schemas import Definitions
 from headgate.language.unparse import unparse_filter
 from headgate.model.atoms import Atom, Call, Comparison, Constraint, Similar, WindowAttribute
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter, Not, Or, conjuncts
 from headgate.model.items import Item
-from headgate.model.match_pattern import matches_pattern
+from headgate.model.tree_pattern import matches_pattern
 from headgate.model.values import Value, is_missing
 from headgate.plan import algebra
-from headgate.plan.compose import compose
 from headgate.plan.normalize import normalize
 from headgate.plan.plan_text import sign
-from headgate.plan.translate import Definitions
+from headgate.plan.translate import compose
 
 Answer = bool | None
 """None: the item alone cannot tell."""
@@ -154,7 +154,7 @@ def _judge(branch: algebra.Plan, item: Item) -> Verdict:
     match branch:
         case algebra.Source(name):
             return Verdict(item.source == name, name)
-        case algebra.Filter(filter_, algebra.TableJoin() as join):
+        case algebra.Filter(filter_, algebra.NaturalJoin() as join):
             below, note = _judge(join, item), "depends on the other tables"
             parts = tuple(Verdict(None, unparse_filter(each), note) for each in conjuncts(filter_))
             return Verdict(below.answer, below.text, below.note, below.parts + parts)
@@ -175,7 +175,7 @@ def _judge(branch: algebra.Plan, item: Item) -> Verdict:
             part = Verdict(None, sign(branch), "depends on what is in the window")
             answer = _all([below.answer, None])
             return Verdict(answer, below.text, below.note, (*below.parts, part))
-    assert isinstance(branch, algebra.TableJoin), f"{branch} is not in normal form"
+    assert isinstance(branch, algebra.NaturalJoin), f"{branch} is not in normal form"
     sides = [each for each in branch.inputs if item.source in _read_by(each)]
     parts = tuple(_judge(each, item) for each in sides)
     answer = _all([_any(part.answer for part in parts), None])

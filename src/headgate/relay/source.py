@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from headgate.model.errors import RelayError, StateError
-from headgate.model.xml_text import parse_xml
+from headgate.model.text import parse_xml
 from headgate.relay.core import DISK_AGAIN_S, RelayCore
 from headgate.store.database import DurableDatabase, Layout
 

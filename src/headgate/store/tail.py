@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
 
-from headgate.catalog.definitions import Definitions
-from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
+from headgate.catalog.definitions import SOURCE_KINDS, CatalogDefinitions, DefinitionKind
 from headgate.language.schemas import schemas_of
 from headgate.match.item_columns import group_of, may_hold
 from headgate.model.errors import UnknownName, did_you_mean
@@ -187,7 +186,7 @@ class ItemSelection:
         return self.schemas is None or may_hold(group, self.schemas)
 
 
-def selection_of(name: str, definitions: Definitions) -> ItemSelection:
+def selection_of(name: str, definitions: CatalogDefinitions) -> ItemSelection:
     """Of a materialised feed those that it has made, as its subscribers get them."""
     entry = definitions.entry(name)
     if entry is None:
@@ -201,5 +200,5 @@ def selection_of(name: str, definitions: Definitions) -> ItemSelection:
     return ItemSelection(feed=entry.number, schemas=_schemas(read, definitions))
 
 
-def _schemas(names: Collection[str], definitions: Definitions) -> frozenset[str]:
+def _schemas(names: Collection[str], definitions: CatalogDefinitions) -> frozenset[str]:
     return frozenset(group_of(each) for name in names for each in schemas_of(name, definitions))

@@ -73,9 +73,9 @@ def select_join_of(plan: algebra.Plan) -> SelectJoin | None:
     A side that is not a table with a filter (a union, a join) makes it something else.
     """
     match plan:
-        case algebra.Filter(rest, algebra.TableJoin() as join):
+        case algebra.Filter(rest, algebra.NaturalJoin() as join):
             pass
-        case algebra.TableJoin() as join:
+        case algebra.NaturalJoin() as join:
             rest = TRUE
         case _:
             return None

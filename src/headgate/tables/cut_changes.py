@@ -1,6 +1,6 @@
 """A stored file of changes, cut into pieces for the buckets of each group that joins its tables.
 
-What happened to a row is told by an attribute, if the table has one for it (model/row_changes.py).
+What happened to a row is told by an attribute, if the table has one for it (tables/row_changes.py).
 A row whose word is none that is known is left out, and counted: the status of the run tells of it.
 """
 
@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from headgate.match.arrow_types import STORED_AS
 from headgate.match.item_columns import ID, SOURCE, TIME
 from headgate.model.errors import printable
-from headgate.model.row_changes import RowChange, row_change
 from headgate.tables.change_pieces import Piece, cut
 from headgate.tables.changes import Mask
 from headgate.tables.join_groups import JoinedTable, JoinGroup
+from headgate.tables.row_changes import RowChange, row_change
 from headgate.tables.table_lots import LotFile
 
 ROWS_AT_ONCE = 65_536

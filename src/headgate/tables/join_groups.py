@@ -30,8 +30,7 @@ import numpy as np
 
 from headgate.language.statements import RegisterTable
 from headgate.model.filters import TRUE
-from headgate.model.schema import Attribute, Schema
-from headgate.model.table_names import merged_names
+from headgate.model.schema import Attribute, Schema, joined_names
 from headgate.model.values import Type
 from headgate.plan import algebra
 from headgate.plan.leaves import calls_operators
@@ -149,7 +148,7 @@ class JoinGroup:
     @cached_property
     def names(self) -> list[dict[str, str]]:
         """For each table the name that each of its attributes has in a result."""
-        return merged_names(
+        return joined_names(
             ((each.name, list(map(str, each.rows.names))) for each in self.tables), self.on
         )
 
@@ -221,7 +220,7 @@ def _joins_tables(plan: algebra.Plan) -> bool:
     match plan:  # most plans are such a leaf, and there may be a million of them
         case algebra.Source() | algebra.Filter(_, algebra.Source()):
             return False
-    return any(isinstance(each, algebra.TableJoin) for each in algebra.bottom_up([plan]))
+    return any(isinstance(each, algebra.NaturalJoin) for each in algebra.bottom_up([plan]))
 
 
 def _why_not(join: SelectJoin | None) -> str:

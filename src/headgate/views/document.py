@@ -14,7 +14,7 @@ before its children. An identifier is three numbers, and two of them decide ever
    @id 2,2,2   name 3,3,2    @id 5,5,2
 
 An attribute is a child of its element, so '//@id' below an element is its own or one further down,
-as model/match_pattern.py has it. `val` is a node's text, all that is within it; `cont` the subtree
+as model/tree_pattern.py has it. `val` is a node's text, all that is within it; `cont` the subtree
 as XML, of an attribute its value.
 """
 
@@ -29,10 +29,10 @@ import numba as nb
 import numpy as np
 from lxml import etree
 
-from headgate.model.match_pattern import label_of
+from headgate.model.tree_pattern import label_of
 from headgate.model.tree_pattern import Mark
-from headgate.model.words import fold
-from headgate.model.xml_text import parse_xml
+from headgate.model.text import fold
+from headgate.model.text import parse_xml
 from headgate.views.pattern_arrays import Ints, Longs, Vocabulary
 from headgate.views.tuple_tables import NO_VALUE
 
@@ -104,7 +104,7 @@ def _read(root: etree._Element) -> Document:
 
 
 def _label(element: etree._Element, name: str) -> str:
-    """As model/match_pattern.py has it, and most names have no namespace."""
+    """As model/tree_pattern.py has it, and most names have no namespace."""
     return label_of(element, name) if name[0] == "{" else name
 
 

@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from headgate.model.atoms import Relation
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
-from headgate.model.words import fold
+from headgate.model.text import fold
 
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]

@@ -50,7 +50,7 @@ Position = tuple[int, str, str, list[object]]
 
 
 def position(item: Item) -> Position:
-    """The place of an item in its stream, as plan/execute.py orders a window of `last n items`."""
+    """The place of an item in its stream: the order of a window of `last n items`."""
     entries = sorted((each.join, sorted(map(position, each.items))) for each in item.annotations)
     return microseconds(item.time), item.source, item.id, [*entries]
 

@@ -1,6 +1,6 @@
 """Which of many tree patterns does a document embed ([Delta §4.1])? In |patterns| × |document|.
 
-model/match_pattern.py, the judge, tries all ways: a pattern of k steps `//*//*…` takes it n^k steps
+model/tree_pattern.py, the judge, tries all ways: a pattern of k steps `//*//*…` takes it n^k steps
 on a document of n elements, and documents come from strangers. Here each pattern node is answered
 once for each element, children of the pattern first and elements from the last to the first, so
 that what lies below an element is known before it:
@@ -22,9 +22,8 @@ from typing import NamedTuple
 from lxml import etree
 
 from headgate.model.items import Item
-from headgate.model.match_pattern import holds, label_of
-from headgate.model.tree_pattern import Axis, PatternNode
-from headgate.model.xml_text import parse_xml
+from headgate.model.text import parse_xml
+from headgate.model.tree_pattern import Axis, PatternNode, holds, label_of
 
 
 def embeds_patterns(patterns: Sequence[PatternNode], item: Item) -> list[bool]:

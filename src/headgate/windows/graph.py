@@ -26,9 +26,9 @@ from headgate.model.filters import Filter as Predicate
 from headgate.plan.algebra import (
     Filter,
     Join,
+    NaturalJoin,
     Plan,
     Source,
-    TableJoin,
     Transform,
     Union,
     bottom_up,
@@ -92,7 +92,7 @@ def _branches(plan: Plan) -> tuple[Plan, ...]:
 def _why_not(branches: Iterable[Plan]) -> str:
     for node in bottom_up(branches):
         match node:
-            case TableJoin():
+            case NaturalJoin():
                 return "it joins tables, which the window joins do not do"
             case Filter(filter_, _) | Join(_, filter_, _, _) if calls_operators(filter_):
                 return "it calls an operator below a join or a pattern"

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from headgate.model.items import Item
+from headgate.model.text import words, xml_text
 from headgate.model.values import Kind, Value, Xml, kind_of
-from headgate.model.words import words
-from headgate.model.xml_text import xml_text
 
 Words = frozenset[str]
 

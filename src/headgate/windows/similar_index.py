@@ -32,7 +32,7 @@ import numpy as np
 
 from headgate.match.kernels import Longs
 from headgate.model.items import Item
-from headgate.model.words import words
+from headgate.model.text import words
 from headgate.windows.growing import Growing
 from headgate.windows.join_kernels import (
     count_entries,

@@ -1,7 +1,7 @@
 """The join stage: what stands above the leaves of plans, as items arrive ([RoSeS §3.2]).
 
-plan/execute.py says what a plan outputs over finite streams, by event time. Live, items arrive late
-and out of order, each at a moment that is recorded once. With a stated lateness L,
+tests/plan/execute.py says what a plan outputs over finite streams, by event time. Live, items
+arrive late and out of order, each at a moment that is recorded once. With a stated lateness L,
 
     D(p) = max(arrived(p), time(p) + L)         a primary item is decided then, and its join with
                                                 whatever is above it arrives then

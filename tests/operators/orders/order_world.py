@@ -15,9 +15,8 @@ from headgate.match.kernels import Ints, Longs
 from headgate.model.atoms import Arithmetic, Call, Comparison, Constraint, Relation, Variable
 from headgate.model.errors import InvalidValue
 from headgate.model.evaluate import Answer, matches
-from headgate.model.filters import And, Filter, Not, Or
+from headgate.model.filters import And, Filter, Not, Or, check_safety
 from headgate.model.items import Item
-from headgate.model.safety import check_safety
 from headgate.model.values import Value
 from headgate.operators.answers import Bools, RoundAnswers
 from headgate.operators.orders.clause_table import ClauseTable, OperatorSubscriptions

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from headgate.model.items import Item
 from headgate.model.values import Kind, kind_of
-from headgate.model.words import words
+from headgate.model.text import words
 from headgate.operators.declaration import binds
 
 TEXTS = {

@@ -46,7 +46,7 @@ from headgate.model.filters import (
     conjuncts,
     variables_of,
 )
-from headgate.model.safety import check_safety
+from headgate.model.filters import check_safety
 from headgate.operators.orders.predicates import ValueTest, unify, value_test, variable_names
 
 CLAUSES_MAX = 256

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.catalog.definitions import Definitions
-from headgate.catalog.kinds import SOURCE_KINDS, DefinitionKind
+from headgate.catalog.definitions import CatalogDefinitions
+from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
 from headgate.catalog.statistics import SourceStatistics
 from headgate.language.schemas import schemas_of
 from headgate.language.unparse import unparse_filter
@@ -43,7 +43,7 @@ from headgate.pipeline.source_plan import (
     write_source_plan,
 )
 from headgate.plan.algebra import Plan
-from headgate.plan.compose import compose_all
+from headgate.plan.translate import compose_all
 from headgate.plan.leaves import Askers, leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.store.data_folder import DataFolder
@@ -79,7 +79,7 @@ class AskedOfAll:
     """Feeds that have no plan within the limits, each with the reason."""
 
 
-def asked_of_all(definitions: Definitions) -> AskedOfAll:
+def asked_of_all(definitions: CatalogDefinitions) -> AskedOfAll:
     found = AskedOfAll()
     feeds: list[str] = []
     for name in definitions:
@@ -97,7 +97,7 @@ def asked_of_all(definitions: Definitions) -> AskedOfAll:
 
 
 def _plans(
-    names: list[str], definitions: Definitions, refused: dict[str, str]
+    names: list[str], definitions: CatalogDefinitions, refused: dict[str, str]
 ) -> Mapping[str, Plan]:
     """The plans of all that have one; those that have none are found by halving."""
     try:

@@ -3,8 +3,7 @@
 import pytest
 
 from headgate.language import parse
-from headgate.model.match_pattern import matches_pattern
-from headgate.model.tree_pattern import PatternNode
+from headgate.model.tree_pattern import PatternNode, matches_pattern
 
 NEWS = """<?xml version="1.0" encoding="utf-8"?>
 <news xmlns:dc="http://purl.org/dc/" day="3">

@@ -10,8 +10,8 @@ from tests.catalog.conftest import ManualClock
 
 from headgate.catalog import tables
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.outcome import Outcome
-from headgate.catalog.tickets import new_ticket, subscription_of
+from headgate.catalog.subscribe import claimed_subscription, new_ticket
+from headgate.catalog.transaction import Outcome
 from headgate.language.parse import parse_script
 from headgate.language.statements import Renew, Unsubscribe
 from headgate.model.duration import Duration, Unit
@@ -86,7 +86,7 @@ def test_from_its_end_on_a_subscription_is_dead(catalog, subscribed, clock):
     assert catalog.count_subscriptions() == len(catalog.list_subscriptions()) == 1
     clock.now = subscribed.expires_at
     assert catalog.count_subscriptions() == len(catalog.list_subscriptions()) == 0
-    with pytest.raises(UnknownName, match="no living subscription 1"):
+    with pytest.raises(UnknownName, match="no active subscription 1"):
         catalog.get_subscription(1)
     bad_ticket_message(catalog, subscribed.ticket)
 
@@ -149,5 +149,5 @@ def test_a_ticket_is_shown_once_and_kept_nowhere(catalog_url, clock, caplog):
             assert rows[0].ticket_hash == hashlib.sha256(outcome.ticket.encode()).hexdigest()
     for text in (repr(outcome), repr(rows), repr(Renew(outcome.ticket)), caplog.text):
         assert outcome.ticket not in text
-    assert subscription_of(outcome.ticket) == 1
+    assert claimed_subscription(outcome.ticket) == 1
     assert len(outcome.ticket.partition("-")[2]) == 43

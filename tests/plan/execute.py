@@ -1,4 +1,4 @@
-"""The naive executor: what does a plan output over finite streams? It judges every rewrite.
+"""The naive executor, the oracle of every rewrite: what a plan outputs over finite streams.
 
 Set semantics, exactly as printed in [RoSeS §3.2]. A window at time t holds, of its input:
     last 3 months    the items with t − 3 months < time ≤ t
@@ -8,8 +8,8 @@ A table join outputs a merged item for every combination, one item of each side,
 attribute is present and equal on all sides that declare it. Its time is the latest of them; its
 id and source are those of the sides, escaped and joined by '+', so that they stay distinct.
 
-It is written to be obviously right, not to be fast: nested loops, no index. τ is left out, as
-it is on top and alters items; the plan below it is what matters.
+It is written to be obviously right, not to be fast: nested loops, no index, and nothing of it is
+used by the product. τ is left out: it stands on top of a plan and alters items.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from urllib.parse import quote
 from headgate.model.duration import Duration
 from headgate.model.evaluate import Operator, matches
 from headgate.model.items import Annotation, Item
-from headgate.model.match_pattern import matches_pattern
+from headgate.model.tree_pattern import matches_pattern
 from headgate.model.values import Value, comparable, is_missing, kind_of
 from headgate.plan.algebra import (
     FeedRef,
     Filter,
     Join,
     Match,
+    NaturalJoin,
     Plan,
+    Side,
     Source,
-    TableJoin,
     Transform,
     Union,
     Window,
     bottom_up,
 )
-from headgate.plan.table_join import names_of_sides
 
 Items = frozenset[Item]
 
@@ -73,8 +73,8 @@ def _output(
             return (each for each in output[input_] if matches_pattern(pattern, _document(each)))
         case Join():
             return _join(node, output[node.primary], output[node.window], operators)
-        case TableJoin(on, sides, inputs):
-            names = names_of_sides(sides, on)
+        case NaturalJoin(on, sides, inputs):
+            names = _result_names(sides, on)
             combinations = product(*(output[each] for each in inputs))
             return (_merged(each, names) for each in combinations if _agree(each, names, on))
         case Window(_, input_) | Transform(_, input_):
@@ -112,6 +112,19 @@ def _position(item: Item) -> tuple[datetime, str, str, list[object]]:
     """The place of an item in its stream. Annotations decide between copies of one item."""
     entries = sorted((a.join, sorted(map(_position, a.items))) for a in item.annotations)
     return item.time, item.source, item.id, [*entries]
+
+
+def _result_names(sides: Sequence[Side], on: Sequence[str]) -> list[dict[str, str]]:
+    """For each side, the name of each of its attributes in the result: its own, or
+    '<side>_<attribute>' where several sides have an attribute that is not joined on."""
+    declared = [name for side in sides for name in side.attributes]
+    return [
+        {
+            name: name if name in on or declared.count(name) == 1 else f"{side.name}_{name}"
+            for name in side.attributes
+        }
+        for side in sides
+    ]
 
 
 def _agree(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.model.errors import InvalidValue
-from headgate.model.json_values import attributes_of_json
+from headgate.model.items import attributes_of_json
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import INT_MAX, Link, Type, Xml, kind_of, kind_of_type
 

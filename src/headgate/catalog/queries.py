@@ -1,0 +1,226 @@
+"""Read the catalog: pages of definitions, subscriptions, advertisements and snapshots, and lookups.
+
+A page begins after the last key of the page before. So the last page costs as much as the first,
+and rows that are added meanwhile do not shift it. Lookups take many keys at a
+time; the pipeline calls them for each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, func, select, text
+
+from headgate.catalog import tables
+from headgate.catalog.definitions import DefinitionKind
+from headgate.language.statements import OutputKind
+from headgate.model.errors import CatalogError
+
+PAGE_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A registered name; `definition` is the statement's text."""
+
+    name: str
+    number: int
+    kind: DefinitionKind
+    definition: str
+    depth: int
+    branches: int
+    created_at: datetime
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    id: int
+    feed: str
+    definition: str
+    output_kind: OutputKind
+    target: str
+    stylesheet: str | None
+    period_s: int | None
+    site: str | None
+    created_at: datetime
+    expires_at: datetime
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    id: int
+    source: str
+    definition: str
+    created_at: datetime
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecord:
+    hash: str
+    catalog_version: int
+    path: str
+    created_at: datetime
+
+
+def definitions_page(
+    connection: Connection, kinds: Collection[DefinitionKind] | None, *, after: str, limit: int
+) -> list[Definition]:
+    columns = tables.definitions.c
+    query = select(tables.definitions).where(columns.name > after, *_of_kinds(kinds))
+    rows = connection.execute(_page(query.order_by(columns.name), limit)).mappings()
+    return [Definition(**{**row, "kind": DefinitionKind(row["kind"])}) for row in rows]
+
+
+def count_definitions(connection: Connection, kinds: Collection[DefinitionKind] | None) -> int:
+    query = select(func.count()).select_from(tables.definitions).where(*_of_kinds(kinds))
+    return connection.scalar(query) or 0
+
+
+def subscriptions_page(
+    connection: Connection, *, feed: str | None, after_id: int, limit: int, now: datetime
+) -> list[Subscription]:
+    columns = tables.subscriptions.c
+    query = select_subscriptions(columns.id > after_id, *_active(feed, now)).order_by(columns.id)
+    rows = connection.execute(_page(query, limit)).mappings()
+    return [subscription_of(row) for row in rows]
+
+
+def select_subscriptions(*conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
+    """All columns of subscriptions but the hash of the ticket."""
+    columns = tables.subscriptions.c
+    return select(*(each for each in columns if each is not columns.ticket_hash)).where(*conditions)
+
+
+def subscription_of(row: RowMapping) -> Subscription:
+    return Subscription(**{**row, "output_kind": OutputKind(row["output_kind"])})
+
+
+def count_subscriptions(connection: Connection, *, feed: str | None, now: datetime) -> int:
+    query = select(func.count()).select_from(tables.subscriptions).where(*_active(feed, now))
+    return connection.scalar(query) or 0
+
+
+def advertisements_page(
+    connection: Connection, *, source: str | None, after_id: int, limit: int
+) -> list[Advertisement]:
+    columns = tables.advertisements.c
+    query = select(tables.advertisements).where(columns.id > after_id).order_by(columns.id)
+    if source is not None:
+        query = query.where(columns.source == source)
+    return [Advertisement(**row) for row in connection.execute(_page(query, limit)).mappings()]
+
+
+def snapshots_page(
+    connection: Connection, *, before_version: int | None, limit: int
+) -> list[SnapshotRecord]:
+    """The newest first."""
+    columns = tables.snapshots.c
+    query = select(tables.snapshots).order_by(columns.catalog_version.desc(), columns.hash)
+    if before_version is not None:
+        query = query.where(columns.catalog_version < before_version)
+    return [SnapshotRecord(**row) for row in connection.execute(_page(query, limit)).mappings()]
+
+
+def _page(query: Select[tuple[object, ...]], limit: int) -> Select[tuple[object, ...]]:
+    if not 1 <= limit <= PAGE_MAX:
+        raise CatalogError(f"a page has 1 to {PAGE_MAX:,} entries, not {limit:,}")
+    return query.limit(limit)
+
+
+def _of_kinds(kinds: Collection[DefinitionKind] | None) -> list[ColumnElement[bool]]:
+    return [] if kinds is None else [tables.definitions.c.kind.in_([kind.value for kind in kinds])]
+
+
+def _active(feed: str | None, now: datetime) -> list[ColumnElement[bool]]:
+    columns = tables.subscriptions.c
+    active = [columns.expires_at > now]
+    return active if feed is None else [*active, columns.feed == feed]
+
+
+# --- lookups, many keys at a time ----------------------------------------------------------------
+
+_CHUNK_MAX = 500
+T = TypeVar("T")
+
+
+def names_of_numbers(connection: Connection, numbers: Iterable[int]) -> dict[int, str]:
+    """The names of the definitions with these numbers that are still registered."""
+    columns = tables.definitions.c
+    names: dict[int, str] = {}
+    for chunk in _chunks(sorted(set(numbers))):
+        query = select(columns.number, columns.name).where(columns.number.in_(chunk))
+        names |= {row.number: row.name for row in connection.execute(query)}
+    return names
+
+
+def created_at(connection: Connection, name: str) -> datetime | None:
+    """When the name was registered; None if it is not."""
+    columns = tables.definitions.c
+    return connection.scalar(select(columns.created_at).where(columns.name == name))
+
+
+def subscribers(
+    connection: Connection, feeds: Iterable[str], now: datetime
+) -> dict[str, list[tuple[int, int]]]:
+    """For each of these feeds that has active subscriptions, their ids and versions."""
+    columns = tables.subscriptions.c
+    found: dict[str, list[tuple[int, int]]] = {}
+    for chunk in _chunks(feeds):
+        query = select(columns.feed, columns.id, columns.version).where(
+            columns.feed.in_(chunk), columns.expires_at > now
+        )
+        for feed, id_, version in connection.execute(query.order_by(columns.id)):
+            found.setdefault(feed, []).append((id_, version))
+    return found
+
+
+def subscriptions_of_ids(
+    connection: Connection, ids: Collection[int], now: datetime
+) -> dict[int, Subscription]:
+    """The active subscriptions among these."""
+    columns = tables.subscriptions.c
+    found: dict[int, Subscription] = {}
+    for chunk in _chunks(ids):
+        query = select_subscriptions(columns.id.in_(chunk), columns.expires_at > now)
+        for row in connection.execute(query).mappings():
+            found[row["id"]] = subscription_of(row)
+    return found
+
+
+def subscribed(connection: Connection, now: datetime) -> list[str]:
+    """The names of feeds and sources that have active subscriptions."""
+    query = (
+        select(tables.subscriptions.c.feed)
+        .where(tables.subscriptions.c.expires_at > now)
+        .distinct()
+    )
+    return [str(name) for (name,) in connection.execute(query)]
+
+
+def demand(connection: Connection, now: datetime) -> dict[str, int]:
+    """For each source how many active subscriptions read it, directly or through feeds."""
+    query = text(
+        "WITH RECURSIVE reads (feed, source) AS ("
+        "SELECT user_name, used_name FROM uses UNION "
+        "SELECT reads.feed, uses.used_name FROM reads JOIN uses ON uses.user_name = reads.source), "
+        "counted (feed, subscribers) AS ("
+        "SELECT feed, count(*) FROM subscriptions WHERE expires_at > :now GROUP BY feed) "
+        "SELECT source, sum(subscribers) FROM ("
+        "SELECT reads.source, counted.subscribers "
+        "FROM counted JOIN reads ON reads.feed = counted.feed "
+        "UNION ALL SELECT feed, subscribers FROM counted) AS served GROUP BY source"
+    ).bindparams(bindparam("now", now, type_=tables.UtcTime))
+    return {source: int(subscribers) for source, subscribers in connection.execute(query)}
+
+
+def _chunks(keys: Iterable[T]) -> Iterator[list[T]]:
+    rest = iter(keys)
+    while chunk := list(islice(rest, _CHUNK_MAX)):
+        yield chunk
