@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.model.items import Item
-from headgate.model.values import Kind, kind_of
 from headgate.model.text import words
+from headgate.model.values import Kind, kind_of
 from headgate.operators.declaration import binds
 
 TEXTS = {

@@ -42,11 +42,11 @@ from headgate.model.filters import (
     Not,
     Or,
     atoms_of,
+    check_safety,
     conjunction,
     conjuncts,
     variables_of,
 )
-from headgate.model.filters import check_safety
 from headgate.operators.orders.predicates import ValueTest, unify, value_test, variable_names
 
 CLAUSES_MAX = 256
