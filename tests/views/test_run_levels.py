@@ -15,8 +15,7 @@ from tests.views.test_rewrite_cgr import members_of, rewritings_of
 
 from headgate.language import parse
 from headgate.model.errors import InvalidValue, PlanError
-from headgate.model.tree_pattern import matches_pattern
-from headgate.model.tree_pattern import Axis, Mark, PatternNode
+from headgate.model.tree_pattern import Axis, Mark, PatternNode, matches_pattern
 from headgate.views.document import NUMBER, Document, is_ancestor, is_parent
 from headgate.views.level_program import Reads, compile_levels, view_levels
 from headgate.views.rewriting_plan import rewriting_plan

@@ -29,10 +29,8 @@ import numba as nb
 import numpy as np
 from lxml import etree
 
-from headgate.model.tree_pattern import label_of
-from headgate.model.tree_pattern import Mark
-from headgate.model.text import fold
-from headgate.model.text import parse_xml
+from headgate.model.text import fold, parse_xml
+from headgate.model.tree_pattern import Mark, label_of
 from headgate.views.pattern_arrays import Ints, Longs, Vocabulary
 from headgate.views.tuple_tables import NO_VALUE
 

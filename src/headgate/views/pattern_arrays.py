@@ -34,8 +34,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.model.atoms import Relation
-from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
 from headgate.model.text import fold
+from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
 
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
