@@ -29,8 +29,8 @@ from headgate.pipeline.run_batch import BatchRunner, Materialiser
 from headgate.pipeline.run_context import RunContext
 from headgate.pipeline.window_join_runner import Plans, WindowJoinLayers, WindowJoinRunner
 from headgate.plan.algebra import Plan
-from headgate.plan.translate import compose_all
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
 from headgate.store.item_files import stored_files
 from headgate.tables.join_progress import read_progress

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.plan.execute import execute
 from tests.tables.table_world import TABLES, TableWorld
 
 from headgate.model.errors import StateError
 from headgate.model.items import Item
 from headgate.model.values import Value
 from headgate.pipeline.table_join_stage import BucketSummary
-from tests.plan.execute import execute
 from headgate.tables import bucket as bucket_module
 from headgate.tables.bucket import Held
 

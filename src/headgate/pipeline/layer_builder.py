@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import CatalogDefinitions
-from headgate.catalog.definitions import DefinitionKind
+from headgate.catalog.definitions import CatalogDefinitions, DefinitionKind
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import (
     MaterializeFeed,
@@ -36,9 +35,9 @@ from headgate.operators.orders.clauses import clauses_of
 from headgate.pipeline.snapshot import Layer
 from headgate.pipeline.write_plans import PlanTask, WrittenPlan
 from headgate.plan.algebra import Plan
-from headgate.plan.translate import compose_all
 from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
 from headgate.tables.join_groups import split_plan
 from headgate.tables.write_joins import write_joins

@@ -16,9 +16,9 @@ from headgate.model.schema import Schema
 from headgate.pipeline.jobs.stored_batches import columns_read
 from headgate.pipeline.source_plan import SourcePlan, plan_sources
 from headgate.plan.algebra import Plan, Window, bottom_up
-from headgate.plan.translate import compose
 from headgate.plan.leaves import leaves_by_source, untested
 from headgate.plan.normalize import normalize
+from headgate.plan.translate import compose
 from headgate.store.item_files import JOINED
 from headgate.store.read_store import RowLocation, read_rows
 from headgate.windows.arrivals import Arrival, Output

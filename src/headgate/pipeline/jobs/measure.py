@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.catalog.definitions import CatalogDefinitions
-from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
+from headgate.catalog.definitions import SOURCE_KINDS, CatalogDefinitions, DefinitionKind
 from headgate.catalog.statistics import SourceStatistics
 from headgate.language.schemas import schemas_of
 from headgate.language.unparse import unparse_filter
@@ -43,9 +42,9 @@ from headgate.pipeline.source_plan import (
     write_source_plan,
 )
 from headgate.plan.algebra import Plan
-from headgate.plan.translate import compose_all
 from headgate.plan.leaves import Askers, leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
 from headgate.store.item_files import JOINED, StoredFile, finished_batches, stored_files
 from headgate.store.read_store import to_microseconds
