@@ -65,22 +65,22 @@ class RegisteredDefinitions:
     def follow(self, definitions: CatalogDefinitions) -> bool:
         """Whether anything has come or gone."""
         changes = definitions.changes(self._known.keys())
-        gone_names = {self._known.pop(number) for number in changes.gone}
-        self._known |= {each.number: each.name for each in changes.fresh}
-        feeds = {each.number: each.name for each in changes.fresh if each.kind in FEEDS}
-        if feeds or changes.gone & self.feeds.keys():
-            kept = {n: name for n, name in self.feeds.items() if n not in changes.gone}
+        gone_names = {self._known.pop(number) for number in changes.removed}
+        self._known |= {each.number: each.name for each in changes.added}
+        feeds = {each.number: each.name for each in changes.added if each.kind in FEEDS}
+        if feeds or changes.removed & self.feeds.keys():
+            kept = {n: name for n, name in self.feeds.items() if n not in changes.removed}
             self.feeds = kept | feeds
-        names = [each.name for each in changes.fresh if each.kind in SOURCES]
+        names = [each.name for each in changes.added if each.kind in SOURCES]
         left = gone_names & self.sources.keys()
         if names or left:
             # One that was dropped and registered anew is both among the gone and among the fresh.
             self._take_sources(names, left, definitions)
-        operators = [each.name for each in changes.fresh if each.kind is DefinitionKind.OPERATOR]
+        operators = [each.name for each in changes.added if each.kind is DefinitionKind.OPERATOR]
         if operators or gone_names & self.operators.keys():
             kept_operators = {n: d for n, d in self.operators.items() if n not in gone_names}
             self.operators = kept_operators | {n: _declared(definitions[n]) for n in operators}
-        return bool(changes.fresh or changes.gone)
+        return bool(changes.added or changes.removed)
 
     def _take_sources(
         self, names: Sequence[str], left: AbstractSet[str], definitions: CatalogDefinitions
