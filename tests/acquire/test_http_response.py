@@ -1,4 +1,4 @@
-"""Compressed bodies: any chunks, never more than allowed."""
+"""Compressed bodies: any chunks, never more than allowed. `Retry-After`: any text."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import contextlib
 import gzip
 import tracemalloc
 import zlib
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.deliver.things import any_text
 
-from headgate.acquire.http_response import MEMBERS_MAX, decompress
+from headgate.acquire.http_response import MEMBERS_MAX, decompress, retry_after_s
 from headgate.model.errors import FetchError
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+DAY_S = 86_400.0
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -87,3 +92,27 @@ def test_a_body_that_ends_too_early_is_an_error() -> None:
 def test_an_unknown_coding_is_refused() -> None:
     with pytest.raises(FetchError, match="'br'"):
         decompress([b""], coding="br", bytes_max=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0),
+        ("99999999999999999999", 86_400),
+        ("Mon, 16 Nov 2026 12:01:00 GMT", 60),
+        ("Mon, 16 Nov 2020 12:01:00 GMT", 0),
+        ("Mon, 16 Nov 9999 12:01:00 GMT", 86_400),
+        ("-5", None),
+        ("soon", None),
+        ("", None),
+        ("²", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(text: str, seconds: float | None) -> None:
+    assert retry_after_s(text, now=NOW, max_s=DAY_S) == seconds
+
+
+@given(any_text)
+def test_any_retry_after_is_within_a_day_or_nothing(text: str) -> None:
+    found = retry_after_s(text, now=NOW, max_s=DAY_S)
+    assert found is None or 0 <= found <= DAY_S

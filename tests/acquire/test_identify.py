@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.acquire.duplicates import duplicates
 
 from headgate.acquire.feed_entries import FeedEntry, ParsedFeed
 from headgate.acquire.identify import (
     NOTHING_SEEN,
     IdentityKeyKind,
     Seen,
-    duplicates,
     id_of,
     items_of,
     keys_of,

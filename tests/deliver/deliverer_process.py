@@ -13,7 +13,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headgate.deliver.backoff import Backoff
+from headgate.acquire.backoff import Backoff
 from headgate.deliver.deliverer import Deliverer
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.output_webhook import WebhookSettings

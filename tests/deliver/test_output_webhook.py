@@ -8,13 +8,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from standardwebhooks import Webhook
 from tests.deliver.servers import Receiver, free_port, receiver, silent_server
-from tests.deliver.things import NOW, NOW_S, any_text, item, items
+from tests.deliver.things import NOW, NOW_S, item, items
 
 from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError
@@ -23,7 +23,6 @@ from headgate.deliver.output_webhook import (
     WebhookSettings,
     checked_url,
     render_webhook,
-    retry_after_s,
     secret_of,
 )
 from headgate.deliver.records import DeliveryState, ItemDelivery, OutgoingMessage, StoredDelivery
@@ -97,30 +96,6 @@ def test_retry_after_is_heeded(hook: Receiver):
     with pytest.raises(OutputError) as caught:
         send(hook.url)
     assert caught.value.retry_after_s == 120
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("0", 0),
-        ("99999999999999999999", 86_400),
-        ("Mon, 16 Nov 2026 12:01:00 GMT", 60),
-        ("Mon, 16 Nov 2020 12:01:00 GMT", 0),
-        ("Mon, 16 Nov 9999 12:01:00 GMT", 86_400),
-        ("-5", None),
-        ("soon", None),
-        ("", None),
-        ("²", None),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date(text: str, seconds: float | None):
-    assert retry_after_s(text, NOW) == seconds
-
-
-@given(any_text)
-def test_any_retry_after_is_within_a_day_or_nothing(text: str):
-    found = retry_after_s(text, NOW)
-    assert found is None or 0 <= found <= timedelta(days=1).total_seconds()
 
 
 def test_a_receiver_that_is_not_there_is_unreachable():

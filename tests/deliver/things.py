@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from headgate.deliver.backoff import Backoff
+from headgate.acquire.backoff import Backoff
 from headgate.deliver.records import FindSubscriptions, ItemDelivery, PushSubscription
 from headgate.deliver.settings import DeliverySettings
 from headgate.model.items import Annotation, Item

@@ -6,9 +6,9 @@ from itertools import chain, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.acquire.duplicates import duplicates
 from tests.demo.demo import START_S, published
 
-from headgate.acquire.identify import duplicates
 from headgate.demo.feeds import FEEDS, Feed, Format, item_of, items_shown, latest_number
 from headgate.demo.rhythm import Rhythm
 from headgate.model.schema import FEED_SCHEMA

@@ -21,7 +21,8 @@ from headgate.pipeline.planner import CurrentPlans, Planner
 from headgate.pipeline.source_plan import open_source_plan
 from headgate.pipeline.write_plans import sample_of, write_plans_on
 from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import ItemsWriter, path_of
+from headgate.store.item_files import path_of, with_arrival
+from headgate.store.whole_files import WholeParquet
 
 SOURCES = ("S", "T", "U", "V")
 
@@ -48,8 +49,8 @@ def store_items(folder: DataFolder, planned: CurrentPlans, source: str, count: i
     none: list[list[int]] = [[] for _ in items]
     for field in (FEEDS_FIELD, INNER_FIELD):
         batch = batch.append_column(field, pa.array(none, field.type))
-    writer = ItemsWriter(path_of(folder.store, f"files-{group_of(schema)}", NOON, 0, "0"))
-    writer.write(batch, NOON)
+    writer = WholeParquet(path_of(folder.store, f"files-{group_of(schema)}", NOON, 0, "0"))
+    writer.write(with_arrival(batch, NOON))
     writer.close()
 
 

@@ -23,7 +23,8 @@ from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize
 from headgate.plan.translate import compose, feed_names
 from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import ItemsWriter, path_of
+from headgate.store.item_files import path_of, with_arrival
+from headgate.store.whole_files import WholeParquet
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SCRIPT = """
@@ -96,8 +97,8 @@ class SmallStore:
         lists = [self.feeds_of(item) for item in items]
         rows = rows.append_column("@feeds", pa.array([each for each, _ in lists], LISTS))
         rows = rows.append_column("@inner", pa.array([each for _, each in lists], LISTS))
-        writer = ItemsWriter(path)
-        writer.write(rows, arrived)
+        writer = WholeParquet(path)
+        writer.write(with_arrival(rows, arrived))
         writer.close()
         record = self.folder.batches / group / f"{batch}.done.json"
         record.parent.mkdir(exist_ok=True)
@@ -112,8 +113,8 @@ class SmallStore:
         rows = rows.append_column("@inner", pa.array([[]], LISTS))
         rows = rows.append_column("@annotations", pa.array(['[{"join":"j","items":[{}]}]']))
         group = f"joined.{group_of(schema)}"
-        writer = ItemsWriter(path_of(self.folder.store, group, arrived, 0, "0"))
-        writer.write(rows, arrived)
+        writer = WholeParquet(path_of(self.folder.store, group, arrived, 0, "0"))
+        writer.write(with_arrival(rows, arrived))
         writer.close()
 
     def feeds_of(self, item: Item) -> tuple[list[int], list[int]]:

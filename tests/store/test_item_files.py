@@ -16,16 +16,16 @@ from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline.match_stage import _lists, matched_schema
-from headgate.store import item_files as files
+from headgate.store import whole_files
 from headgate.store.item_files import (
-    ItemsWriter,
     StoredFile,
     finished_batches,
     path_of,
-    remove_batch,
-    remove_before,
     stored_files,
+    with_arrival,
 )
+from headgate.store.maintenance import remove_batch, remove_before
+from headgate.store.whole_files import WholeParquet
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 SCHEMA = Schema((Attribute("price", Type.INT),))
@@ -41,17 +41,17 @@ def matched(count: int) -> pa.RecordBatch:
 
 
 def write(path: Path, count: int = 3) -> None:
-    writer = ItemsWriter(path)
-    writer.write(matched(count), NOON)
+    writer = WholeParquet(path)
+    writer.write(with_arrival(matched(count), NOON))
     assert writer.close()
 
 
 def test_what_is_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ROW_GROUP", 4)
+    monkeypatch.setattr(whole_files, "ROW_GROUP_ROWS", 4)
     path = path_of(tmp_path, "g", NOON, 17, "0")
-    writer = ItemsWriter(path)
+    writer = WholeParquet(path)
     for _ in range(3):
-        writer.write(matched(3), NOON)
+        writer.write(with_arrival(matched(3), NOON))
     assert not path.exists()
     assert writer.close()
     table = pq.read_table(path, partitioning=None)
@@ -63,15 +63,15 @@ def test_what_is_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_nothing_makes_no_file(tmp_path: Path) -> None:
-    assert not ItemsWriter(path_of(tmp_path, "g", NOON, 17, "0")).close()
+    assert not WholeParquet(path_of(tmp_path, "g", NOON, 17, "0")).close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_abandoned_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ROW_GROUP", 1)
+    monkeypatch.setattr(whole_files, "ROW_GROUP_ROWS", 1)
     path = path_of(tmp_path, "g", NOON, 17, "0")
-    writer = ItemsWriter(path)
-    writer.write(matched(3), NOON)
+    writer = WholeParquet(path)
+    writer.write(with_arrival(matched(3), NOON))
     writer.abandon()
     assert list(path.parent.iterdir()) == []
 

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.store.test_item_files import NOON, write
 
-from headgate.store import maintenance as merge_files
-from headgate.store.item_files import path_of, remove_before, stored_files
-from headgate.store.maintenance import merge_days
+from headgate.store import maintenance, whole_files
+from headgate.store.item_files import path_of, stored_files
+from headgate.store.maintenance import merge_days, remove_before
 
 TOMORROW = date(2026, 11, 17)
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_days_that_are_over_are_merged(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge_files, "ROW_GROUP", 10)
+    monkeypatch.setattr(whole_files, "ROW_GROUP_ROWS", 10)
     before = rows(store)
     assert merge_days(store, before=date(2026, 11, 16)) == 0, "the day is not over"
     assert merge_days(store, before=TOMORROW) == 20
@@ -46,7 +46,7 @@ def test_days_that_are_over_are_merged(store: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_file_that_is_large_stays(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = path_of(store, "g", NOON, 7, "0")
-    monkeypatch.setattr(merge_files, "SMALL_BYTES", 10_000)
+    monkeypatch.setattr(maintenance, "SMALL_BYTES", 10_000)
     write(large, count=20_000)
     before = sorted(rows(store))
     assert merge_days(store, before=TOMORROW) == 19
@@ -54,21 +54,24 @@ def test_a_file_that_is_large_stays(store: Path, monkeypatch: pytest.MonkeyPatch
     assert large in [each.path for each in stored_files(store)]
 
 
-@pytest.mark.parametrize("step", ["_write", "write_whole", "rename_whole"])
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [(maintenance, "_write"), (maintenance, "write_whole"), (whole_files.WholeParquet, "close")],
+)
 def test_whenever_it_is_cut_off_every_row_is_there_once(
-    store: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    store: Path, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
 ) -> None:
-    before, original = rows(store), getattr(merge_files, step)
+    before, original = rows(store), getattr(owner, step)
 
     def cut_off(*arguments: object) -> None:
         original(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(merge_files, step, cut_off)
+    monkeypatch.setattr(owner, step, cut_off)
     with pytest.raises(KeyboardInterrupt):
         merge_days(store, before=TOMORROW)
     assert rows(store) == before
-    monkeypatch.setattr(merge_files, step, original)
+    monkeypatch.setattr(owner, step, original)
     merge_days(store, before=TOMORROW)
     merge_days(store, before=TOMORROW)
     assert rows(store) == before

@@ -33,15 +33,15 @@ def read_headers(raw: Iterable[tuple[bytes, bytes]], *, bytes_max: int) -> dict[
     return found
 
 
-def retry_after_s(headers: Mapping[str, str], *, now: datetime, max_s: float) -> float | None:
-    """How long the server wants to be left alone: seconds, or a date; within reason.
+def retry_after_s(text: str, *, now: datetime, max_s: float) -> float | None:
+    """How long to wait by a `Retry-After` header, in seconds or as a date (RFC 9110 §10.2.3).
 
-    >>> retry_after_s({"retry-after": "120"}, now=datetime.now(UTC), max_s=60.0)
+    >>> retry_after_s("120", now=datetime.now(UTC), max_s=60.0)
     60.0
     """
-    text = headers.get("retry-after", "")
+    text = text.strip()
     if text.isascii() and text.isdigit():
-        return min(float(text[:9]), max_s)
+        return min(float(text[:10]), max_s)
     at = http_date(text)
     return None if at is None else min(max((at - now).total_seconds(), 0.0), max_s)
 
@@ -82,7 +82,7 @@ def status_error(
     return FetchError(
         f"the server answered {status}: {meaning}",
         status=status,
-        retry_after_s=retry_after_s(headers, now=now, max_s=retry_max_s),
+        retry_after_s=retry_after_s(headers.get("retry-after", ""), now=now, max_s=retry_max_s),
     )
 
 

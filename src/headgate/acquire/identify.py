@@ -32,7 +32,7 @@ Cost: a hash of each entry's texts; memory for three times as many entries as th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -188,30 +188,6 @@ def keys_of(item: Item) -> tuple[IdentityKey, ...]:
     if len(found) >= WORDS_MIN:
         keys.append(IdentityKey(IdentityKeyKind.CONTENT, _hash(" ".join(found))))
     return tuple(keys)
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicate:
-    """An item that is the same as an earlier one of another feed, and by what that is known."""
-
-    item: Item
-    same_as: Item
-    by: IdentityKeyKind
-
-
-def duplicates(items: Iterable[Item]) -> list[Duplicate]:
-    """The items that are the same as an earlier one of another source; each is listed once."""
-    first: dict[IdentityKey, Item] = {}
-    found: list[Duplicate] = []
-    for item in items:
-        keys = keys_of(item)
-        known = ((key.kind, first[key]) for key in keys if key in first)
-        same = next(((kind, each) for kind, each in known if each.source != item.source), None)
-        if same is not None:
-            found.append(Duplicate(item, same[1], same[0]))
-        for key in keys:
-            first.setdefault(key, item)
-    return found
 
 
 def _seconds(value: Value | None) -> float | None:

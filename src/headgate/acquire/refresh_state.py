@@ -28,6 +28,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 
+from headgate.acquire.backoff import Backoff
+
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 PRIOR_ITEMS = 0.5
@@ -133,10 +135,10 @@ def after_failure(
     gone: bool,
     first_s: float = BACKOFF_FIRST_S,
 ) -> RefreshState:
-    """What is known after a fetch that failed: when it may be tried again at the earliest."""
+    """The state after a failed fetch: `not_before` is when it may be tried again."""
     failures = state.failures + 1
-    pause_s = min(first_s * 2.0 ** min(failures - 1, 30), BACKOFF_MAX_S)
-    pause_s = max(pause_s * (0.5 + jitter(feed, failures)), retry_after_s or 0.0)
+    backoff = Backoff(first_s, BACKOFF_MAX_S, spread=(0.5, 1.5))
+    pause_s = backoff.wait_s(failures, retry_after_s, chance=jitter(feed, failures))
     return replace(state, failures=failures, not_before=now + (GONE_S if gone else pause_s))
 
 

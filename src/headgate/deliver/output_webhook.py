@@ -31,7 +31,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import partial
 
 import httpcore
@@ -39,6 +38,7 @@ import httpx
 from standardwebhooks import Webhook
 
 from headgate.acquire.connections import CheckedBackend, Deadline, Resolver, resolve_by_system
+from headgate.acquire.http_response import retry_after_s
 from headgate.deliver.entry import TransformedText, utc
 from headgate.deliver.errors import OutputError
 from headgate.deliver.item_encoding import Json, in_order
@@ -181,24 +181,10 @@ def _refused(status: int, headers: Mapping[str, str], now: datetime) -> OutputEr
     return OutputError(
         f"the receiver {what} ({status})",
         busy=status in _BUSY,
-        retry_after_s=retry_after_s(headers.get("retry-after", ""), now),
+        retry_after_s=retry_after_s(
+            headers.get("retry-after", ""), now=now, max_s=RETRY_AFTER_MAX_S
+        ),
     )
-
-
-def retry_after_s(text: str, now: datetime) -> float | None:
-    """
-    >>> retry_after_s("120", datetime(2026, 11, 16, tzinfo=UTC))
-    120.0
-    """
-    text = text.strip()
-    if text.isascii() and text.isdigit():
-        return min(float(text[:10]), RETRY_AFTER_MAX_S)
-    try:
-        at = parsedate_to_datetime(text)
-        wait_s = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return min(max(wait_s, 0.0), RETRY_AFTER_MAX_S)
 
 
 # === part: headgate.deliver.output_webhook

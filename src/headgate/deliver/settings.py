@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from headgate.deliver.backoff import Backoff
+from headgate.acquire.backoff import Backoff
 from headgate.deliver.output_mail import MailSettings
 from headgate.deliver.output_webhook import WebhookSettings
 from headgate.deliver.transform import TransformLimits

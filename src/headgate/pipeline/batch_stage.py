@@ -31,7 +31,8 @@ from headgate.pipeline.operator_stage import RULES, OperatorRules, OperatorSetup
 from headgate.pipeline.records import to_batch
 from headgate.pipeline.snapshot import open_snapshot
 from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import ItemsWriter, path_of
+from headgate.store.item_files import path_of, with_arrival
+from headgate.store.whole_files import WholeParquet
 
 BATCH_ID = "streaming.sql.batchId"
 """The task property in which Spark passes the number of the micro-batch."""
@@ -112,11 +113,11 @@ def match_and_store(
         setup = OperatorSetup(opened.operators, task.operators, task.learned)
     config = MatchConfig(opened.plans, opened.dropped, every=True, operators=setup)
     path = path_of(Path(task.store), task.group, task.arrived, task.number, partition)
-    writer, counts = ItemsWriter(path), _Counts()
+    writer, counts = WholeParquet(path), _Counts()
     try:
         for batch in batches:
             for matched in match_batch(batch, config):
-                writer.write(matched, task.arrived)
+                writer.write(with_arrival(matched, task.arrived))
                 counts.add(matched)
         return counts.summary(path) if writer.close() else None
     except BaseException:

@@ -45,8 +45,7 @@ from headgate.pipeline.warm_workers import EVERY_S, warm
 from headgate.pipeline.window_join_runner import WindowJoinRunner
 from headgate.pipeline.write_plans import write_plans_on
 from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import remove_before, remove_messages
-from headgate.store.maintenance import merge_days
+from headgate.store.maintenance import merge_days, remove_before, remove_messages
 from headgate.tables.join_progress import read_progress
 from headgate.tables.result_tests import ResultTests
 from headgate.tables.table_lots import lots_decided

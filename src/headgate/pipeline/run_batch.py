@@ -42,7 +42,8 @@ from headgate.pipeline.deliveries import Dispatcher, FeedMatch, matches_in
 from headgate.pipeline.planner import CurrentPlans
 from headgate.pipeline.records import from_table
 from headgate.pipeline.run_context import RunContext
-from headgate.store.item_files import MATERIALISED, remove_batch
+from headgate.store.item_files import MATERIALISED
+from headgate.store.maintenance import remove_batch
 
 
 class BatchRunner:

@@ -38,7 +38,8 @@ from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.run_context import RunContext
 from headgate.pipeline.snapshot import open_snapshot, write_numbers
 from headgate.pipeline.table_join_stage import BucketSummary
-from headgate.store.item_files import TABLES, ItemsWriter, path_of
+from headgate.store.item_files import TABLES, path_of, with_arrival
+from headgate.store.whole_files import WholeParquet
 from headgate.tables.join_groups import JoinGroup
 from headgate.tables.join_progress import NEVER
 from headgate.tables.result_tests import ResultTests
@@ -261,11 +262,10 @@ class TableJoinRunner:
     def _store(self, results: pa.Table, schema: Schema, record: BatchRecord, part: str) -> None:
         name = f"{TABLES}{group_of(schema)}"
         path = path_of(self._context.folder.store, name, record.arrived, record.number, part)
-        writer = ItemsWriter(path)
+        writer = WholeParquet(path)
         for batch in results.combine_chunks().to_batches():
-            writer.write(batch, record.arrived)
-        if not writer.close():
-            path.unlink(missing_ok=True)
+            writer.write(with_arrival(batch, record.arrived))
+        writer.close()
 
     def _write(self, progress: LotProgress) -> None:
         write_lot_progress(self._folder, progress)

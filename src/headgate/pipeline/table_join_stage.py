@@ -28,9 +28,9 @@ from headgate.pipeline.match_stage import freeze_garbage
 from headgate.pipeline.records import to_row
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
 from headgate.store.data_folder import DataFolder
+from headgate.store.whole_files import WholeParquet
 from headgate.tables.audience import Audience
 from headgate.tables.bucket import Attributes, Bucket, Held, Step
-from headgate.tables.bucket_results import write_parquet
 from headgate.tables.group_teller import GroupTeller, Subscribed
 from headgate.tables.join_groups import JoinGroup
 from headgate.tables.lanes import lanes
@@ -136,12 +136,11 @@ def results_file(folder: DataFolder, lot: Lot, group: JoinGroup, bucket: int) ->
 
 def _write(tables: list[pa.Table], path: Path) -> tuple[int, str]:
     """How many rows there are, and where; nothing is left there of an earlier attempt."""
-    if not tables:
-        path.unlink(missing_ok=True)
-        return 0, ""
-    table = pa.concat_tables(tables)
-    write_parquet(table, path)
-    return table.num_rows, str(path)
+    writer = WholeParquet(path, compression="lz4")
+    for table in tables:
+        writer.write(table)
+    rows = sum(table.num_rows for table in tables)
+    return (rows, str(path)) if writer.close() else (0, "")
 
 
 @dataclass(slots=True)

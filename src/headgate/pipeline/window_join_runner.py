@@ -55,7 +55,8 @@ from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.run_context import RunContext
 from headgate.pipeline.snapshot import SHARE
 from headgate.plan.algebra import Plan
-from headgate.store.item_files import JOINED, ItemsWriter, path_of, stored_files
+from headgate.store.item_files import JOINED, path_of, stored_files, with_arrival
+from headgate.store.whole_files import WholeParquet
 from headgate.tables.join_progress import NEVER, JoinProgress, read_progress, write_progress
 from headgate.windows.arrivals import Arrival, Output
 from headgate.windows.rebuild import rebuild
@@ -315,6 +316,6 @@ def write_outputs(
         batch = batch.append_column(FEEDS_FIELD, pa.array(feeds, FEEDS_FIELD.type))
         batch = batch.append_column(INNER_FIELD, pa.array(no_inputs, INNER_FIELD.type))
         batch = batch.append_column(ANNOTATIONS, pa.array(annotations, ANNOTATIONS.type))
-        writer = ItemsWriter(path_of(store, f"{JOINED}{group_of(schema)}", arrived, number, "0"))
-        writer.write(batch, arrived)
+        writer = WholeParquet(path_of(store, f"{JOINED}{group_of(schema)}", arrived, number, "0"))
+        writer.write(with_arrival(batch, arrived))
         writer.close()

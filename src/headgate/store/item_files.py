@@ -1,15 +1,21 @@
-"""The store: every item that came, with the feeds that have it, as Parquet by day.
+"""The files of the store: every item with the feeds that have it, as Parquet, by day of arrival.
 
     store/<group>/day=2026-11-16/17-0.parquet      batch 17, partition 0
           @source @id @time  attributes …  @feeds  @inner  @arrived
 
-The day is that of arrival: an item that says it is from 1999 makes no folder of its own. Items and
-matches are one table, so they never disagree; feeds are lists of numbers, never exploded into
-pairs. A file is written whole and then renamed; its name says batch and partition, so a replay
-replaces what the first attempt has left.
+    batches/<group>/16.done.json                   batch 16 is finished
+                    17.json                        batch 17 is not: its files may be replaced
 
-Files whose names begin with a dot are not finished. Those of a batch that is not finished may be
-replaced: who wants only what is certain leaves out `pending` batches.
+A group is a set of sources with one schema. The day is that of arrival, so an item that claims to
+be from 1999 makes no folder of its own. Items and their matches are one table and cannot disagree;
+feeds are lists of numbers, never one row per pair. Files are written atomically (whole_files.py)
+and named by batch and partition, so a replay replaces the files of the first attempt.
+
+**Only finished batches are read.** A reader first takes the state of the batch records
+(`finished_batches`) and then lists the files. A batch that begins in between has a greater number
+than every record, so it is left out: a reader sees all files of a batch or none. A group without
+records has no run, and all its files count. The records are written by pipeline/journal.py; here
+only their names are read.
 """
 
 from __future__ import annotations
@@ -21,21 +27,17 @@ from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-
-from headgate.store.whole_files import rename_whole
 
 MATERIALISED = "materialised."
-"""Before the name of a group: what materialised feeds have made in its batches."""
+"""Prefix of a group: the items that materialised feeds have made in its batches."""
 JOINED = "joined."
-"""Before a name made of a schema: what window joins have found, in batches of `joined`."""
+"""Prefix of a schema's name: results of window joins, in the batches of `joined`."""
 TABLES = f"{JOINED}tables."
-"""Before a name made of a schema: what joins of tables have found, in batches of `tables`."""
+"""Prefix of a schema's name: results of table joins, in the batches of `tables`."""
 
 ARRIVED = pa.field("@arrived", pa.timestamp("us", tz="UTC"), nullable=False)
-ROW_GROUP = 100_000
 MERGED, NAMES = "-merged-", ".names"
-"""In the name of a file that is made of several; behind it, that of the list of their names."""
+"""In the name of a merged file, and the suffix of the list of files that it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,54 +48,14 @@ class StoredFile:
     batch: int
 
 
-class ItemsWriter:
-    """Writes one file; nothing is there under its name before `close`. Empty files are not made."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        self._writer: pq.ParquetWriter | None = None
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
-
-    def write(self, batch: pa.RecordBatch, arrived: datetime) -> None:
-        moment = pa.scalar(arrived, ARRIVED.type)
-        stamped = batch.append_column(ARRIVED, pa.repeat(moment, batch.num_rows))
-        self._waiting.append(stamped)
-        self._rows += batch.num_rows
-        if self._rows >= ROW_GROUP:
-            self._flush()
-
-    def close(self) -> bool:
-        """Whether there is a file now."""
-        self._flush()
-        if self._writer is None:
-            return False
-        self._writer.close()
-        with self._fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        rename_whole(self._fresh, self._path)
-        return True
-
-    def abandon(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._fresh.unlink(missing_ok=True)
-
-    def _flush(self) -> None:
-        if not self._waiting:
-            return
-        table = pa.Table.from_batches(self._waiting)
-        if self._writer is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._fresh, table.schema, compression="zstd")
-        self._writer.write_table(table)
-        self._waiting.clear()
-        self._rows = 0
+def with_arrival(batch: pa.RecordBatch, arrived: datetime) -> pa.RecordBatch:
+    """The rows with the column `@arrived`, as the store keeps them."""
+    instant = pa.scalar(arrived, ARRIVED.type)
+    return batch.append_column(ARRIVED, pa.repeat(instant, batch.num_rows))
 
 
 def record_group(group: str) -> str:
-    """The group whose batches a folder of the store belongs to.
+    """The group whose batch records decide about a folder of the store.
 
     >>> record_group("materialised.feeds-1f"), record_group("joined.1f"), record_group("feeds-1f")
     ('feeds-1f', 'joined', 'feeds-1f')
@@ -110,6 +72,9 @@ def path_of(store: Path, group: str, arrived: datetime, batch: int, part: str) -
     return store / group / f"day={arrived.date().isoformat()}" / f"{batch}-{part}.parquet"
 
 
+# --- which files there are ------------------------------------------------------------------------
+
+
 def stored_files(
     store: Path,
     *,
@@ -118,92 +83,53 @@ def stored_files(
     on: date | None = None,
     pending: Collection[tuple[str, int]] = (),
 ) -> list[StoredFile]:
-    """The files of these groups, by day and batch; other days than those asked for are not
-    looked into."""
-    found = (
-        each
-        for group, day, folder in _day_folders(store)
+    """The files of these groups and days, by day and batch, without those of pending batches."""
+    files = (
+        file
+        for group, day, folder in day_folders(store)
         if (groups is None or group in groups)
         and (since is None or day >= since)
         and (on is None or day == on)
-        for each in _files_in(folder, group, day)
-        if (record_group(each.group), each.batch) not in pending
+        for file in _files_in(folder, group, day)
+        if (record_group(file.group), file.batch) not in pending
     )
-    return sorted(found, key=lambda each: (each.day, each.group, each.batch, each.path))
+    return sorted(files, key=lambda file: (file.day, file.group, file.batch, file.path))
 
 
 def stored_days(store: Path) -> list[date]:
-    """The days that have files, the first one first."""
-    return sorted({day for _, day, _ in _day_folders(store)})
+    """The days that have files, the earliest first."""
+    return sorted({day for _, day, _ in day_folders(store)})
 
 
-def remove_before(store: Path, day: date) -> int:
-    """Forget what arrived before this day: how many files that were."""
-    old = [each for each in stored_files(store) if each.day < day]
-    for each in old:
-        each.path.unlink(missing_ok=True)
-    for folder in {each.path.parent for each in old}:
-        for rest in folder.glob("*"):
-            rest.unlink(missing_ok=True)
-        folder.rmdir()
-    return len(old)
-
-
-def remove_messages(messages: Path, day: date) -> None:
-    """Forget what joins of tables told before this day."""
-    for _, own, folder in _day_folders(messages):
-        if own < day:
-            for path in folder.iterdir():
-                path.unlink(missing_ok=True)
-            folder.rmdir()
-
-
-def remove_batch(store: Path, group: str, arrived: datetime, batch: int) -> None:
-    """What an attempt that was cut off has left: a replay may have fewer partitions."""
-    for each in (group, f"{MATERIALISED}{group}"):
-        folder = path_of(store, each, arrived, batch, "").parent
-        for path in folder.glob(f"{batch}-*.parquet"):
-            path.unlink(missing_ok=True)
-
-
-def _day_folders(store: Path) -> Iterator[tuple[str, date, Path]]:
+def day_folders(store: Path) -> Iterator[tuple[str, date, Path]]:
+    """Group, day and path of each folder of a day; folders with other names are ignored."""
     for folder in store.glob("*/day=*"):
         try:
             day = date.fromisoformat(folder.name.removeprefix("day="))
         except ValueError:
-            continue  # somebody else's
+            continue
         yield folder.parent.name, day, folder
 
 
 def _files_in(folder: Path, group: str, day: date) -> Iterator[StoredFile]:
-    """A store has very many small files: no more is asked of one than its name."""
+    """By names only: a store has very many small files, and a stat for each would be slow."""
     names = os.listdir(folder)
-    merged = {each for name in names if MERGED in name for each in _merged_into(folder / name)}
+    replaced = {old for name in names if MERGED in name for old in _replaced_by(folder / name)}
     for name in names:
         number, _, _ = name.partition("-")
-        if number.isdecimal() and name.endswith(".parquet") and name not in merged:
+        if number.isdecimal() and name.endswith(".parquet") and name not in replaced:
             yield StoredFile(folder / name, group, day, int(number))
 
 
-def _merged_into(path: Path) -> list[str]:
-    """The names of files whose rows are in this one too (merge_files.py)."""
+def _replaced_by(path: Path) -> list[str]:
+    """The names of the files whose rows are in this merged file (maintenance.py)."""
     try:
         return path.with_name(path.name + NAMES).read_text().splitlines()
     except OSError:
-        return []  # they are gone already
+        return []  # they were removed already
 
 
-# === part: headgate.store.item_files
-# Which batches are finished, so that their files stay as they are.
-#
-#     batches/feeds-1f0c…/16.done.json      finished
-#                         17.json           not yet: what lies in the store may be replaced
-#
-# Whoever reads while a run goes on asks here *first* and lists files then. What has begun since ..
-# greater number than every record that was seen, and is left out too; so a batch is seen with all
-# of its files or with none. Where a group has no records at all there is no run, only its store.
-#
-# The records are pipeline/journal.py's. Only their names are looked at: one listing of small fol..
+# --- which batches are finished -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +141,8 @@ class GroupBatches:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatches:
+    """The state of all batch records at one instant."""
+
     groups: Mapping[str, GroupBatches] = field(default_factory=dict)
 
     def has(self, group: str, batch: int) -> bool:
@@ -222,15 +150,15 @@ class FinishedBatches:
         return state is None or (batch <= state.last and batch not in state.pending)
 
     def only(self, files: Iterable[StoredFile]) -> list[StoredFile]:
-        return [each for each in files if self.has(each.group, each.batch)]
+        return [file for file in files if self.has(file.group, file.batch)]
 
 
 def finished_batches(batches: Path) -> FinishedBatches:
-    """As the records in this folder say at the moment."""
+    """The current state of the records in this folder."""
     if not batches.is_dir():
         return FinishedBatches()
-    found = {folder.name: _state(folder) for folder in batches.iterdir() if folder.is_dir()}
-    return FinishedBatches({group: state for group, state in found.items() if state is not None})
+    states = {folder.name: _state(folder) for folder in batches.iterdir() if folder.is_dir()}
+    return FinishedBatches({group: state for group, state in states.items() if state is not None})
 
 
 def _state(folder: Path) -> GroupBatches | None:

@@ -1,46 +1,54 @@
-"""Small files of days that are over become one: a batch a second makes 86,400 files a day.
+"""Upkeep of the store: small files of past days are merged, and old days are removed.
+
+A batch a second makes 86,400 files a day. Merging the files of a day:
 
     17-0.parquet  17-1.parquet  18-0.parquet  …          at first
-    19-merged-4f0c.parquet.names                         1  what is going to be in it
-    19-merged-4f0c.parquet                               2  renamed into place: from this moment on,
-                                                            readers leave out what is named
-    (the small ones are removed an hour later)           3  as somebody may be reading them
+    19-merged-4f0c.parquet.names                         1  the list of the files to be replaced
+    19-merged-4f0c.parquet                               2  renamed into place: from now on readers
+                                                            ignore the files in the list
+    (the small files are removed by the next call)       3  as readers may still have them open
 
-Law: at every moment, and after a crash at any, a reader that lists a folder finds every row once.
-Rows keep their order of batches. Nothing is merged that a replay or a join may still ask for by its
-batch: only days that are over, and that the window joins have taken in.
+Invariant: at any time, and after a crash at any time, a reader that lists a folder sees every row
+once. Rows keep the order of their batches. Callers merge only days that are over and that the
+window joins have read, so no replay or join asks for a merged batch by its number.
 
-Cost: each row is read and written once more. Files that are large already are left as they are.
+Cost: each row is read and written once more. Large files are left as they are.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.store.item_files import MERGED, NAMES, ROW_GROUP, StoredFile, stored_files
-from headgate.store.whole_files import rename_whole, write_whole
+from headgate.store.item_files import (
+    MATERIALISED,
+    MERGED,
+    NAMES,
+    StoredFile,
+    day_folders,
+    path_of,
+    stored_files,
+)
+from headgate.store.whole_files import WholeParquet, write_whole
 
 SMALL_BYTES = 16_000_000
 FEWEST = 8
-"""Fewer small files than this are not worth the work."""
+"""Fewer small files than this are not merged."""
 
 
 def merge_days(store: Path, *, before: date) -> int:
-    """Merge the small files of all days before this one: how many were merged."""
+    """Merge the small files of all days before this one; return how many were merged."""
     by_folder: dict[Path, list[StoredFile]] = {}
-    for each in stored_files(store):
-        if each.day < before:
-            by_folder.setdefault(each.path.parent, []).append(each)
+    for file in stored_files(store):
+        if file.day < before:
+            by_folder.setdefault(file.path.parent, []).append(file)
     merged = 0
     for folder, files in by_folder.items():
         _remove_merged(folder)
-        small = [each for each in files if each.path.stat().st_size < SMALL_BYTES]
+        small = [file for file in files if file.path.stat().st_size < SMALL_BYTES]
         if len(small) >= FEWEST:
             _merge(folder, small)
             merged += len(small)
@@ -49,36 +57,57 @@ def merge_days(store: Path, *, before: date) -> int:
 
 def _merge(folder: Path, small: list[StoredFile]) -> None:
     target = folder / f"{small[-1].batch}{MERGED}{secrets.token_hex(4)}.parquet"
-    fresh = folder / f".{target.name}.{os.getpid()}"
+    writer = WholeParquet(target)
     try:
-        _write(fresh, [each.path for each in small])
-        names = "\n".join(each.path.name for each in small)
+        _write(writer, [file.path for file in small])
+        names = "\n".join(file.path.name for file in small)
         write_whole(target.with_name(target.name + NAMES), names.encode())
-        rename_whole(fresh, target)
-    finally:
-        fresh.unlink(missing_ok=True)
+        writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
 
 
-def _write(fresh: Path, paths: list[Path]) -> None:
-    """Row groups of many small files; one at a time is in memory."""
-    schema = pq.read_schema(paths[0])
-    with pq.ParquetWriter(fresh, schema, compression="zstd") as writer:
-        waiting: list[pa.Table] = []
-        for path in paths:
-            waiting.append(pq.read_table(path, partitioning=None).select(schema.names))
-            if sum(each.num_rows for each in waiting) >= ROW_GROUP:
-                writer.write_table(pa.concat_tables(waiting).combine_chunks())
-                waiting.clear()
-        if waiting:
-            writer.write_table(pa.concat_tables(waiting).combine_chunks())
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
+def _write(writer: WholeParquet, paths: list[Path]) -> None:
+    """One row group at a time is in memory."""
+    names = pq.read_schema(paths[0]).names
+    for path in paths:
+        writer.write(pq.read_table(path, partitioning=None).select(names))
 
 
 def _remove_merged(folder: Path) -> None:
-    """Remove what an earlier merge has made superfluous, or has left unfinished."""
+    """Remove the files that an earlier merge has replaced, or the list of an unfinished one."""
     for names in folder.glob(f"*{NAMES}"):
         if names.with_name(names.name.removesuffix(NAMES)).exists():
             for name in names.read_text().splitlines():
                 (folder / Path(name).name).unlink(missing_ok=True)
         names.unlink()
+
+
+def remove_before(store: Path, day: date) -> int:
+    """Remove the items that arrived before this day; return how many files that were."""
+    old = [file for file in stored_files(store) if file.day < day]
+    for file in old:
+        file.path.unlink(missing_ok=True)
+    for folder in {file.path.parent for file in old}:
+        for rest in folder.glob("*"):
+            rest.unlink(missing_ok=True)
+        folder.rmdir()
+    return len(old)
+
+
+def remove_messages(messages: Path, before: date) -> None:
+    """Remove the messages of table joins from before this day."""
+    for _, day, folder in day_folders(messages):
+        if day < before:
+            for path in folder.iterdir():
+                path.unlink(missing_ok=True)
+            folder.rmdir()
+
+
+def remove_batch(store: Path, group: str, arrived: datetime, batch: int) -> None:
+    """Remove what an interrupted attempt has left: its replay may have fewer partitions."""
+    for name in (group, f"{MATERIALISED}{group}"):
+        folder = path_of(store, name, arrived, batch, "").parent
+        for path in folder.glob(f"{batch}-*.parquet"):
+            path.unlink(missing_ok=True)

@@ -9,17 +9,14 @@ feeds whose filters say more than ranges do: whoever delivers tests them (`resul
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from headgate.match.item_columns import (
     FEEDS_FIELD,
@@ -30,7 +27,6 @@ from headgate.match.item_columns import (
     TIME,
     item_columns,
 )
-from headgate.store.whole_files import rename_whole
 from headgate.tables import change_kernels as columns
 from headgate.tables.audience import Audience
 from headgate.tables.box_tree_kernels import Longs
@@ -174,13 +170,3 @@ def _items(slots: Longs, tables: Sequence[TableRows], group: JoinGroup) -> pa.Ta
 
 def _later(one: pa.Array, other: pa.Array) -> pa.Array:
     return pc.if_else(pc.greater(one, other), one, other)
-
-
-def write_parquet(table: pa.Table, path: Path) -> None:
-    """The whole file at once under its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(table, fresh, compression="lz4")
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
-    rename_whole(fresh, path)

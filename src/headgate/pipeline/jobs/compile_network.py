@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headgate.acquire.source_list import ListedSource
 from headgate.model.atoms import Call, Constraint
@@ -27,7 +26,7 @@ from headgate.network.explain_network import ViewLabel
 from headgate.network.flat_levels import compile_flat_levels
 from headgate.pipeline.jobs.level_files import write_flat_levels, write_levels
 from headgate.pipeline.jobs.network_job import SourceLevels
-from headgate.store.whole_files import rename_whole, write_whole
+from headgate.store.whole_files import WholeParquet, write_whole
 from headgate.views.flat_feeds import FlatFeed
 from headgate.views.level_program import Reads, compile_levels, view_levels
 from headgate.views.pattern_arrays import preorder
@@ -184,9 +183,9 @@ def write_views(path: Path, views: ConfiguredViews, groups: Sequence[CompiledGro
         for group in groups
         for view, level, table in zip(group.views, group.level, group.table, strict=True)
     ]
-    fresh = path.with_name(f".{path.name}")
-    pq.write_table(pa.Table.from_pylist(rows, VIEWS), fresh, compression="zstd")
-    rename_whole(fresh, path)
+    writer = WholeParquet(path, schema=VIEWS)
+    writer.write(pa.Table.from_pylist(rows, VIEWS))
+    writer.close()
 
 
 def _nodes(views: ConfiguredViews, source: str, view: int) -> list[str] | None:

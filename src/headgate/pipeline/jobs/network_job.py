@@ -30,7 +30,8 @@ from headgate.model.schema import Schema
 from headgate.network.flat_levels import empty_rows, run_flat_levels
 from headgate.pipeline.jobs.job import Part as Task
 from headgate.pipeline.jobs.level_files import opened_flat_levels, opened_runner
-from headgate.pipeline.jobs.network_output import WholeParquet, item_rows, node_rows, tuple_rows
+from headgate.pipeline.jobs.network_output import item_rows, node_rows, tuple_rows
+from headgate.store.whole_files import WholeParquet
 from headgate.views.document import Document
 from headgate.views.run_levels import HeldTuples, differing_views
 
@@ -151,8 +152,12 @@ class _Documents:
         self.direct = opened_runner(levels.direct) if levels.direct else None
         self.names = levels.names
         own = Path(job.folder, first.source)
-        self.tuples = WholeParquet(own / "tuples" / f"{name}.parquet", ["document", "table"])
-        self.nodes = WholeParquet(own / "nodes" / f"{name}.parquet", ["document"])
+        self.tuples = WholeParquet(
+            own / "tuples" / f"{name}.parquet", dictionary_columns=["document", "table"]
+        )
+        self.nodes = WholeParquet(
+            own / "nodes" / f"{name}.parquet", dictionary_columns=["document"]
+        )
         self.counted = Counted.nothing(len(self.runner.program.level_start) - 1)
 
     def take(self, batch: pa.RecordBatch, rejects: Rejects) -> None:

@@ -14,7 +14,6 @@ A file has its name when it is whole. A task that is tried again replaces it.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -22,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from headgate.acquire.file_parts import FilePart, cut_parts, shape_of
 from headgate.acquire.scan_files import files_of
@@ -30,7 +28,7 @@ from headgate.acquire.source_list import ListedSource
 from headgate.match.kernels import Longs
 from headgate.model.errors import HeadgateError
 from headgate.model.tree_pattern import Mark
-from headgate.store.whole_files import rename_whole, write_whole
+from headgate.store.whole_files import write_whole
 from headgate.views.document import DEPTH, LAST
 from headgate.views.run_levels import HeldTuples
 
@@ -49,58 +47,6 @@ NODES = pa.schema(
     ]
 )
 TABLES = pa.field("@tables", pa.list_(pa.int32()), nullable=False)
-ROWS_AT_ONCE, BYTES_AT_ONCE = 100_000, 64_000_000
-
-
-class WholeParquet:
-    """One file that is there when it is closed. Without rows there is none.
-
-    Only columns in `repeated` have dictionaries: of numbers of nodes these would be twice as large.
-    """
-
-    def __init__(self, path: Path, repeated: Sequence[str] = ()) -> None:
-        self._path, self._repeated = path, list(repeated)
-        self._fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        self._writer: pq.ParquetWriter | None = None
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = self._bytes = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._waiting.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= ROWS_AT_ONCE or self._bytes >= BYTES_AT_ONCE:
-            self._flush()
-
-    def close(self) -> None:
-        self._flush()
-        if self._writer is None:
-            self._path.unlink(missing_ok=True)
-            return
-        self._writer.close()
-        with self._fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        rename_whole(self._fresh, self._path)
-
-    def abandon(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._fresh.unlink(missing_ok=True)
-
-    def _flush(self) -> None:
-        if not self._rows:
-            return
-        table = pa.Table.from_batches(self._waiting)
-        if self._writer is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(
-                self._fresh,
-                table.schema,
-                compression="zstd",
-                use_dictionary=self._repeated or True,
-            )
-        self._writer.write_table(table)
-        self._waiting, self._rows, self._bytes = [], 0, 0
 
 
 def tuple_rows(document: str, held: HeldTuples) -> pa.RecordBatch:
