@@ -36,7 +36,7 @@ from bench.workloads.conjunctions import SCHEMA, Workload, batch, workload
 from headgate.pipeline.match_stage import MatchConfig, match_stage
 from headgate.pipeline.session import start_session
 from headgate.pipeline.source_plan import source_plan, write_source_plan
-from headgate.plan.leaves import Askers
+from headgate.plan.leaves import FilterUsers
 
 KEPT = ["@source", "@id"]
 MATCHED = "`@source` string, `@id` string, `@feeds` array<int>, `@inner` array<int>"
@@ -106,7 +106,7 @@ def _match_rows(*, quick: bool, say: Say) -> list[Row]:
 def _write_plan(folder: Path, work: Workload) -> str:
     leaves = {}
     for number, filter_ in enumerate(work.filters()):
-        leaves.setdefault(filter_, Askers()).feeds.append(str(number))
+        leaves.setdefault(filter_, FilterUsers()).feeds.append(str(number))
     number_of = {str(number): number for number in range(len(work.chosen))}
     return str(write_source_plan(folder, source_plan("S", SCHEMA, leaves, number_of=number_of)))
 

@@ -30,7 +30,7 @@ from headgate.pipeline.run_batch import BatchRunner, Materialiser
 from headgate.pipeline.run_context import RunContext
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_snapshot
 from headgate.pipeline.source_plan import source_plan, write_source_plan
-from headgate.plan.leaves import Askers
+from headgate.plan.leaves import FilterUsers
 from headgate.store.data_folder import DataFolder
 
 TARGET_MB = 4_096.0
@@ -54,9 +54,9 @@ def memory_row(session: SparkSession, *, quick: bool, say: Say) -> Row:
 
 
 def _planned(folder: DataFolder, filters: int) -> CurrentPlans:
-    leaves: dict[object, Askers] = {}
+    leaves: dict[object, FilterUsers] = {}
     for number, filter_ in enumerate(workload("A", "S", filters).filters()):
-        leaves.setdefault(filter_, Askers()).feeds.append(str(number))
+        leaves.setdefault(filter_, FilterUsers()).feeds.append(str(number))
     number_of = {str(number): number for number in range(filters)}
     plan = source_plan("S", SCHEMA, leaves, number_of=number_of)
     files = {"S": write_source_plan(folder.plans, plan).name}

@@ -132,7 +132,7 @@ def test_explain(headgate: Run) -> None:
     assert code == 0
     assert "r0 := ω last 3 months" in out
     code, out, _ = headgate("explain", "--script", str(EXAMPLE), "--json")
-    assert set(json.loads(out)) == {"before", "after", "payload_apart"}
+    assert set(json.loads(out)) == {"before", "after", "payload_split"}
     assert headgate("explain", "Nothing", "--script", str(EXAMPLE))[0] == 3
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.model.addresses import LOOPBACK, PUBLIC_ONLY, Allowed, carried_address
+from headgate.model.addresses import LOOPBACK, PUBLIC_ONLY, AllowedNetworks, carried_address
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450:4001::200e"]
 REFUSED = [
@@ -86,7 +86,7 @@ def test_a_carried_address_is_judged_like_itself(address: IPv4Address) -> None:
 
 @given(addresses_4)
 def test_a_setting_allows_its_networks_and_no_others(address: IPv4Address) -> None:
-    allowed = Allowed.of("10.0.0.0/8")
+    allowed = AllowedNetworks.of("10.0.0.0/8")
     inside = int(address) >> 24 == 10
     public = PUBLIC_ONLY.refusal(str(address)) is None
     assert (allowed.refusal(str(address)) is None) == (inside or public)

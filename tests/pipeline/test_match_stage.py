@@ -18,7 +18,7 @@ from headgate.model.filters import Filter
 from headgate.model.items import Item
 from headgate.pipeline.match_stage import MatchConfig, match_stage, matched_schema
 from headgate.pipeline.source_plan import source_plan, write_source_plan
-from headgate.plan.leaves import Askers
+from headgate.plan.leaves import FilterUsers
 
 SOURCES = ("s1", "s2", "unknown")
 Answers = dict[tuple[str, str], tuple[list[int], list[int]]]
@@ -38,7 +38,7 @@ def plans(
     folder = tmp_path_factory.mktemp("plans")
     paths = {}
     for source, own in asked.items():
-        leaves = {filter_: Askers(*_askers(at)) for at, filter_ in enumerate(own)}
+        leaves = {filter_: FilterUsers(*_askers(at)) for at, filter_ in enumerate(own)}
         number_of = {str(n): n for n in range(1_000)}
         plan = source_plan(source, SCHEMA, leaves, number_of=number_of)
         paths[source] = [str(write_source_plan(folder, plan))]
@@ -130,7 +130,9 @@ def test_several_plans_of_a_source_are_as_one(
     number_of = {str(n): n for n in range(1_000)}
     for source, own in asked.items():
         for part in range(3):
-            leaves = {each: Askers(*_askers(at)) for at, each in enumerate(own) if at % 3 == part}
+            leaves = {
+                each: FilterUsers(*_askers(at)) for at, each in enumerate(own) if at % 3 == part
+            }
             plan = source_plan(source, SCHEMA, leaves, number_of=number_of)
             layers.setdefault(source, []).append(str(write_source_plan(tmp_path, plan)))
     table = table_of(some)

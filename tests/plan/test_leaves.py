@@ -24,7 +24,7 @@ def test_feeds_that_ask_the_same_ask_once() -> None:
         "create feed C from T; create feed D from (A | C);"
     )
     asked = leaves_by_source(normalize_all(compose_all("ABCD", known)))
-    told = {unparse_filter(each): askers.feeds for each, askers in asked["T"].items()}
+    told = {unparse_filter(each): users.feeds for each, users in asked["T"].items()}
     assert told == {"a > 5": ["A", "B"], "true": ["C", "D"]}
 
 
@@ -45,9 +45,9 @@ def test_operators_come_behind() -> None:
     )
     asked = leaves_by_source({"A": normalize(compose("A", known))})
     assert [unparse_filter(each) for each in asked["T"]] == ["a > 5"]
-    (askers,) = asked["T"].values()
-    assert (askers.feeds, askers.inner, askers.names) == ([], [], ["A"])
-    ((feed, tested),) = askers.tested
+    (users,) = asked["T"].values()
+    assert (users.feeds, users.join_inputs, users.names) == ([], [], ["A"])
+    ((feed, tested),) = users.tested
     whole = "near(3) and (not near(4) or not a < 9) and a > 5"
     assert (feed, unparse_filter(tested)) == ("A", whole)
 
@@ -57,7 +57,7 @@ def test_windows_ask_too() -> None:
     asked = leaves_by_source({"M": normalize(compose("MusePhotoStream", known))})
     assert [unparse_filter(each) for each in asked["MusicPhotos"]] == ["category = 'rock'"]
     assert list(asked["FriendsPhotos"]) == [TRUE]
-    assert not any(askers.feeds for leaves in asked.values() for askers in leaves.values())
+    assert not any(users.feeds for leaves in asked.values() for users in leaves.values())
 
 
 @given(definitions(), streams())
@@ -67,7 +67,7 @@ def test_what_a_feed_asks_for_itself_is_in_it(
     plan = normalize(compose("last", definitions))
     output = {(item.source, item.id) for item in execute(plan, items, OPERATORS)}
     for source, leaves in leaves_by_source({"last": plan}).items():
-        own = [each for each, askers in leaves.items() if askers.feeds]
+        own = [each for each, users in leaves.items() if users.feeds]
         assert len(own) <= 1
         for item in items.get(source, ()):
             if any(matches(each, item) for each in own):
@@ -96,18 +96,18 @@ def test_what_operators_let_through_is_in_the_feed(
     """A feed without joins has exactly what its leaves and its operators say."""
     plan = normalize(compose("last", definitions))
     leaves = leaves_by_source({"last": plan})
-    if any(askers.inner for own in leaves.values() for askers in own.values()):
+    if any(users.join_inputs for own in leaves.values() for users in own.values()):
         return
     output = {(item.source, item.id) for item in execute(plan, items, OPERATORS)}
     found = {
         (item.source, item.id)
         for source, own in leaves.items()
         for item in items.get(source, ())
-        for cheap, askers in own.items()
+        for cheap, users in own.items()
         if matches(cheap, item)
         and (
-            askers.feeds
-            or any(matches(tested, item, operators=OPERATORS) for _, tested in askers.tested)
+            users.feeds
+            or any(matches(tested, item, operators=OPERATORS) for _, tested in users.tested)
         )
     }
     assert found == output

@@ -55,15 +55,15 @@ def split(feed: str, definitions: Definitions = DEFINITIONS) -> PayloadSplit | N
 def test_what_explain_shows(golden: Golden) -> None:
     shown = [explain(feed, DEFINITIONS).text() for feed in ("Cheap", "Best", "Either", "Both")]
     golden("plan/explain_payload.txt", "\n".join(shown))
-    assert "payload apart" in explain_all(DEFINITIONS).text()
-    assert '"payload_apart"' in explain("Cheap", DEFINITIONS).json()
+    assert "payload split" in explain_all(DEFINITIONS).text()
+    assert '"payload_split"' in explain("Cheap", DEFINITIONS).json()
 
 
 @pytest.mark.parametrize("feed", ["Words", "Slow", "Plain", "Stream"])
 def test_where_it_must_not_fire(feed: str) -> None:
     """A filter on the whole row, an operator, a table without payload, a stream."""
     assert split(feed) is None
-    assert "payload apart" not in explain(feed, DEFINITIONS).text()
+    assert "payload split" not in explain(feed, DEFINITIONS).text()
 
 
 def test_a_key_that_another_table_has_too_is_not_joined_on() -> None:

@@ -122,7 +122,7 @@ class SmallStore:
         feeds, inner = [], []
         for name, plan in self.plans.items():
             own = leaves_by_source({name: plan}).get(item.source, {})
-            if any(askers.inner or askers.tested for askers in own.values()):
+            if any(users.join_inputs or users.tested for users in own.values()):
                 inner.append(self.number(name))
             elif execute(plan, {item.source: [item]}):
                 feeds.append(self.number(name))

@@ -43,7 +43,7 @@ from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
 from headgate.acquire.parse_feed import parse_feed
 from headgate.acquire.refresh_queue import DEFAULT_POLICY, RefreshPolicy
 from headgate.acquire.refresh_state import Observation, RefreshState, after_failure, after_success
-from headgate.model.addresses import PUBLIC_ONLY, Allowed
+from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
 from headgate.model.errors import FeedError, FetchError, StateError, printable
 from headgate.model.items import Item
 from headgate.model.schema import FEED_SCHEMA, Schema
@@ -63,7 +63,7 @@ class AcquirerSettings:
     fetches_per_minute: float = 600.0
     policy: RefreshPolicy = DEFAULT_POLICY
     limits: FeedLimits = DEFAULT_LIMITS
-    allowed: Allowed = PUBLIC_ONLY
+    allowed: AllowedNetworks = PUBLIC_ONLY
     unread_max: int = 10_000
 
 

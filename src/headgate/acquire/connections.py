@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import httpcore
 
-from headgate.model.addresses import Allowed
+from headgate.model.addresses import AllowedNetworks
 from headgate.model.errors import FetchError
 
 ADDRESSES_TRIED = 4
@@ -45,7 +45,7 @@ class CheckedBackend(httpcore.NetworkBackend):
     def __init__(
         self,
         *,
-        allowed: Allowed,
+        allowed: AllowedNetworks,
         resolve: Resolver,
         deadline: Deadline,
         refused: ErrorOf,

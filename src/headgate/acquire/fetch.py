@@ -54,7 +54,7 @@ from headgate.acquire.http_response import (
     status_error,
 )
 from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
-from headgate.model.addresses import PUBLIC_ONLY, Allowed
+from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
 from headgate.model.errors import FetchError
 
 PROJECT_URL = "https://headgate.example/"
@@ -106,7 +106,7 @@ class Fetcher:
         self,
         *,
         limits: FeedLimits = DEFAULT_LIMITS,
-        allowed: Allowed = PUBLIC_ONLY,
+        allowed: AllowedNetworks = PUBLIC_ONLY,
         project_url: str = PROJECT_URL,
         resolve: Resolver = resolve_by_system,
     ) -> None:

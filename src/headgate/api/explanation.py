@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from headgate.model.filters import FALSE, TRUE, Filter
 from headgate.model.items import Item
-from headgate.plan.why import judge_filter
+from headgate.plan.why import explain_filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ def explanation(name: str, filter_: Filter, item: Item) -> Explanation:
         return Explanation(
             name, filter_ == TRUE, "yes   true" if filter_ == TRUE else "no    false"
         )
-    verdict = judge_filter(filter_, item)
-    lines = list(verdict.lines())
+    result = explain_filter(filter_, item)
+    lines = list(result.lines())
     width = max((len(line) for line, note in lines if note), default=0)
     text = "\n".join(f"{line:<{width}}    {note}".rstrip() for line, note in lines)
-    return Explanation(name, verdict.answer is True, text)
+    return Explanation(name, result.answer is True, text)

@@ -37,7 +37,7 @@ def print_factorized(
 
     schema = next(iter(schemas_of(source, definitions)))
     found = factorize(list(asked[source]), schema, measured=selectivity, budget_s=BUDGET_S)
-    owners = [", ".join(askers.names) for askers in asked[source].values()]
+    owners = [", ".join(users.names) for users in asked[source].values()]
     text = factor_text(found, [unparse_filter(each) for each in found.clauses], owners)
     told = "nothing was measured" if measured is None else f"{measured.items:,} items were measured"
     if as_json:

@@ -22,7 +22,7 @@ def print_program(source: str, definitions: Definitions, *, as_json: bool) -> No
         raise typer.BadParameter(f"no feed reads '{source}'{known}")
     filters, schema = list(asked[source]), next(iter(schemas_of(source, definitions)))
     program = compile_program(filters, schema)
-    names = [", ".join(askers.names) for askers in asked[source].values()]
+    names = [", ".join(users.names) for users in asked[source].values()]
     text = program_text(program, [unparse_filter(each) for each in atoms_of(filters)], names)
     if as_json:
         print_json({"source": source, "counts": counts_text(program), "program": text.split("\n")})

@@ -42,8 +42,8 @@ def print_run(definitions: Mapping[str, Statement], folder: DataFolder, *, as_js
     above = {
         feed: plans[feed]
         for own in leaves.values()
-        for askers in own.values()
-        for feed in askers.inner
+        for users in own.values()
+        for feed in users.join_inputs
     }
     stage = JoinStage(above, schemas)
     joins = [line for line in describe(stage) if not line.startswith("not joined")]

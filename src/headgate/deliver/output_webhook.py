@@ -44,7 +44,7 @@ from headgate.deliver.errors import OutputError
 from headgate.deliver.item_encoding import Json, in_order
 from headgate.deliver.records import OutgoingMessage
 from headgate.deliver.render import rfc3339
-from headgate.model.addresses import PUBLIC_ONLY, Allowed
+from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
 from headgate.model.errors import printable
 from headgate.model.items import Item
 from headgate.model.values import Value
@@ -59,7 +59,7 @@ _BUSY = {429, 502, 503, 504}
 class WebhookSettings:
     key: bytes = field(default=b"", repr=False)
     """The key of this installation, from the environment; without one nothing is signed or sent."""
-    allowed: Allowed = PUBLIC_ONLY
+    allowed: AllowedNetworks = PUBLIC_ONLY
     step_s: float = 10.0
     total_s: float = 20.0
     resolve: Resolver = resolve_by_system

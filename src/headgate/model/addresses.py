@@ -73,23 +73,23 @@ _ISATAP = {0x00005EFE, 0x02005EFE}
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedNetworks:
     """Networks that may be connected to though they are not public.
 
-    >>> Allowed.of("127.0.0.0/8", "::1").refusal("127.0.0.1") is None
+    >>> AllowedNetworks.of("127.0.0.0/8", "::1").refusal("127.0.0.1") is None
     True
     """
 
     networks: tuple[Network, ...] = ()
 
     @classmethod
-    def of(cls, *networks: str) -> Allowed:
+    def of(cls, *networks: str) -> AllowedNetworks:
         return cls(tuple(ip_network(each) for each in networks))
 
     def refusal(self, address: str) -> str | None:
         """Why this address is not connected to; nothing where it may be.
 
-        >>> Allowed().refusal("::ffff:192.168.1.1")
+        >>> AllowedNetworks().refusal("::ffff:192.168.1.1")
         '::ffff:192.168.1.1 carries 192.168.1.1, which is private'
         """
         found = ip_address(address.partition("%")[0])
@@ -106,8 +106,8 @@ class Allowed:
         return any(address in network for network in self.networks)
 
 
-PUBLIC_ONLY = Allowed()
-LOOPBACK = Allowed.of("127.0.0.0/8", "::1/128")
+PUBLIC_ONLY = AllowedNetworks()
+LOOPBACK = AllowedNetworks.of("127.0.0.0/8", "::1/128")
 
 
 def carried_address(address: Address) -> IPv4Address | None:

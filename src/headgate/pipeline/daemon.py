@@ -31,7 +31,7 @@ from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline import batch_stage as _batch_stage  # noqa: F401 - each batch needs it
 from headgate.pipeline.source_plan import source_plan
-from headgate.plan.leaves import Askers
+from headgate.plan.leaves import FilterUsers
 
 SCHEMA = Schema((Attribute("number", Type.INT), Attribute("words", Type.TEXT)))
 
@@ -42,7 +42,7 @@ def load() -> None:
     one = Comparison("number", Relation.EQUAL, 1)
     some = Contains("words", "some words")
     filters: list[Filter] = [And((small, some)), one, Or((And((one, some)), small)), some]
-    leaves = {each: Askers(["f"], ["f"]) for each in filters}
+    leaves = {each: FilterUsers(["f"], ["f"]) for each in filters}
     plan = source_plan("", SCHEMA, leaves, number_of={"f": 0})
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     items = [Item("", "", moment, {"number": n, "words": "some words"}) for n in range(70)]

@@ -195,7 +195,10 @@ class LayerBuilder:
             ),
         )
         inner = {
-            feed for leaves in asked.values() for askers in leaves.values() for feed in askers.inner
+            feed
+            for leaves in asked.values()
+            for users in leaves.values()
+            for feed in users.join_inputs
         }
         return BuiltLayer(layer, {number_of[name]: named[name] for name in inner})
 

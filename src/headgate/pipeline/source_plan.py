@@ -40,7 +40,7 @@ from headgate.operators.orders.clause_table import (
     OperatorSubscriptions,
     check_clause_table,
 )
-from headgate.plan.leaves import Askers, Leaves
+from headgate.plan.leaves import FilterUsers, Leaves
 
 KIND, VERSION = "source plan", 2
 FEED_MAX = 2**31 - 1
@@ -114,7 +114,7 @@ def plan_sources(
 def source_plan(
     source: str,
     schema: Schema,
-    leaves: Mapping[Filter, Askers],
+    leaves: Mapping[Filter, FilterUsers],
     *,
     number_of: Mapping[str, int],
     compiled: Callable[[Sequence[Filter], Schema], Program] = compile_program,
@@ -123,21 +123,21 @@ def source_plan(
     asked = {
         filter_: each
         for filter_, each in leaves.items()
-        if each.feeds or each.inner or not each.tested
+        if each.feeds or each.join_inputs or not each.tested
     }
     tests = tests_of(leaves.values(), number_of)
     guarded: dict[Filter, list[int]] = {}
     for clause, guard in enumerate(() if tests is None else tests.guards):
         guarded.setdefault(guard, []).append(clause)
     filters = list(dict.fromkeys([*asked, *guarded]))
-    nobody = Askers()
-    askers = [asked.get(each, nobody) for each in filters]
+    nobody = FilterUsers()
+    users = [asked.get(each, nobody) for each in filters]
     plan = SourcePlan(
         source,
         schema,
         compiled(filters, schema),
-        *_lists([[number_of[name] for name in each.feeds] for each in askers]),
-        *_lists([[number_of[name] for name in each.inner] for each in askers]),
+        *_lists([[number_of[name] for name in each.feeds] for each in users]),
+        *_lists([[number_of[name] for name in each.join_inputs] for each in users]),
         *_lists([guarded.get(each, []) for each in filters]),
         # The guards are in the program.
         None if tests is None else replace(tests, guards=()),
@@ -146,10 +146,10 @@ def source_plan(
     return plan
 
 
-def tests_of(askers: Iterable[Askers], number_of: Mapping[str, int]) -> ClauseTable | None:
+def tests_of(users: Iterable[FilterUsers], number_of: Mapping[str, int]) -> ClauseTable | None:
     """What operators decide on a source, if they do: a feed has what one of its branches has."""
     filters: dict[str, list[Filter]] = {}
-    for each in askers:
+    for each in users:
         for feed, filter_ in each.tested:
             filters.setdefault(feed, []).append(filter_)
     if not filters:

@@ -14,10 +14,11 @@
 All but ⋈ₙ and τ are conservative: they neither make items nor change attributes. That is why
 filters commute with them.
 
-A join's id stays the same wherever a rewrite moves it, for the id names the annotation entry that
-it makes. Plans are values: equal if built alike. The hash is computed once, when the node is made,
-because plans that share their parts are graphs, and walking one as a tree can take exponential
-time. All walks go through `bottom_up`, which meets each distinct node once and does not recurse.
+A join keeps its id wherever a rewrite moves it, because the id names the annotation entry that it
+makes. Plans are values: two plans are equal if they have the same structure. Plans that share parts
+are graphs, and walking one as a tree can take exponential time. So each node computes its hash
+once, when it is made, and all walks use `bottom_up`, which visits each distinct node once without
+recursion.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Node:
         return tuple(getattr(self, name) for name in names)
 
     def __repr__(self) -> str:
-        """The node without its inputs: the text of a graph written as a tree may have no end."""
+        """The node without its inputs: a graph written as a tree can be exponentially long."""
         shown = (part if isinstance(part, str) else "…" for part in self._parts())
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -111,7 +112,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NaturalJoin(Node):
-    """The natural join on the attributes `on`; the names it gives are those of `table_join.py`."""
+    """The natural join on the attributes `on`; the result is named by `joined_names`."""
 
     on: tuple[str, ...]
     sides: tuple[Side, ...]
@@ -147,7 +148,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
 
 
 def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
-    """The same operator over other inputs; the very same node where they are the same nodes."""
+    """The same operator over other inputs; the node itself if the inputs are the same nodes."""
     if all(new is old for new, old in zip(inputs, inputs_of(plan), strict=True)):
         return plan
     match plan:

@@ -1,6 +1,6 @@
 """Conjunctive normal form of filters, bounded ([RoSeS §4.3]).
 
-Law: to_cnf(F) is true of the same items as F, under the two-valued logic of DESIGN.md §4.
+Invariant: to_cnf(F) is true of the same items as F, in the two-valued logic of model/evaluate.py.
 
     not (a and b)          not a or not b         negations go down to the atoms and stay there:
                                                   `not x < 5` is not `x >= 5` where x is missing
@@ -13,13 +13,12 @@ The result is a conjunction of, in this order:
     1. clauses: a literal or a disjunction of literals (an atom or its negation), sorted, so that
        the same condition written in another order becomes the same filter;
     2. factored parts, whose clauses would be too many;
-    3. parts with ?variables, as they are and in the order written. What binds a variable and what
-       tests it must not be torn apart (model/filters.py), so only the top conjunction is split.
+    3. parts with ?variables, unchanged and in the order written. A part that binds a variable must
+       stay with the parts that test it (model/filters.py), so only the top conjunction is split.
 
 Cost: growth is bounded. A conjunct becomes several clauses only while all clauses together are at
-most CLAUSES_MAX and its literals at most LITERALS_MAX; small conjuncts first, so that only the
-exploding part stays factored. A filter that was written with more conjuncts than that keeps them:
-they are not growth.
+most CLAUSES_MAX and its literals at most LITERALS_MAX; small conjuncts come first, so that only the
+part that explodes stays factored. A filter that was written with more conjuncts keeps them.
 
 Rejected: Tseitin's transformation, linear in size, because its auxiliary atoms mean nothing to an
 item; and resolution beyond subsumption, because it is quadratic and rarely finds anything here.
@@ -44,7 +43,7 @@ from headgate.model.filters import (
 CLAUSES_MAX = 64
 LITERALS_MAX = 4_096
 EXPANSION_MAX = 4 * CLAUSES_MAX
-"""How many clauses may stand for a moment, before subsumption, in one step of distribution."""
+"""How many clauses one step of distribution may make, before subsumption."""
 
 Clause = tuple[Filter, ...]
 
@@ -87,11 +86,11 @@ def _one_round(filter_: Filter) -> tuple[Filter, bool]:
         return FALSE, False
     with_variables = [part for part in parts if variables_of(part)]
     expanded = [(part, _clauses_of(part)) for part in parts if not variables_of(part)]
-    fitting = [(at, found) for at, (_, found) in enumerate(expanded) if found is not None]
+    bounded = [(at, found) for at, (_, found) in enumerate(expanded) if found is not None]
     clauses: list[Clause] = []
     split: set[int] = set()
     total = len(parts)
-    for at, found in sorted(fitting, key=lambda each: len(each[1])):
+    for at, found in sorted(bounded, key=lambda each: len(each[1])):
         if len(found) <= 1 or total + len(found) - 1 <= CLAUSES_MAX:
             clauses += found
             total += len(found) - 1
@@ -185,7 +184,7 @@ def _if_few(clauses: list[Clause]) -> list[Clause] | None:
 def _absorb(clauses: list[Clause]) -> list[Clause]:
     """The clauses without tautologies and without those that a smaller one implies.
 
-    A subset is found through its rarest literal: whoever contains the subset contains that.
+    A subset is found through its rarest literal, which every superset contains.
     """
     distinct = {frozenset(clause): tuple(dict.fromkeys(clause)) for clause in clauses}
     times = Counter(literal for literals in distinct for literal in literals)

@@ -16,9 +16,9 @@
           FriendsFacebookStream
         …
 
-Where the plan of another feed begins, its name stands behind: `-- RockConcertStream`. The counts
-are of distinct nodes: what is shared counts once, as it is executed once. Where tables have
-payloads there is a third plan, `payload apart` (split_payload.py).
+Where the plan of another feed begins, its name follows the node: `-- RockConcertStream`. The counts
+are of distinct nodes: a shared node counts once, as it is executed once. For tables with payloads
+there is a third plan, `payload split` (split_payload.py).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from headgate.plan.translate import compose_all, feed_names, feeds_below
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class PlanExplanation:
     """The plans of one or more feeds, as written and in normal form."""
 
     before: Mapping[str, Plan]
     after: Mapping[str, Plan]
     labels: Labels = field(default_factory=dict, repr=False)
     """Nodes of `before` at which the plan of another feed begins."""
-    apart: Mapping[str, Plan] = field(default_factory=dict)
-    """The plans of those feeds that have payloads, with payloads apart."""
+    split: Mapping[str, Plan] = field(default_factory=dict)
+    """The plans of feeds over tables with payloads, with the payloads split off."""
 
     def text(self) -> str:
         """For people: the plans, indented."""
@@ -55,29 +55,29 @@ class Explanation:
             _section("as written", self.before, self.labels, alone=one),
             _section("normalised", self.after, {}, alone=one),
         ]
-        if self.apart:
-            sections.append(_section("payload apart", self.apart, {}, alone=one))
+        if self.split:
+            sections.append(_section("payload split", self.split, {}, alone=one))
         return "\n".join([f"{title}\n", *sections])
 
     def json(self) -> str:
         """For machines: the same, with a number for each distinct node."""
         plans = {"before": plans_json(self.before), "after": plans_json(self.after)}
-        if self.apart:
-            plans["payload_apart"] = plans_json(self.apart)
+        if self.split:
+            plans["payload_split"] = plans_json(self.split)
         return json.dumps(plans, ensure_ascii=False, indent=2)
 
 
-def explain(name: str, definitions: Definitions) -> Explanation:
+def explain(name: str, definitions: Definitions) -> PlanExplanation:
     """The plan of one feed, materialised feed or source."""
     return _explain([name], definitions)
 
 
-def explain_all(definitions: Definitions) -> Explanation:
-    """The plans of all feeds together; what they share is bound once for all of them."""
+def explain_all(definitions: Definitions) -> PlanExplanation:
+    """The plans of all feeds together; shared nodes are bound once for all of them."""
     return _explain(feed_names(definitions), definitions)
 
 
-def _explain(names: Iterable[str], definitions: Definitions) -> Explanation:
+def _explain(names: Iterable[str], definitions: Definitions) -> PlanExplanation:
     names = list(names)
     below = feeds_below(names, definitions)
     # All in one call, so that a feed's plan is the very node that its users hold.
@@ -85,9 +85,9 @@ def _explain(names: Iterable[str], definitions: Definitions) -> Explanation:
     before = {name: composed[name] for name in names}
     labels = {composed[name]: name for name in below if inputs_of(composed[name])}
     after = normalize_all(before)
-    split = {name: split_payload(plan, definitions) for name, plan in after.items()}
-    apart = {name: each.plan for name, each in split.items() if each is not None}
-    return Explanation(before, after, labels, apart)
+    splits = {name: split_payload(plan, definitions) for name, plan in after.items()}
+    split = {name: each.plan for name, each in splits.items() if each is not None}
+    return PlanExplanation(before, after, labels, split)
 
 
 def _title(name: str, plan: Plan) -> str:

@@ -1,18 +1,19 @@
-"""The leaves of plans: what is asked of the items of each source, and by whom.
+"""The leaves of plans: for each source the filters on its items, and which feeds use them.
 
-In normal form (normal_form.py) filters stand on sources. All that stand on one source are matched
-together by one program (DESIGN.md §5), so a filter that several feeds have is asked once:
+In normal form (normalize.py) filters stand on sources. All filters on one source are matched
+together by one program (match/), so a filter that several feeds have is evaluated once:
 
-    σ [price > 5] Tickets      Cheap, Weekend        two feeds, one question
-    Tickets                    All                   `true`
+    filter on Tickets      feeds
+    price > 5              Cheap, Weekend        two feeds, one filter
+    true                   All
 
-A feed with several such branches on one source asks for their disjunction, so that an item is never
-found twice for one feed. What stands below a join or a pattern is asked too, but what matches is
-not yet in the feed: it goes on to what stands above, `inner`.
+A feed with several such branches on one source has their disjunction as its filter, so that an item
+is never found twice for one feed. Filters below a join or a pattern are leaves too, but an item
+that matches one is not yet in the feed: it is an input of the join (`join_inputs`).
 
-Operators cost time, so they come behind the program: of a filter with operator calls, the program
-is asked the conjuncts without them, which let through all that the filter lets through. What they
-let through is `tested` by the whole filter.
+Operators cost time, so they run after the program. Of a filter with operator calls, the program
+evaluates the conjuncts without calls, which every item that satisfies the filter satisfies. The
+items that pass are `tested` by the whole filter.
 """
 
 from __future__ import annotations
@@ -26,75 +27,77 @@ from headgate.plan import algebra
 
 
 @dataclass(slots=True)
-class Askers:
-    """Who asks for a filter: feeds that then have the item, and feeds that look further at it."""
+class FilterUsers:
+    """The feeds that use a filter, by what an item that matches it means to them."""
 
     feeds: list[str] = field(default_factory=list)
-    inner: list[str] = field(default_factory=list)
+    """The item is in the feed."""
+    join_inputs: list[str] = field(default_factory=list)
+    """The item is an input of a join or pattern of the feed."""
     tested: list[tuple[str, Filter]] = field(default_factory=list)
-    """Feeds that have the item if this holds, which calls operators and implies what is asked."""
+    """The item is in the feed if this filter holds, which calls operators."""
 
     @property
     def names(self) -> list[str]:
         tested = [feed for feed, _ in self.tested]
-        return list(dict.fromkeys(self.feeds + self.inner + tested))
+        return list(dict.fromkeys(self.feeds + self.join_inputs + tested))
 
 
-Leaves = dict[Filter, Askers]
-"""What is asked of the items of one source."""
+Leaves = dict[Filter, FilterUsers]
+"""The filters on the items of one source, each with the feeds that use it."""
 
 
 def leaves_by_source(plans: Mapping[str, algebra.Plan]) -> dict[str, Leaves]:
-    """For each source what is asked of its items, given the normalised plans of feeds by name."""
-    found: dict[str, Leaves] = {}
+    """The leaves of normalised plans, given by the names of their feeds, for each source."""
+    leaves: dict[str, Leaves] = {}
 
-    def askers(source: str, filter_: Filter) -> Askers:
-        return found.setdefault(source, {}).setdefault(filter_, Askers())
+    def users(source: str, filter_: Filter) -> FilterUsers:
+        return leaves.setdefault(source, {}).setdefault(filter_, FilterUsers())
 
     for feed, plan in plans.items():
-        own = _leaves_of(plan)
-        for source, filters in own.direct.items():
-            askers(source, disjunction(filters)).feeds.append(feed)
-        for source, filter_ in own.inner:
-            askers(source, filter_).inner.append(feed)
-        for source, filter_ in own.tested:
-            askers(source, cheap_part(filter_)).tested.append((feed, filter_))
-    return found
+        of_feed = _leaves_of(plan)
+        for source, filters in of_feed.direct.items():
+            users(source, disjunction(filters)).feeds.append(feed)
+        for source, filter_ in of_feed.join_inputs:
+            users(source, filter_).join_inputs.append(feed)
+        for source, filter_ in of_feed.tested:
+            users(source, cheap_part(filter_)).tested.append((feed, filter_))
+    return leaves
 
 
 def untested(leaves: Mapping[str, Leaves]) -> dict[str, Leaves]:
-    """The same where nobody calls operators: whoever they would test looks further at an item."""
+    """The same leaves without operator calls: feeds with `tested` filters become join inputs."""
     return {
         source: {
-            filter_: Askers(each.feeds, [*each.inner, *dict(each.tested)])
-            for filter_, each in own.items()
+            filter_: FilterUsers(users.feeds, [*users.join_inputs, *dict(users.tested)])
+            for filter_, users in of_source.items()
         }
-        for source, own in leaves.items()
+        for source, of_source in leaves.items()
     }
 
 
 @dataclass(slots=True)
-class _Leaves:
-    """Of one feed: branches by themselves, what is below something, and what operators test."""
+class _FeedLeaves:
+    """The leaves of one feed: plain branches, inputs of joins and patterns, tested by operators."""
 
     direct: dict[str, list[Filter]] = field(default_factory=dict)
-    inner: dict[tuple[str, Filter], None] = field(default_factory=dict)
+    join_inputs: dict[tuple[str, Filter], None] = field(default_factory=dict)
     tested: dict[tuple[str, Filter], None] = field(default_factory=dict)
 
 
-def _leaves_of(plan: algebra.Plan) -> _Leaves:
+def _leaves_of(plan: algebra.Plan) -> _FeedLeaves:
     top = plan.input if isinstance(plan, algebra.Transform) else plan
-    found = _Leaves()
+    leaves = _FeedLeaves()
     for branch in top.inputs if isinstance(top, algebra.Union) else (top,):
         leaf = _leaf(branch)
         if leaf is None:
             for source, filter_ in _leaves_below(branch):
-                found.inner[source, cheap_part(filter_)] = None
+                leaves.join_inputs[source, cheap_part(filter_)] = None
         elif calls_operators(leaf[1]):
-            found.tested[leaf] = None
+            leaves.tested[leaf] = None
         else:
-            found.direct.setdefault(leaf[0], []).append(leaf[1])
-    return found
+            leaves.direct.setdefault(leaf[0], []).append(leaf[1])
+    return leaves
 
 
 def _leaves_below(branch: algebra.Plan) -> Iterable[tuple[str, Filter]]:

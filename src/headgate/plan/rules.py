@@ -55,7 +55,7 @@ from headgate.plan.algebra import (
     Window,
 )
 from headgate.plan.cnf import to_cnf
-from headgate.plan.variable_scopes import Scope, conjoin_apart, scopes_of
+from headgate.plan.variable_scopes import Scope, conjoin_renamed, scopes_of
 
 Rule = Callable[[Plan], Plan | None]
 
@@ -79,7 +79,7 @@ def merge_filters(plan: Plan) -> Plan | None:
     """
     match plan:
         case Filter(outer, Filter(inner, input_)):
-            return Filter(conjoin_apart([inner, outer]), input_)
+            return Filter(conjoin_renamed([inner, outer]), input_)
     return None
 
 

@@ -1,4 +1,4 @@
-"""σ[F](T) = σ[F](T(key, rest)) ⋈ₙ[key] T(key, payload): select with payload (Appendix I).
+"""Split the payload off a table: σ[F](T) = σ[F](T(key, rest)) ⋈ₙ[key] T(key, payload).
 
     Stocks (Symbol key, PER, Logo payload)                ⋈ₙ on Symbol
     from Stocks where PER between 45 and 70       ──►       σ [PER between 45 and 70]
@@ -6,19 +6,20 @@
                                                             Stocks(Symbol, Logo)
 
 A selection over rows with a bulky payload is better expressed as a join ([Select-Joins], Appendix
-I): as semijoins the payload goes to a subscriber when the row begins to be selected, and not again
-with each change of it while it is. Where a table is one side of a join already, the join gets one
-more side, and is a multi-way join.
+I). As semijoins, the payload is sent to a subscriber when the row begins to be selected, and not
+again with each change of the row. A table that is already one side of a join becomes two sides of a
+multi-way join.
 
-Law: over tables, where a key stands for one row, both plans give the same rows. The halves of a
-table are tables of their own, with names that no source has; `halves` says what they are made of.
+Invariant: over tables, where a key identifies one row, both plans give the same rows. The two
+halves of a table are tables of their own, with names that no source has; `PayloadSplit.halves`
+describes them.
 
-It does not fire where F looks at the whole item, at a payload or at an undeclared attribute, or
-calls an operator, as these see what the first half has not; nor where another side of a join has an
-attribute with the name of the key that is not joined on, as the join would be on that too.
+A table is not split where F looks at the whole item, at a payload or at an undeclared attribute, or
+calls an operator: the first half lacks what these need. Nor where another side of a join has an
+attribute with the name of the key that is not joined on: the join would be on that too.
 
-It is no rule of the normal form: streams have no key to join on, and what matches single items
-needs no state. Whoever serves table joins asks for it.
+It is not a rule of the normal form, because streams have no key and matching single items needs no
+state. Only table joins use it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Halves:
 
 
 def split_payload(plan: Plan, definitions: Definitions) -> PayloadSplit | None:
-    """A normal plan with payloads apart, in each branch of its union; None where there are none."""
+    """A normal plan with payloads split off in each branch; None if no table can be split."""
     match plan:
         case Transform(stylesheet, input_):
             below = split_payload(input_, definitions)
@@ -116,8 +117,10 @@ def _split_join(join: NaturalJoin, definitions: Definitions) -> PayloadSplit | N
 
 
 def is_own_key(key: Sequence[str], others: Collection[str], on: Sequence[str]) -> bool:
-    """Whether joining on the key joins the two halves only, or what is joined on it anyway;
-    `others` are the attributes of other tables."""
+    """Whether a join on the key joins nothing but the two halves and what is joined on it anyway.
+
+    `others` are the attributes of other tables.
+    """
     return all(name in on or name not in others for name in key)
 
 
@@ -141,7 +144,7 @@ def _table(plan: Plan, definitions: Definitions) -> Halves | None:
 
 
 def halves_of(name: str, filter_: Predicate, definitions: Definitions) -> Halves | None:
-    """The table of a selection, if it has a payload that the selection does not look at."""
+    """The two halves of a table, if it has a payload that the filter does not look at."""
     if not isinstance(definitions.get(name), RegisterTable):
         return None
     attributes = row_schema(name, definitions).attributes

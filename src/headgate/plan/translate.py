@@ -50,7 +50,7 @@ from headgate.language.statements import (
 from headgate.model.errors import PlanError, did_you_mean
 from headgate.plan import algebra
 from headgate.plan.algebra import FeedRef, Plan, Side, Transform, bottom_up, rebuild
-from headgate.plan.variable_scopes import conjoin_apart
+from headgate.plan.variable_scopes import conjoin_renamed
 
 FEED_DEPTH_MAX = 128
 """How many feeds may lie over each other."""
@@ -136,7 +136,7 @@ class _Translation:
 
     def _filtered(self, plan: Plan, variables: set[str | None]) -> Plan:
         filters = [each.filter for each in self.feed.where if each.variable in variables]
-        return algebra.Filter(conjoin_apart(filters), plan) if filters else plan
+        return algebra.Filter(conjoin_renamed(filters), plan) if filters else plan
 
     def _joined(self, plan: Plan, primaries: set[str]) -> Plan:
         for number, join in enumerate(self._window_joins(), start=1):

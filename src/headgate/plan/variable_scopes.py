@@ -1,7 +1,7 @@
-"""Which conjuncts share ?variables, and how filters with scopes of their own are conjoined.
+"""Scopes of ?variables: which conjuncts share them, and the conjunction of separate scopes.
 
 Each bracket `$v[…]` is one joint substitution of its own: ?p in one bracket has nothing to do with
-?p in another. When two brackets become one filter, the variables that clash are renamed apart:
+?p in another. When two brackets become one filter, variables that clash are renamed:
 
     [mob(?p) and ?p > 50] and [crowd(?p) and ?p < 9]
     =  mob(?p) and ?p > 50 and crowd(?p_2) and ?p_2 < 9
@@ -48,8 +48,11 @@ def scopes_of(filter_: Filter) -> list[Scope]:
     return [tuple(parts[at] for at in members) for _, members in scopes]
 
 
-def conjoin_apart(filters: Iterable[Filter]) -> Filter:
-    """The conjunction of filters with variables of their own; the same scope is kept once."""
+def conjoin_renamed(filters: Iterable[Filter]) -> Filter:
+    """The conjunction of filters with separate scopes; clashing variables are renamed.
+
+    A scope that occurs in several filters is kept once.
+    """
     seen: set[Filter] = set()
     used: set[str] = set()
     kept: list[Filter] = []
@@ -64,7 +67,7 @@ def conjoin_apart(filters: Iterable[Filter]) -> Filter:
             if key in seen:
                 continue
             seen.add(key)
-            renamed = _renamed_apart(conjunction(scope), before, taken)
+            renamed = _rename_clashing(conjunction(scope), before, taken)
             taken |= variables_of(renamed)
             kept.append(renamed)
         used |= taken
@@ -72,15 +75,15 @@ def conjoin_apart(filters: Iterable[Filter]) -> Filter:
 
 
 def _with_numbered_variables(scope: Scope) -> Filter:
-    """The scope with variables named by order: the same where only the names differ."""
+    """The scope with its variables numbered: equal for scopes that differ only in names."""
     numbers: dict[str, str] = {}
     return rename_variables(
         conjunction(scope), lambda name: numbers.setdefault(name, str(len(numbers)))
     )
 
 
-def _renamed_apart(filter_: Filter, clashing: frozenset[str], taken: frozenset[str]) -> Filter:
-    """The filter with names that clash replaced by names that nobody has taken."""
+def _rename_clashing(filter_: Filter, clashing: frozenset[str], taken: frozenset[str]) -> Filter:
+    """The filter with its clashing variables replaced by names that are not taken."""
     new_names: dict[str, str] = {}
     for name in sorted(variables_of(filter_) & clashing):
         free = (f"{name}_{number}" for number in count(2))

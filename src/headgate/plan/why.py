@@ -1,4 +1,4 @@
-"""Why an item is in a feed, or why not: the feed's normalised plan, judged for one item.
+"""Why an item is in a feed, or why not: each part of the feed's normalised plan for one item.
 
     feed RockConcertStream, an item of EventAnnounces: no match
 
@@ -7,9 +7,10 @@
           yes   title contains 'rock'             title is 'Rock night'
     2 other branches read other sources
 
-Law: `yes` or `no` at the top is what the naive executor says of the item alone. `open` is what the
-item alone cannot tell: a join depends on its window, a table join on the other tables, and an
-operator on what it answers; the parts above it are open only where that matters (Kleene's logic).
+Invariant: a `yes` or `no` at the top is the answer of the naive executor for this item alone.
+`open` means that the item alone does not decide it: a join depends on its window, a table join on
+the other tables, an operator on its answer. A part above an open one is open only where that
+matters (Kleene's three-valued logic).
 """
 
 from __future__ import annotations
@@ -32,43 +33,46 @@ from headgate.plan.plan_text import sign
 from headgate.plan.translate import compose
 
 Answer = bool | None
-"""None: the item alone cannot tell."""
+"""None: open, as the item alone does not decide it."""
 VALUE_SHOWN_MAX = 60
 BRANCHES_SHOWN_MAX = 20
-_TOLD = {True: "yes", False: "no", None: "open"}
+_ANSWER_TEXT = {True: "yes", False: "no", None: "open"}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What holds of an item, what it was asked, and what that was made of."""
+class ConditionResult:
+    """The answer to one condition for an item, with a note and the results of its parts."""
 
     answer: Answer
-    text: str
+    condition: str
     note: str = ""
-    parts: tuple[Verdict, ...] = ()
+    parts: tuple[ConditionResult, ...] = ()
 
     def lines(self, depth: int = 0) -> Iterator[tuple[str, str]]:
-        """Each line and what is noted on it."""
-        yield f"{'      ' * depth}{_TOLD[self.answer]:<6}{self.text}", self.note
+        """Each line with its note."""
+        yield f"{'      ' * depth}{_ANSWER_TEXT[self.answer]:<6}{self.condition}", self.note
         for part in self.parts:
             yield from part.lines(depth + 1)
 
     def as_json(self) -> Mapping[str, object]:
-        told: dict[str, object] = {"answer": _TOLD[self.answer], "asked": self.text}
+        result: dict[str, object] = {
+            "answer": _ANSWER_TEXT[self.answer],
+            "condition": self.condition,
+        }
         if self.note:
-            told["note"] = self.note
+            result["note"] = self.note
         if self.parts:
-            told["parts"] = [part.as_json() for part in self.parts]
-        return told
+            result["parts"] = [part.as_json() for part in self.parts]
+        return result
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The verdicts of all branches of a feed that read the item's source."""
+    """The results of all branches of a feed that read the item's source."""
 
     feed: str
     source: str
-    branches: tuple[Verdict, ...]
+    branches: tuple[ConditionResult, ...]
     other_branches: int
     windows: tuple[str, ...]
     """The joins whose windows the item enters."""
@@ -78,9 +82,9 @@ class Why:
         return _any(branch.answer for branch in self.branches)
 
     def text(self) -> str:
-        told = {True: "match", False: "no match", None: "open, as the item alone cannot tell"}
-        title = f"feed {self.feed}, an item of {self.source}: {told[self.answer]}"
-        # What speaks for the item first: a feed may have thousands of branches.
+        answers = {True: "match", False: "no match", None: "open, as the item alone cannot tell"}
+        title = f"feed {self.feed}, an item of {self.source}: {answers[self.answer]}"
+        # Matching branches first: a feed may have thousands.
         shown = sorted(self.branches, key=lambda each: [True, None, False].index(each.answer))
         lines = [line for each in shown[:BRANCHES_SHOWN_MAX] for line in each.lines()]
         width = max((len(line) for line, note in lines if note), default=0)
@@ -101,7 +105,7 @@ class Why:
         return {
             "feed": self.feed,
             "source": self.source,
-            "answer": _TOLD[self.answer],
+            "answer": _ANSWER_TEXT[self.answer],
             "branches": [each.as_json() for each in self.branches],
             "other_branches": self.other_branches,
             "windows": list(self.windows),
@@ -113,14 +117,14 @@ def why(feed: str, item: Item, definitions: Definitions) -> Why:
     plan = normalize(compose(feed, definitions))
     top = plan.input if isinstance(plan, algebra.Transform) else plan
     branches = top.inputs if isinstance(top, algebra.Union) else (top,)
-    own = [branch for branch in branches if item.source in _read_by(branch)]
+    reading = [branch for branch in branches if item.source in _read_by(branch)]
     joins = [node for node in algebra.bottom_up([plan]) if isinstance(node, algebra.Join)]
     windows = (join.id for join in joins if _enters(join.window, item))
     return Why(
         feed,
         item.source,
-        tuple(_judge(branch, item) for branch in own),
-        len(branches) - len(own),
+        tuple(_explain(branch, item) for branch in reading),
+        len(branches) - len(reading),
         tuple(dict.fromkeys(windows)),
     )
 
@@ -132,7 +136,7 @@ def sources_of(feed: str, definitions: Definitions) -> list[str]:
 
 
 def _read_by(branch: algebra.Plan) -> set[str]:
-    """The sources whose items a branch outputs; a window's are not among them."""
+    """The sources whose items a branch outputs, without those of windows."""
     match branch:
         case algebra.Source(name):
             return {name}
@@ -145,68 +149,72 @@ def _enters(window: algebra.Window, item: Item) -> bool:
     inner = window.input
     branches = inner.inputs if isinstance(inner, algebra.Union) else (inner,)
     return any(
-        item.source in _read_by(branch) and _judge(branch, item).answer is not False
+        item.source in _read_by(branch) and _explain(branch, item).answer is not False
         for branch in branches
     )
 
 
-def _judge(branch: algebra.Plan, item: Item) -> Verdict:
+def _explain(branch: algebra.Plan, item: Item) -> ConditionResult:
     match branch:
         case algebra.Source(name):
-            return Verdict(item.source == name, name)
+            return ConditionResult(item.source == name, name)
         case algebra.Filter(filter_, algebra.NaturalJoin() as join):
-            below, note = _judge(join, item), "depends on the other tables"
-            parts = tuple(Verdict(None, unparse_filter(each), note) for each in conjuncts(filter_))
-            return Verdict(below.answer, below.text, below.note, below.parts + parts)
+            below, note = _explain(join, item), "depends on the other tables"
+            parts = tuple(
+                ConditionResult(None, unparse_filter(each), note) for each in conjuncts(filter_)
+            )
+            return ConditionResult(below.answer, below.condition, below.note, below.parts + parts)
         case algebra.Filter(filter_, input_):
-            below = _judge(input_, item)
-            parts = tuple(judge_filter(each, item) for each in conjuncts(filter_))
+            below = _explain(input_, item)
+            parts = tuple(explain_filter(each, item) for each in conjuncts(filter_))
             answer = _all([below.answer, *(part.answer for part in parts)])
-            return Verdict(answer, below.text, below.note, below.parts + parts)
+            return ConditionResult(answer, below.condition, below.note, below.parts + parts)
         case algebra.Match(_, pattern, input_):
-            below = _judge(input_, item)
+            below = _explain(input_, item)
             document = item.attributes.get("document", "")
             embeds = isinstance(document, str) and matches_pattern(pattern, document)
-            part = Verdict(embeds, sign(branch))
+            part = ConditionResult(embeds, sign(branch))
             answer = _all([below.answer, embeds])
-            return Verdict(answer, below.text, below.note, (*below.parts, part))
+            return ConditionResult(answer, below.condition, below.note, (*below.parts, part))
         case algebra.Join(_, _, primary, _):
-            below = _judge(primary, item)
-            part = Verdict(None, sign(branch), "depends on what is in the window")
+            below = _explain(primary, item)
+            part = ConditionResult(None, sign(branch), "depends on what is in the window")
             answer = _all([below.answer, None])
-            return Verdict(answer, below.text, below.note, (*below.parts, part))
+            return ConditionResult(answer, below.condition, below.note, (*below.parts, part))
     assert isinstance(branch, algebra.NaturalJoin), f"{branch} is not in normal form"
     sides = [each for each in branch.inputs if item.source in _read_by(each)]
-    parts = tuple(_judge(each, item) for each in sides)
+    parts = tuple(_explain(each, item) for each in sides)
     answer = _all([_any(part.answer for part in parts), None])
-    return Verdict(answer, sign(branch), "depends on the other tables", parts)
+    return ConditionResult(answer, sign(branch), "depends on the other tables", parts)
 
 
-def judge_filter(filter_: Filter, item: Item) -> Verdict:
-    """The filter, and all that it is made of."""
+def explain_filter(filter_: Filter, item: Item) -> ConditionResult:
+    """The result of the filter and of each of its parts."""
     match filter_:
-        case And(inner):
-            parts = tuple(judge_filter(each, item) for each in inner)
-            return Verdict(_all(part.answer for part in parts), "all of", parts=parts)
-        case Or(inner):
-            parts = tuple(judge_filter(each, item) for each in inner)
-            return Verdict(_any(part.answer for part in parts), "one of", parts=parts)
-        case Not(inner):
-            part = judge_filter(inner, item)
-            return Verdict(None if part.answer is None else not part.answer, "not", parts=(part,))
-    return _judge_atom(filter_, item)
+        case And(filters):
+            parts = tuple(explain_filter(each, item) for each in filters)
+            return ConditionResult(_all(part.answer for part in parts), "all of", parts=parts)
+        case Or(filters):
+            parts = tuple(explain_filter(each, item) for each in filters)
+            return ConditionResult(_any(part.answer for part in parts), "one of", parts=parts)
+        case Not(negated):
+            part = explain_filter(negated, item)
+            return ConditionResult(
+                None if part.answer is None else not part.answer, "not", parts=(part,)
+            )
+    return _explain_atom(filter_, item)
 
 
-def _judge_atom(atom: Atom, item: Item) -> Verdict:
+def _explain_atom(atom: Atom, item: Item) -> ConditionResult:
     text = unparse_filter(atom)
     match atom:
         case Call() | Constraint():
-            return Verdict(None, text, "depends on what the operator answers")
+            return ConditionResult(None, text, "depends on what the operator answers")
         case Comparison(_, _, WindowAttribute()) | Similar(_, WindowAttribute()):
-            return Verdict(None, text, "depends on what is in the window")
+            return ConditionResult(None, text, "depends on what is in the window")
     name = atom.attribute
     note = "" if name is None else f"{name} is {_shown(item.attributes.get(name))}"
-    return Verdict(matches(atom, item), text, note)
+    return ConditionResult(matches(atom, item), text, note)
 
 
 def _shown(value: Value | None) -> str:

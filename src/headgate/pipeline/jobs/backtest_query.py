@@ -65,7 +65,7 @@ def backtest_query(feed: CreateFeed, definitions: Mapping[str, Statement]) -> Ba
         plan,
         plan_sources(leaves, known, {name: _NUMBER}),
         frozenset(attributes),
-        any(askers.inner for own in leaves.values() for askers in own.values()),
+        any(users.join_inputs for own in leaves.values() for users in own.values()),
     )
 
 

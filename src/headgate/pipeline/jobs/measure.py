@@ -42,7 +42,7 @@ from headgate.pipeline.source_plan import (
     write_source_plan,
 )
 from headgate.plan.algebra import Plan
-from headgate.plan.leaves import Askers, leaves_by_source
+from headgate.plan.leaves import FilterUsers, leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
@@ -263,7 +263,7 @@ class Measurer:
         paths: dict[str, str] = {}
         for source, own in self.asked.items():
             if own.atoms:
-                leaves: dict[Filter, Askers] = {atom: Askers() for atom in own.atoms}
+                leaves: dict[Filter, FilterUsers] = {atom: FilterUsers() for atom in own.atoms}
                 plan = source_plan(source, own.schema, leaves, number_of={})
                 paths[source] = str(write_source_plan(folder, plan).absolute())
         return paths

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from headgate.match.item_columns import batch_of_items, item_columns
-from headgate.model.addresses import LOOPBACK, Allowed
+from headgate.model.addresses import LOOPBACK, AllowedNetworks
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item
 from headgate.model.schema import Schema
@@ -46,12 +46,12 @@ class Options:
     def whole(self, name: str, default: int, *, least: int = 1) -> int:
         return int(self.number(name, default, least=least))
 
-    def allowed(self) -> Allowed:
+    def allowed(self) -> AllowedNetworks:
         """Networks that may be connected to besides the public Internet."""
         names = [each.strip() for each in self.text("allow", "").split(",") if each.strip()]
         networks = [str(each) for each in LOOPBACK.networks] if "loopback" in names else []
         try:
-            return Allowed.of(*networks, *(each for each in names if each != "loopback"))
+            return AllowedNetworks.of(*networks, *(each for each in names if each != "loopback"))
         except ValueError as error:
             raise PipelineError(f"option 'allow': {error}") from None
 
