@@ -20,9 +20,9 @@ from bench import Plot, Result, Row, Say, seconds
 from bench.baselines.duckdb_select_join import duckdb_join_us
 from bench.workloads import select_joins as work
 from headgate.tables.boxes import Boxes
-from headgate.tables.change_kernels import MESSAGE_KIND, OWN_SIDE, ROW_SIDE
-from headgate.tables.dispatch import recipients
-from headgate.tables.messages import Messages
+from headgate.tables.message_buffer import MESSAGE_KIND, OWN_SIDE, ROW_SIDE
+from headgate.tables.messages import MessageBatch
+from headgate.tables.recipients import recipients
 from headgate.tables.rows_state import restore, save
 from headgate.tables.schemes import SCHEMES, JoinScheme
 from headgate.tables.server import SelectJoinServer
@@ -103,8 +103,8 @@ class Ready:
 
 def _send(
     server: SelectJoinServer, changes: list[work.Change], buffer: np.ndarray
-) -> tuple[Messages, np.ndarray, np.ndarray]:
-    """Messages, which of them go out together, and how long each is."""
+) -> tuple[MessageBatch, np.ndarray, np.ndarray]:
+    """MessageBatch, which of them go out together, and how long each is."""
     messages = server.apply(changes)
     sizes = messages.size_bytes
     if SCHEMES[server.scheme].is_unicast:

@@ -21,23 +21,24 @@ from itertools import product
 import numpy as np
 
 from bench import Plot, Result, Row, Say
+from bench.baselines.multiway.group_messages import GroupMessages
+from bench.baselines.multiway.rows import TableChange
+from bench.baselines.multiway.server import MultiwayServer
+from bench.baselines.multiway.simulated_cost import simulated_costs
 from bench.baselines.multiway_strawmen import join_traffic, relaxed_traffic, row_bytes
 from bench.simulated.multiway_network import GroupNetwork, Sent
 from bench.workloads import multiway_joins as work
 from headgate.tables.boxes import Boxes
-from headgate.tables.decompose_greedy import (
+from headgate.tables.decompose import (
     Choice,
     Decomposition,
+    JoinStatistics,
     all_forms,
     decompose_greedy,
     decomposition_cost,
+    parametric_costs,
 )
-from headgate.tables.join_graph import Form, Signature
-from headgate.tables.multiway_messages import GroupMessages
-from headgate.tables.multiway_rows import TableChange
-from headgate.tables.multiway_server import MultiwayServer
-from headgate.tables.parametric_cost import JoinStatistics, parametric_costs
-from headgate.tables.simulated_cost import simulated_costs
+from headgate.tables.join_graph import SemijoinForm, Signature
 
 BATCH, WARMING = 100, 300
 STUDENT = {2: 12.7, 5: 2.78}
@@ -79,7 +80,7 @@ class Meter:
     it is measured once, whatever decompositions it is a part of."""
 
     workload: work.Workload
-    groups: dict[tuple[Form, frozenset[Signature]], Cost] = field(default_factory=dict)
+    groups: dict[tuple[SemijoinForm, frozenset[Signature]], Cost] = field(default_factory=dict)
     us: float = 0.0
     """CPU time of the server for each event, in the first decomposition."""
     subscribed_s: float = 0.0
@@ -93,7 +94,7 @@ class Meter:
         return sum(rest, start=first)
 
     def _run(
-        self, decomposition: Decomposition, members: Mapping[Form, frozenset[Signature]]
+        self, decomposition: Decomposition, members: Mapping[SemijoinForm, frozenset[Signature]]
     ) -> None:
         workload, count = self.workload, len(self.workload.events) - WARMING
         server = MultiwayServer(workload.graph)
@@ -128,13 +129,15 @@ class Meter:
             self.us, self.subscribed_s = took_s / count * 1e6, subscribed_s
 
 
-def _members(decomposition: Decomposition, form: Form) -> frozenset[Signature]:
+def _members(decomposition: Decomposition, form: SemijoinForm) -> frozenset[Signature]:
     return frozenset(
         signature for signature, choice in decomposition.items() if form in choice.values()
     )
 
 
-def _network(server: MultiwayServer, form: Form, handled: GroupMessages | None) -> GroupNetwork:
+def _network(
+    server: MultiwayServer, form: SemijoinForm, handled: GroupMessages | None
+) -> GroupNetwork:
     edge = server.edges[form.edge]
     tree = edge.groups[edge.forms.index(form)].tree
     numbers = tree.numbers()
@@ -146,7 +149,7 @@ def _changes(workload: work.Workload, first: int, end: int) -> list[TableChange]
     return [change for event in workload.events[first:end] for change in event]
 
 
-def parametric(workload: work.Workload) -> dict[Form, float]:
+def parametric(workload: work.Workload) -> dict[SemijoinForm, float]:
     """Costs by the model: the rows tell how many share a join value; tables change alike often."""
     server = MultiwayServer(workload.graph)
     server.apply(workload.rows)
@@ -155,7 +158,7 @@ def parametric(workload: work.Workload) -> dict[Form, float]:
     return parametric_costs(all_forms(_signatures(workload)), known)
 
 
-def simulated(workload: work.Workload) -> dict[Form, float]:
+def simulated(workload: work.Workload) -> dict[SemijoinForm, float]:
     chance = np.random.default_rng(7)
     sample = [each.sample(SAMPLE_SHARE, chance) for each in workload.subscriptions]
     events = _changes(workload, 0, SAMPLE_EVENTS)
@@ -240,7 +243,7 @@ def _label(choices: object) -> tuple[str, ...]:
     return tuple(str(choice["S"]) for choice in some)
 
 
-def _order(estimator: str, costs: Mapping[Form, float], workload: str) -> Row:
+def _order(estimator: str, costs: Mapping[SemijoinForm, float], workload: str) -> Row:
     own = {str(form): cost for form, cost in costs.items() if form.base == "S"}
     ranked = sorted(own, key=lambda each: -own[each])
     is_least = ranked[-1] == "S^T"
@@ -287,7 +290,7 @@ def _both_choose(one: Decomposition, other: Decomposition, workload: str) -> Row
 def _ranks(
     found: dict[tuple[str, ...], Cost],
     decompositions: dict[tuple[str, ...], Decomposition],
-    costs: Mapping[Form, float],
+    costs: Mapping[SemijoinForm, float],
     workload: work.Workload,
     name: str,
 ) -> Row:

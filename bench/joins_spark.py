@@ -43,16 +43,21 @@ from headgate.pipeline.sources.lots_source import LotsReader
 from headgate.pipeline.table_join_query import TableJoinQuery
 from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
 from headgate.store.data_folder import DataFolder
-from headgate.tables.boxes import Boxes
-from headgate.tables.bucket import Bucket, Held
-from headgate.tables.compile_boxes import BoxGroup
-from headgate.tables.dispatch import recipients
+from headgate.tables.boxes import Boxes, BoxGroup
+from headgate.tables.bucket import Bucket, ServerCache
+from headgate.tables.change_batches import (
+    ChangeBatch,
+    ChangeFile,
+    ChangeProgress,
+    write_change_batch,
+    write_change_progress,
+)
 from headgate.tables.join_groups import JoinedTable, JoinGroup
-from headgate.tables.lanes import lanes
+from headgate.tables.recipients import recipients
 from headgate.tables.schemes import JoinScheme
 from headgate.tables.server import SelectJoinServer
+from headgate.tables.spark_partition_keys import partition_keys
 from headgate.tables.stored_boxes import write_boxes
-from headgate.tables.table_lots import Lot, LotFile, LotProgress, write_lot, write_lot_progress
 
 TARGET = 50_000
 CHANGES = Attribute("op", Type.TEXT)
@@ -100,15 +105,15 @@ class Ground:
         file = write_boxes(folder.plans, group, feeds, np.zeros_like(feeds))
         layer = Layer(feeds, {}, joins=((GROUP, file.name),))
         snapshot = write_snapshot(folder.plans, PlanSnapshot(1, (layer,)))
-        write_lot_progress(folder.tables, LotProgress(0, START))
+        write_change_progress(folder.tables, ChangeProgress(0, START))
         return cls(folder, snapshot.name, events)
 
-    def lot(self, number: int, files: Sequence[LotFile]) -> Lot:
+    def lot(self, number: int, files: Sequence[ChangeFile]) -> ChangeBatch:
         fresh = (GROUP.name,) if number == 1 else ()
         moment = START + timedelta(seconds=number)
-        return Lot(number, self.snapshot, moment, tuple(files), (), fresh, (GROUP.name,))
+        return ChangeBatch(number, self.snapshot, moment, tuple(files), (), fresh, (GROUP.name,))
 
-    def database(self) -> Lot:
+    def database(self) -> ChangeBatch:
         """S and the first tuples of R."""
         events, size = self.events, self.events.r_size
         s_count = len(events.s_join)
@@ -116,7 +121,7 @@ class Ground:
         r = _rows("R", "a", np.arange(size), events.r_join[:size], events.r_value[:size])
         return self.lot(1, [self._file("s", s), self._file("r", _with_words(r, "insert"))])
 
-    def changes(self, number: int, first: int, count: int) -> Lot:
+    def changes(self, number: int, first: int, count: int) -> ChangeBatch:
         """A lot of events, in two files as the partitions of a source's batch leave them."""
         files = []
         for part, some in enumerate(np.array_split(np.arange(first, first + count), 2)):
@@ -128,10 +133,10 @@ class Ground:
             files.append(self._file(f"{number}-{part}", rows.append_column("op", words)))
         return self.lot(number, files)
 
-    def _file(self, name: str, rows: pa.Table) -> LotFile:
+    def _file(self, name: str, rows: pa.Table) -> ChangeFile:
         path = self.folder.store / f"{name}.parquet"
         pq.write_table(rows, path, compression="zstd")
-        return LotFile(str(path), (rows.column("@source")[0].as_py(),))
+        return ChangeFile(str(path), (rows.column("@source")[0].as_py(),))
 
 
 def _rows(
@@ -164,7 +169,7 @@ class Taken:
     """What the query has told, lot by lot, and when."""
 
     ground: Ground | MixGround
-    lots: Sequence[Lot]
+    lots: Sequence[ChangeBatch]
     done: threading.Event
     at_s: list[float]
     cpu_s: list[float]
@@ -177,10 +182,10 @@ class Taken:
         self.cpu_s.append(_cpu_s())
         self.told.append(told)
         lot = self.lots[number - 1]
-        progress = LotProgress(number, lot.moment, self.ground.groups)
-        write_lot_progress(self.ground.folder.tables, progress)
+        progress = ChangeProgress(number, lot.moment, self.ground.groups)
+        write_change_progress(self.ground.folder.tables, progress)
         if number < len(self.lots):
-            write_lot(self.ground.folder.tables, self.lots[number])
+            write_change_batch(self.ground.folder.tables, self.lots[number])
         else:
             self.done.set()
 
@@ -195,9 +200,11 @@ def _cpu_s() -> float:
     return found
 
 
-def through_spark(session: SparkSession, ground: Ground | MixGround, lots: Sequence[Lot]) -> Taken:
+def through_spark(
+    session: SparkSession, ground: Ground | MixGround, lots: Sequence[ChangeBatch]
+) -> Taken:
     taken = Taken(ground, lots, threading.Event(), [], [], [])
-    write_lot(ground.folder.tables, lots[0])
+    write_change_batch(ground.folder.tables, lots[0])
     query = TableJoinQuery(session, ground.folder, taken.finish)
     try:
         query.reconcile()
@@ -210,13 +217,13 @@ def through_spark(session: SparkSession, ground: Ground | MixGround, lots: Seque
     return taken
 
 
-def in_process(ground: Ground | MixGround, lots: Sequence[Lot]) -> tuple[float, int]:
+def in_process(ground: Ground | MixGround, lots: Sequence[ChangeBatch]) -> tuple[float, int]:
     """Seconds for all lots but the first two, and how many messages there are in them."""
     reader = LotsReader(ground.folder, 2, 2)
-    held, blobs = Held(), [_Blobs(), _Blobs()]
+    held, blobs = ServerCache(), [_Blobs(), _Blobs()]
     took_s, messages = 0.0, 0
     for lot in lots:
-        write_lot(ground.folder.tables, lot)
+        write_change_batch(ground.folder.tables, lot)
         began = time.perf_counter()
         rows = [
             row
@@ -225,7 +232,7 @@ def in_process(ground: Ground | MixGround, lots: Sequence[Lot]) -> tuple[float, 
             for row in batch.to_pylist()
         ]
         told: list[BucketSummary] = []
-        for number, lane in enumerate(lanes(2)):
+        for number, lane in enumerate(partition_keys(2)):
             pieces = [
                 PieceRow(each["group"], each["file"], each["part"], each["content"])
                 for each in rows
@@ -284,7 +291,7 @@ def _mix(session: SparkSession, folder: Path, wanted: int, *, quick: bool) -> Ro
     count, lots_count = (500, 3) if quick else (10_000, 6)
     workload = multiway_joins.general(count * (lots_count - 1), share=0.1 if quick else 1.0)
     events, size = workload.events, len(workload.rows)
-    made: list[tuple[MixGround, list[Lot]]] = []
+    made: list[tuple[MixGround, list[ChangeBatch]]] = []
     for name in (f"mix-{wanted}", f"mix-{wanted}-plain"):
         ground = MixGround.make(folder / name, workload, wanted=wanted)
         lots = [ground.lot(1, workload.rows)]

@@ -26,7 +26,7 @@ from headgate.model.schema import Attribute, Schema
 from headgate.model.text import jaccard
 from headgate.model.values import Type
 from headgate.plan import algebra
-from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.arrivals import Arrival, FeedOutput
 from headgate.windows.rebuild import rebuild
 from headgate.windows.stage import JoinStage
 
@@ -93,8 +93,8 @@ def _filled(plans: dict[str, algebra.Plan], photos: Sequence[Arrival]) -> JoinSt
     return stage
 
 
-def _timed(stage: JoinStage, news: Sequence[Arrival]) -> tuple[float, list[Output]]:
-    outputs: list[Output] = []
+def _timed(stage: JoinStage, news: Sequence[Arrival]) -> tuple[float, list[FeedOutput]]:
+    outputs: list[FeedOutput] = []
 
     def join() -> None:
         stage.push(news)
@@ -141,7 +141,7 @@ def _similar(window: int, primaries: int, threshold: float) -> list[Row]:
     ]
 
 
-def _found(outputs: Sequence[Output], questions: int) -> set[tuple[int, int]]:
+def _found(outputs: Sequence[FeedOutput], questions: int) -> set[tuple[int, int]]:
     return {
         (int(each.item.id), int(other.id))
         for each in outputs
@@ -152,7 +152,7 @@ def _found(outputs: Sequence[Output], questions: int) -> set[tuple[int, int]]:
 
 
 def _all_pairs(
-    outputs: Sequence[Output], window: np.ndarray, asked: np.ndarray, threshold: float
+    outputs: Sequence[FeedOutput], window: np.ndarray, asked: np.ndarray, threshold: float
 ) -> float:
     """How long one primary item takes if it is compared with each item of the window."""
     others = [frozenset(_NAMES[each] for each in words) for words in window.tolist()]
@@ -170,7 +170,7 @@ def _all_pairs(
 
 
 def _all_pairs_compiled(
-    outputs: Sequence[Output], window: np.ndarray, asked: np.ndarray, threshold: float
+    outputs: Sequence[FeedOutput], window: np.ndarray, asked: np.ndarray, threshold: float
 ) -> float:
     def distinct(titles: np.ndarray) -> np.ndarray:
         """Each word once, and −1 for the others."""

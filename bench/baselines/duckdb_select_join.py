@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
-from headgate.tables.messages import Table
-from headgate.tables.server import Change, SelectJoinServer
+from headgate.tables.changes import JoinChange
+from headgate.tables.messages import JoinSide
+from headgate.tables.server import SelectJoinServer
 
 QUERY = """
 select count(*) from new join s using (b) join subscription as x
@@ -17,10 +18,10 @@ on new.a between x.a_low and x.a_high and s.c between x.c_low and x.c_high
 """
 
 
-def duckdb_join_us(server: SelectJoinServer, inserted: Sequence[Change]) -> tuple[float, int]:
+def duckdb_join_us(server: SelectJoinServer, inserted: Sequence[JoinChange]) -> tuple[float, int]:
     """Microseconds for each new tuple of R, and how many join results there are in all."""
     low, high = server.tree.bounds(server.tree.numbers())
-    right = server.tables[Table.RIGHT]
+    right = server.tables[JoinSide.RIGHT]
     rows = [right.row(slot) for slot in right.living().tolist()]
     tables = {
         "subscription": pa.table(

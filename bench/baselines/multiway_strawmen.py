@@ -17,11 +17,12 @@ from dataclasses import dataclass, field
 import numba as nb
 import numpy as np
 
+from bench.baselines.multiway.graph import JoinGraph
+from bench.baselines.multiway.rows import TableChange
 from bench.simulated.multiway_network import Sent
 from bench.workloads.multiway_joins import Workload
-from headgate.tables.join_graph import JoinGraph, Signature
+from headgate.tables.join_graph import Signature
 from headgate.tables.messages import NUMBER_BYTES
-from headgate.tables.multiway_rows import TableChange
 
 
 @dataclass(slots=True)

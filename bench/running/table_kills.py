@@ -21,7 +21,7 @@ from bench import Row, Say
 from bench.running.kills import judged_row, kill, sent_count, start
 from bench.running.processes import below, end
 from headgate.store.item_files import TABLES, stored_files
-from headgate.tables.table_lots import read_lot_progress
+from headgate.tables.change_batches import read_change_progress
 
 SCRIPT = """
 register table Stocks (Symbol text key, PER float) from json 'stocks/*.json';
@@ -95,7 +95,7 @@ def _wait(is_done: object) -> None:
 
 def _lots(folder: Path) -> int:
     """How many lots are taken."""
-    return read_lot_progress(folder / "headgate-data" / "tables").number
+    return read_change_progress(folder / "headgate-data" / "tables").number
 
 
 def _begun(folder: Path) -> int:

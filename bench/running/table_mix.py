@@ -18,16 +18,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.baselines.multiway.compile import SignatureBoxes
+from bench.baselines.multiway.rows import TableChange
 from bench.workloads import multiway_joins as work
 from headgate.language import parse_script
 from headgate.language.statements import RegisterTable
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_numbers, write_snapshot
 from headgate.store.data_folder import DataFolder
-from headgate.tables.compile_boxes import SelectedTable, SelectJoin
-from headgate.tables.multiway_rows import TableChange
-from headgate.tables.signature_boxes import SignatureBoxes
-from headgate.tables.table_lots import Lot, LotFile, LotProgress, write_lot_progress
-from headgate.tables.write_joins import write_joins
+from headgate.tables.boxes import SelectedTable, SelectJoin
+from headgate.tables.change_batches import (
+    ChangeBatch,
+    ChangeFile,
+    ChangeProgress,
+    write_change_progress,
+)
+from headgate.tables.group_joins import write_joins
 
 TABLES = "".join(
     f"register table {table} (k int key, b int, value float, note text, op text)"
@@ -64,20 +69,20 @@ class MixGround:
         layer = Layer(numbers, {}, joins=written)
         snapshot = write_snapshot(folder.plans, PlanSnapshot(1, (layer,)))
         chosen = numbers[:: len(numbers) // wanted] if wanted else numbers[:0]
-        write_lot_progress(folder.tables, LotProgress(0, START))
+        write_change_progress(folder.tables, ChangeProgress(0, START))
         names = tuple(group.name for group, _ in written)
         file = write_numbers(folder.plans, chosen) if wanted else ""
         return cls(folder, snapshot.name, names, file)
 
-    def lot(self, number: int, changes: list[TableChange]) -> Lot:
+    def lot(self, number: int, changes: list[TableChange]) -> ChangeBatch:
         """A lot of changes, a file for each table: rows of different tables in any order."""
         files = []
         for table in "RSTU":
             own = [each for each in changes if each.table == table]
             path = self.folder.store / f"{number}-{table}.parquet"
             pq.write_table(_rows(table, own), path, compression="zstd")
-            files.append(LotFile(str(path), (table,)))
-        return Lot(
+            files.append(ChangeFile(str(path), (table,)))
+        return ChangeBatch(
             number,
             self.snapshot,
             START + timedelta(seconds=number),

@@ -16,7 +16,7 @@ from headgate.simulate.content_network import ZoneNetwork
 from headgate.simulate.regions import Regions, regions_of
 from headgate.simulate.routing_trace import FROM, MESSAGE
 from headgate.tables.boxes import Boxes
-from headgate.tables.messages import Messages
+from headgate.tables.messages import MessageBatch
 
 HANDLED_MOST = 1_000
 
@@ -28,11 +28,11 @@ class GroupNetwork:
         self._network.join(OVERLAY_NODES - 1, handled=None if handled is None else _some(handled))
 
     @classmethod
-    def spread(cls, boxes: Boxes, handled: Messages | None) -> GroupNetwork:
+    def spread(cls, boxes: Boxes, handled: MessageBatch | None) -> GroupNetwork:
         """As `simulated_costs` wants it."""
         return cls(boxes, None if handled is None else regions_of(handled))
 
-    def links(self, messages: Messages) -> np.ndarray:
+    def links(self, messages: MessageBatch) -> np.ndarray:
         return self.links_of(regions_of(messages))
 
     def links_of(self, regions: Regions) -> np.ndarray:
@@ -50,7 +50,7 @@ def _some(regions: Regions) -> Regions:
 
 @dataclass(slots=True)
 class Sent:
-    """Messages for all who select a point, and not another one: what strawmen send."""
+    """MessageBatch for all who select a point, and not another one: what strawmen send."""
 
     events: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)

@@ -25,8 +25,8 @@ from headgate.simulate.network_metrics import NetworkCost, overlay_cost, unicast
 from headgate.simulate.regions import Regions, load_of, regions_of
 from headgate.simulate.routing_trace import MESSAGE, Arrivals
 from headgate.tables.boxes import Boxes
-from headgate.tables.dispatch import recipients
-from headgate.tables.messages import Messages
+from headgate.tables.messages import MessageBatch
+from headgate.tables.recipients import recipients
 from headgate.tables.schemes import SCHEMES, JoinScheme
 from headgate.tables.server import SelectJoinServer
 
@@ -103,8 +103,8 @@ class Simulation:
 
     def trace(
         self, scheme: JoinScheme, network: ContentNetwork
-    ) -> Iterator[tuple[Messages, Arrivals, np.ndarray, Load]]:
-        """Messages, where they arrive, how many subscriptions want them there, and payloads."""
+    ) -> Iterator[tuple[MessageBatch, Arrivals, np.ndarray, Load]]:
+        """MessageBatch, where they arrive, how many subscriptions want them there, and payloads."""
         for server, messages in self._messages(scheme):
             regions = regions_of(messages)
             arrivals = network.route(regions)
@@ -112,7 +112,7 @@ class Simulation:
             matched = network.subscriptions.counts(arrivals, regions)
             yield messages, arrivals, matched, load_of(messages, (left, right))
 
-    def _messages(self, scheme: JoinScheme) -> Iterator[tuple[SelectJoinServer, Messages]]:
+    def _messages(self, scheme: JoinScheme) -> Iterator[tuple[SelectJoinServer, MessageBatch]]:
         end = self.warming + self.count // len(self.draws)
         for ready in self.ready:
             server = ready.server(scheme)

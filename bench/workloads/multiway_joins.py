@@ -27,11 +27,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bench.baselines.multiway.compile import SignatureBoxes
+from bench.baselines.multiway.graph import JoinGraph, TableShape
+from bench.baselines.multiway.rows import TableChange
 from bench.workloads.select_joins import DOMAIN, JOIN_VALUES
 from headgate.tables.boxes import Boxes
-from headgate.tables.join_graph import Edge, JoinGraph, Signature, TableShape
-from headgate.tables.multiway_rows import TableChange
-from headgate.tables.signature_boxes import SignatureBoxes
+from headgate.tables.join_graph import Edge, Signature
 
 MIX = {"RS": 50_000, "RST": 50_000, "RSTU": 50_000, "STU": 20_000}
 ROWS_PER_VALUE = {"R": 10, "S": 70, "T": 70, "U": 30}

@@ -1,4 +1,4 @@
-"""Subscriptions and events after [Select-Joins §6, Table 2]. Frozen: never edited.
+"""Subscriptions and events after [Select-Joins §6, JoinSide 2]. Frozen: never edited.
 
 The paper leaves some of it open; what was chosen here:
 
@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from headgate.tables.boxes import Boxes
-from headgate.tables.messages import Table
-from headgate.tables.server import Change
+from headgate.tables.changes import JoinChange
+from headgate.tables.messages import JoinSide
 
 DOMAIN = 100_000
 JOIN_VALUES, JOINING_SHARE, ZIPF = 100, 0.7, 0.8
@@ -62,24 +62,24 @@ class Events:
     s_value: np.ndarray
     r_size: int
 
-    def filling(self) -> Iterator[Change]:
+    def filling(self) -> Iterator[JoinChange]:
         """S, and the first tuples of R."""
         for number, (join, value) in enumerate(zip(self.s_join, self.s_value, strict=True)):
-            yield Change(Table.RIGHT, (number,), (int(join),), (float(value),), PAYLOAD)
+            yield JoinChange(JoinSide.RIGHT, (number,), (int(join),), (float(value),), PAYLOAD)
         for number in range(self.r_size):
             yield self._insertion(number)
 
-    def batch(self, first: int, count: int) -> list[Change]:
+    def batch(self, first: int, count: int) -> list[JoinChange]:
         """Events from `first` on: each an insertion and the deletion of the oldest."""
         found = []
         for event in range(first, first + count):
             found.append(self._insertion(self.r_size + event))
-            found.append(Change(Table.LEFT, (event,)))
+            found.append(JoinChange(JoinSide.LEFT, (event,)))
         return found
 
-    def _insertion(self, number: int) -> Change:
+    def _insertion(self, number: int) -> JoinChange:
         join, value = int(self.r_join[number]), float(self.r_value[number])
-        return Change(Table.LEFT, (number,), (join,), (value,), PAYLOAD)
+        return JoinChange(JoinSide.LEFT, (number,), (join,), (value,), PAYLOAD)
 
 
 def events(count: int, *, r_size: int = 16_000, s_size: int = 5_100, seed: int = 2026) -> Events:

@@ -15,9 +15,9 @@ from tests.tables.table_world import TableWorld
 
 from headgate.pipeline.table_join_query import TableJoinQuery
 from headgate.pipeline.table_join_stage import HELD, BucketProcessor, BucketSummary
-from headgate.tables.lanes import lanes, partition_of
+from headgate.tables.change_batches import ChangeBatch, ChangeProgress, write_change_progress
 from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
-from headgate.tables.table_lots import Lot, LotProgress, write_lot_progress
+from headgate.tables.spark_partition_keys import partition_keys, partition_of
 
 STOCKS = [
     ("Stocks", {"Symbol": "IBM", "PER": 65.0}),
@@ -28,7 +28,7 @@ DELETED = [("Stocks", {"Symbol": "IBM", "op": "delete"}), ("Reviews", {"id": 20,
 EXPECTED = {"Rated": 5, "Any": 12, "Dear": 6, "Named": 0}
 
 
-def lots_of(world: TableWorld) -> list[Lot]:
+def lots_of(world: TableWorld) -> list[ChangeBatch]:
     return [
         world.lot([world.item(table, at, values) for at, (table, values) in enumerate(changes)])
         for changes in (STOCKS, REVIEWS, DELETED)
@@ -44,7 +44,7 @@ def test_a_processor_keeps_its_rows_in_spark_s_state(tmp_path: Path) -> None:
     lots = lots_of(world)
     testers = {
         lane: TwsTester(BucketProcessor(world.folder, 2), timeMode="None", outputMode="Update")
-        for lane in lanes(2)
+        for lane in partition_keys(2)
     }
     for number, lot in enumerate(lots):
         HELD.servers.clear()  # as if another worker had been called
@@ -88,7 +88,7 @@ def test_the_query_takes_lots_one_by_one_and_after_a_restart_goes_on(tmp_path: P
     for lot in lots[1:]:
         path = world.folder.tables / "lots" / f"{lot.number}.json"
         path.rename(path.with_suffix(".later"))
-    write_lot_progress(world.folder.tables, LotProgress())
+    write_change_progress(world.folder.tables, ChangeProgress())
     told: dict[int, list[dict[str, int]]] = {}
     failing = threading.Event()
 

@@ -33,7 +33,7 @@ from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
 from headgate.store.item_files import stored_files
-from headgate.tables.join_progress import read_progress
+from headgate.windows.progress import read_progress
 from headgate.windows.stage import JoinStage
 
 SCRIPT = """

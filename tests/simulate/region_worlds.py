@@ -14,7 +14,7 @@ from headgate.simulate.content_network import ZoneNetwork
 from headgate.simulate.filter_network import FilterNetwork
 from headgate.simulate.regions import Regions
 from headgate.simulate.routing_trace import MESSAGE, NODE, Arrivals
-from headgate.tables.messages import Point, Region, Table
+from headgate.tables.messages import JoinSide, Point, Region
 
 Step = tuple[str, int, Bounds] | tuple[str, int] | tuple[str, list[Region]]
 EVERYONE = (math.inf, -math.inf)
@@ -26,7 +26,7 @@ def points(size: int) -> st.SearchStrategy[Point]:
 
 @st.composite
 def regions(draw: st.DrawFn, dimensions: tuple[int, int]) -> Region:
-    own = draw(st.sampled_from(Table))
+    own = draw(st.sampled_from(JoinSide))
     width, other = dimensions[own], dimensions[own.other]
     pair = st.tuples(points(other), points(other)) | st.just(
         tuple((each,) * other for each in EVERYONE)

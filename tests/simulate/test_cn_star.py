@@ -29,7 +29,7 @@ from headgate.simulate.filter_network import FilterNetwork
 from headgate.simulate.recent_entries import NONE
 from headgate.simulate.routing_trace import MESSAGE
 from headgate.tables.boxes import Boxes
-from headgate.tables.messages import Region, Table
+from headgate.tables.messages import JoinSide, Region
 
 PARENTS = np.array([-1, 0, 0, 1, 1, 2, 5, 5, 3, 0])
 DATA = [bytes([at]) * (3 * at + 1) for at in range(8)]
@@ -140,7 +140,7 @@ def chain(length: int) -> tuple[World, Region]:
     bounds = np.zeros((1, 2)), np.ones((1, 2))
     world.network.subscribe(Boxes(np.array([0]), *bounds), np.array([length - 1]))
     world.bounds[0] = (0.0, 0.0), (1.0, 1.0)
-    return world, Region(Table.LEFT, (0.5,), (), (((0.5,), (0.5,)),))
+    return world, Region(JoinSide.LEFT, (0.5,), (), (((0.5,), (0.5,)),))
 
 
 def send(world: World, region: Region, star: CnStar, size: int = 1_000) -> Carried:
@@ -198,7 +198,7 @@ def test_a_source_that_has_purged_the_payload_is_passed_over() -> None:
     a, b, at_2, at_3 = (1, b"a" * 50), (2, b"b" * 60), 0.0, 5.0
 
     def send_(value: float, *sent: tuple[int, bytes] | None) -> Carried:
-        region = Region(Table.LEFT, (value,), (), (((value,), (value,)),))
+        region = Region(JoinSide.LEFT, (value,), (), (((value,), (value,)),))
         arrivals = world.publish([region])
         matched = world.network.subscriptions.counts(arrivals, flat([region], (1, 1)))
         return star.carry(arrivals, load_of([sent], [20]), matched)
@@ -258,7 +258,7 @@ def test_a_trace_of_nodes_that_came_later_is_refused() -> None:
     network.subscribe(Boxes(np.arange(20), low, low + 50))
     star = CnStar(network.links, server=SERVER)
     network.join(5)
-    region = Region(Table.LEFT, (30.0,), (), (((30.0,), (30.0,)),))
+    region = Region(JoinSide.LEFT, (30.0,), (), (((30.0,), (30.0,)),))
     asked = flat([region], (1, 1))
     arrivals = network.route(asked)
     matched, load = network.subscriptions.counts(arrivals, asked), load_of([(None, None)], [9])

@@ -15,7 +15,7 @@ from headgate.simulate.regions import meets
 from headgate.simulate.routing_trace import DELIVERS, DEPTH, FROM, LINK, MESSAGE, NODE
 from headgate.simulate.zones import next_zone, zone_of
 from headgate.tables.boxes import Boxes
-from headgate.tables.messages import Region, Table
+from headgate.tables.messages import JoinSide, Region
 
 PARENTS = np.array([-1, 0, 0, 1, 1, 2, 5, 5, 3, 0])
 
@@ -86,7 +86,7 @@ def test_the_server_keeps_the_widest_ranges() -> None:
 def test_zones_cut_by_what_they_handled_are_met_by_fewer_messages() -> None:
     chance = np.random.default_rng(5)
     some = [
-        Region(Table.LEFT, (float(a),), (), (((float(c),), (float(c),)),))
+        Region(JoinSide.LEFT, (float(a),), (), (((float(c),), (float(c),)),))
         for a, c in zip(chance.integers(0, 99, 60), chance.integers(90, 99, 60), strict=True)
     ]
     found = []
@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_refused(kind: str) -> None:
         world._subscribe(4, ((0.0,), (1.0,)))
     with pytest.raises(InvalidValue, match="no subscription 4"):
         world.network.unsubscribe(np.array([3, 4]))
-    world.publish([Region(Table.LEFT, (0.5,), (), (((0.5,), (0.5,)),))])
+    world.publish([Region(JoinSide.LEFT, (0.5,), (), (((0.5,), (0.5,)),))])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_filters_keep_messages_away_from_nodes_that_nobody_needs_them_at() -> No
     for number in all_.numbers.tolist():
         world.bounds[number] = tuple(all_.low[number]), tuple(all_.high[number])
     everyone = ((np.inf,), (-np.inf,))
-    reached = world.publish([Region(Table.LEFT, (10.0,), (), (everyone,))]).lines[:, NODE]
+    reached = world.publish([Region(JoinSide.LEFT, (10.0,), (), (everyone,))]).lines[:, NODE]
     assert reached.tolist() == [0, 1, 3]
     gone = all_.numbers[all_.low[:, 0] < 50]
     world.network.unsubscribe(gone)
@@ -158,7 +158,7 @@ def test_filters_keep_messages_away_from_nodes_that_nobody_needs_them_at() -> No
         del world.bounds[number]
     network.tighten()
     for low, nodes in ((10.0, [0]), (60.0, [0, 2, 5, 6])):
-        reached = world.publish([Region(Table.LEFT, (low,), (), (everyone,))]).lines[:, NODE]
+        reached = world.publish([Region(JoinSide.LEFT, (low,), (), (everyone,))]).lines[:, NODE]
         assert reached.tolist() == nodes
 
 

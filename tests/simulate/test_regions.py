@@ -20,11 +20,12 @@ from headgate.simulate.network_metrics import NetworkCost, overlay_cost, unicast
 from headgate.simulate.recent_entries import NONE
 from headgate.simulate.regions import heart, load_of, meets, regions_of
 from headgate.simulate.routing_trace import MESSAGE
-from headgate.tables.client import Client
-from headgate.tables.dispatch import content, recipients
-from headgate.tables.messages import Messages, Region, Table
+from headgate.tables.changes import JoinChange
+from headgate.tables.clients import Client
+from headgate.tables.messages import JoinSide, MessageBatch, Region
+from headgate.tables.recipients import content, recipients
 from headgate.tables.schemes import SCHEMES, JoinScheme
-from headgate.tables.server import Change, SelectJoinServer
+from headgate.tables.server import SelectJoinServer
 
 SHARED = [scheme for scheme in JoinScheme if not SCHEMES[scheme].is_unicast]
 
@@ -47,7 +48,7 @@ def made(kind: str, all_: list[Bounds]) -> ContentNetwork:
 @given(
     scheme=st.sampled_from(SHARED),
     all_=st.lists(boxes(2), min_size=1, max_size=8),
-    first=st.tuples(insertions(Table.RIGHT, 1), insertions(Table.LEFT, 1)),
+    first=st.tuples(insertions(JoinSide.RIGHT, 1), insertions(JoinSide.LEFT, 1)),
     rest=st.lists(changes((1, 1)), max_size=10),
 )
 def test_clients_behind_a_network_hold_the_join(
@@ -55,8 +56,8 @@ def test_clients_behind_a_network_hold_the_join(
     *,
     scheme: JoinScheme,
     all_: list[Bounds],
-    first: tuple[list[Change], list[Change]],
-    rest: list[Change],
+    first: tuple[list[JoinChange], list[JoinChange]],
+    rest: list[JoinChange],
 ) -> None:
     network, server = made(kind, all_), SelectJoinServer(scheme=scheme)
     clients = [Client(SCHEMES[scheme].keeps_unjoined) for _ in all_]
@@ -74,7 +75,7 @@ def test_clients_behind_a_network_hold_the_join(
 
 
 def delivered(
-    server: SelectJoinServer, network: ContentNetwork, star: CnStar, messages: Messages
+    server: SelectJoinServer, network: ContentNetwork, star: CnStar, messages: MessageBatch
 ) -> list[tuple[int, int]]:
     """Subscriptions and messages as the network delivers them, in the order of messages."""
     regions = regions_of(messages)
@@ -99,22 +100,22 @@ def delivered(
 def test_sizes_are_those_of_the_messages() -> None:
     server = SelectJoinServer(scheme=JoinScheme.REF_J)
     server.subscribe(box(0, ((0.0, 0.0), (9.0, 9.0))))
-    server.apply([Change(Table.RIGHT, (1,), ("x",), (5.0,), b"r" * 30)])
-    messages = server.apply([Change(Table.LEFT, (1,), ("x",), (5.0,), b"l" * 20)])
+    server.apply([JoinChange(JoinSide.RIGHT, (1,), ("x",), (5.0,), b"r" * 30)])
+    messages = server.apply([JoinChange(JoinSide.LEFT, (1,), ("x",), (5.0,), b"l" * 20)])
     left, right = (table.index.number for table in server.tables)
     load = load_of(messages, (left, right))
     assert load.payload_bytes.tolist() == [[20, 30]]
     assert (load.bare_bytes + load.payload_bytes.sum(axis=1)).tolist() == list(messages.size_bytes)
-    gone = server.apply([Change(Table.LEFT, (1,))])
+    gone = server.apply([JoinChange(JoinSide.LEFT, (1,))])
     left, right = (table.index.number for table in server.tables)
     assert load_of(gone, (left, right)).id.tolist() == [[NONE, NONE]]
 
 
-def one_message() -> tuple[SelectJoinServer, Messages]:
+def one_message() -> tuple[SelectJoinServer, MessageBatch]:
     server = SelectJoinServer(scheme=JoinScheme.REL_SEL)
     for number in range(3):
         server.subscribe(box(number, ((0.0, 0.0), (9.0, 9.0))))
-    return server, server.apply([Change(Table.LEFT, (1,), ("x",), (5.0,), b"p" * 92)])
+    return server, server.apply([JoinChange(JoinSide.LEFT, (1,), ("x",), (5.0,), b"p" * 92)])
 
 
 def test_what_an_overlay_costs() -> None:

@@ -11,15 +11,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from headgate.tables.boxes import LEAST, MISSING, Boxes
-from headgate.tables.client import Client
-from headgate.tables.dispatch import content, recipients
-from headgate.tables.messages import Message, Table
+from headgate.tables.changes import JoinChange
+from headgate.tables.clients import Client
+from headgate.tables.messages import JoinMessage, JoinSide
+from headgate.tables.recipients import content, recipients
 from headgate.tables.schemes import SCHEMES, JoinScheme
-from headgate.tables.server import Change, SelectJoinServer
+from headgate.tables.server import SelectJoinServer
 
 NUMBERS = st.integers(0, 9).map(float)
 Bounds = tuple[tuple[float, ...], tuple[float, ...]]
-Step = Change | tuple[str, int, Bounds] | tuple[str, int]
+Step = JoinChange | tuple[str, int, Bounds] | tuple[str, int]
 
 
 @st.composite
@@ -42,15 +43,15 @@ def boxes(dimensions: int) -> st.SearchStrategy[Bounds]:
 
 
 @st.composite
-def changes(draw: st.DrawFn, dimensions: tuple[int, int]) -> Change:
-    table = draw(st.sampled_from(Table))
+def changes(draw: st.DrawFn, dimensions: tuple[int, int]) -> JoinChange:
+    table = draw(st.sampled_from(JoinSide))
     key = (draw(st.integers(0, 5)),)
     if draw(st.integers(0, 3)) == 0:
-        return Change(table, key)
+        return JoinChange(table, key)
     join = draw(st.sampled_from([("x",), ("x",), ("y",), None]))
     size = dimensions[table]
     values = st.lists(NUMBERS | st.just(math.nan), min_size=size, max_size=size).map(tuple)
-    return Change(table, key, join, draw(values), draw(st.sampled_from([b"", b"logo"])))
+    return JoinChange(table, key, join, draw(values), draw(st.sampled_from([b"", b"logo"])))
 
 
 def histories(dimensions: tuple[int, int], *, churn: bool = True) -> st.SearchStrategy[list[Step]]:
@@ -64,18 +65,18 @@ def histories(dimensions: tuple[int, int], *, churn: bool = True) -> st.SearchSt
         ]
     some = st.lists(boxes(size), min_size=3, max_size=10)
     first = some.map(lambda all_: [("subscribe", at, each) for at, each in enumerate(all_)])
-    rows = st.tuples(*(insertions(table, dimensions[table]) for table in Table))
+    rows = st.tuples(*(insertions(table, dimensions[table]) for table in JoinSide))
     rest = st.lists(st.one_of(steps), max_size=15)
     return st.tuples(first, rows, rest).map(
         lambda all_: [*all_[0], *all_[1][1], *all_[1][0], *all_[2]]
     )
 
 
-def insertions(table: Table, size: int) -> st.SearchStrategy[list[Change]]:
+def insertions(table: JoinSide, size: int) -> st.SearchStrategy[list[JoinChange]]:
     """Rows of one join value with different keys."""
     values = st.lists(NUMBERS, min_size=size, max_size=size).map(tuple)
     return st.lists(values, min_size=1, max_size=5).map(
-        lambda all_: [Change(table, (at,), ("x",), each) for at, each in enumerate(all_)]
+        lambda all_: [JoinChange(table, (at,), ("x",), each) for at, each in enumerate(all_)]
     )
 
 
@@ -92,15 +93,15 @@ class World:
     server: SelectJoinServer = field(init=False)
     clients: dict[int, Client] = field(default_factory=dict)
     bounds: dict[int, Bounds] = field(default_factory=dict)
-    rows: dict[tuple[Table, tuple[object, ...]], Change] = field(default_factory=dict)
-    received: list[tuple[int, Message]] = field(default_factory=list)
+    rows: dict[tuple[JoinSide, tuple[object, ...]], JoinChange] = field(default_factory=dict)
+    received: list[tuple[int, JoinMessage]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.server = SelectJoinServer(self.dimensions, scheme=self.scheme)
 
-    def take(self, step: Step) -> list[Message]:
+    def take(self, step: Step) -> list[JoinMessage]:
         match step:
-            case Change():
+            case JoinChange():
                 return self.change([step])
             case ("subscribe", int(number), (low, high)) if number not in self.clients:
                 self.bounds[number] = low, high
@@ -112,7 +113,7 @@ class World:
                 del self.clients[number], self.bounds[number]
         return []
 
-    def change(self, some: Iterable[Change]) -> list[Message]:
+    def change(self, some: Iterable[JoinChange]) -> list[JoinMessage]:
         some = list(some)
         for each in some:
             self.rows.pop((each.table, each.key), None)
@@ -132,7 +133,7 @@ class World:
                 self.received.append((number, message))
         return found
 
-    def in_region(self, message: Message) -> set[int]:
+    def in_region(self, message: JoinMessage) -> set[int]:
         """Those that the message's own words describe, asked one by one."""
         left = self.dimensions[0]
         return {
@@ -141,9 +142,9 @@ class World:
             if message.region.holds((low[:left], low[left:]), (high[:left], high[left:]))
         }
 
-    def selected(self, number: int, table: Table) -> list[Change]:
+    def selected(self, number: int, table: JoinSide) -> list[JoinChange]:
         left = self.dimensions[0]
-        own = slice(0, left) if table is Table.LEFT else slice(left, None)
+        own = slice(0, left) if table is JoinSide.LEFT else slice(left, None)
         low, high = (each[own] for each in self.bounds[number])
         return [
             row
@@ -158,7 +159,7 @@ class World:
 
     def join(self, number: int) -> set[tuple[object, ...]]:
         """The select-join from scratch, by nested loops."""
-        pairs = product(self.selected(number, Table.LEFT), self.selected(number, Table.RIGHT))
+        pairs = product(self.selected(number, JoinSide.LEFT), self.selected(number, JoinSide.RIGHT))
         return {
             (one.join, _plain(one), _plain(other)) for one, other in pairs if one.join == other.join
         }
@@ -176,6 +177,6 @@ class World:
             assert {row.number for row in client.rows()} == again
 
 
-def _plain(row: Change) -> tuple[tuple[float, ...], bytes]:
+def _plain(row: JoinChange) -> tuple[tuple[float, ...], bytes]:
     assert row.values is not None
     return tuple(MISSING if math.isnan(each) else each for each in row.values), row.payload

@@ -25,11 +25,11 @@ from headgate.plan.algebra import Plan
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
-from headgate.tables.bucket import Bucket, Held
+from headgate.tables.bucket import Bucket, ServerCache
+from headgate.tables.change_batches import ChangeBatch, ChangeFile, write_change_batch
+from headgate.tables.group_joins import write_joins
 from headgate.tables.join_groups import split_plan
-from headgate.tables.lanes import lanes
-from headgate.tables.table_lots import Lot, LotFile, write_lot
-from headgate.tables.write_joins import write_joins
+from headgate.tables.spark_partition_keys import partition_keys
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
 TABLES = """
@@ -76,7 +76,7 @@ class TableWorld:
     path: Path
     script: str = TABLES + FEEDS_OF_THEM
     buckets: int = 2
-    held: Held = field(default_factory=Held)
+    held: ServerCache = field(default_factory=ServerCache)
     blobs: list[Blobs] = field(init=False)
     number: int = 0
 
@@ -112,14 +112,14 @@ class TableWorld:
 
     def lot(
         self, changes: Sequence[Item], *, history: Sequence[Item] = (), hours: float = 0
-    ) -> Lot:
+    ) -> ChangeBatch:
         """The next lot: these changes, in order, each file as many as come in a row of a table."""
         self.number += 1
         groups = tuple(self.snapshot.groups)
         fresh = tuple(name for name in groups if name not in self.known)
         ended = tuple(name for name in self.known if name not in groups)
         self.known = groups
-        lot = Lot(
+        lot = ChangeBatch(
             self.number,
             self.snapshot_name,
             START + timedelta(hours=hours),
@@ -130,10 +130,10 @@ class TableWorld:
             ended,
             self.wanted,
         )
-        write_lot(self.folder.tables, lot)
+        write_change_batch(self.folder.tables, lot)
         return lot
 
-    def _files(self, items: Sequence[Item], mark: str) -> Iterator[LotFile]:
+    def _files(self, items: Sequence[Item], mark: str) -> Iterator[ChangeFile]:
         runs: list[list[Item]] = []
         for item in items:
             if not runs or runs[-1][-1].source != item.source:
@@ -143,9 +143,9 @@ class TableWorld:
             path = self.folder.store / f"{self.number}{mark}-{at}.parquet"
             schema = Schema(self.tables[run[0].source].attributes)
             pq.write_table(pa.Table.from_batches([batch_of_items(run, schema)]), path)
-            yield LotFile(str(path), (run[0].source,))
+            yield ChangeFile(str(path), (run[0].source,))
 
-    def pieces(self, lot: Lot) -> list[dict[str, object]]:
+    def pieces(self, lot: ChangeBatch) -> list[dict[str, object]]:
         """What the source gives for a lot."""
         reader = LotsReader(self.folder, self.buckets, 2)
         return [
@@ -155,10 +155,10 @@ class TableWorld:
             for row in batch.to_pylist()
         ]
 
-    def take(self, lot: Lot, *, held: Held | None = None) -> list[BucketSummary]:
+    def take(self, lot: ChangeBatch, *, held: ServerCache | None = None) -> list[BucketSummary]:
         rows = self.pieces(lot)
         told: list[BucketSummary] = []
-        for number, lane in enumerate(lanes(self.buckets)):
+        for number, lane in enumerate(partition_keys(self.buckets)):
             own = [
                 PieceRow(row["group"], row["file"], row["part"], row["content"])
                 for row in rows

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.tables.box_tree import BoxTree
-from headgate.tables.box_tree_kernels import (
-    STACK,
-    Excluded,
-    collect,
-    greatest,
-    is_one_there,
-)
+from headgate.tables.box_tree_kernels import STACK, BoxQuery, Excluded, any_match, collect, greatest
 
 DIMENSIONS = 2
 COORDINATES = 2 * DIMENSIONS
@@ -71,13 +65,14 @@ def test_every_question_is_answered_as_by_looking_at_all(
         and not any(point[0] <= each[0] <= point[DIMENSIONS] for each in excluded)
     }
     stack, out = np.empty((STACK, 3), np.int64), np.empty(10_000, np.int64)
+    query = BoxQuery(least, most, without, stack, out, 0)
     arrays = tree.arrays
-    found, best = greatest(arrays, least, most, without, m, sign, math.inf, stack)
+    found, best = greatest(arrays, query, without, m, sign, math.inf)
     assert found == bool(wanted)
     if found:
         assert best == max(wanted.values())
-    assert is_one_there(arrays, least, most, without, stack) == bool(wanted)
-    count = collect(arrays, least, most, without, stack, out)
+    assert any_match(arrays, query, without) == bool(wanted)
+    count = collect(arrays, query, without)
     assert sorted(arrays.subscription[out[:count]].tolist()) == sorted(wanted)
     assert tree.numbers().tolist() == sorted(known)
     low, high = tree.bounds(tree.numbers())

@@ -18,7 +18,7 @@ from headgate.model.items import Item
 from headgate.model.values import Value
 from headgate.pipeline.table_join_stage import BucketSummary
 from headgate.tables import bucket as bucket_module
-from headgate.tables.bucket import Held
+from headgate.tables.bucket import ServerCache
 
 SYMBOLS = st.sampled_from(["GOOG", "goog", "IBM", "ACME"])
 STOCKS = st.fixed_dictionaries(
@@ -106,7 +106,7 @@ def test_results_are_those_of_nested_loops(
         judge = Judge(world)
         for changes in lots:
             items = items_of(world, changes)
-            told = world.take(world.lot(items), held=None if remembers else Held())
+            told = world.take(world.lot(items), held=None if remembers else ServerCache())
             found = world.results([each for each in told if each.results])
             assert {name: found[name] for name in world.plans} == judge.take(items)
 
@@ -133,11 +133,11 @@ def check_replays(world: TableWorld, lots: list[Changes], data: st.DataObject) -
     """A lot is run again from the state before it, by workers that remember other things."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_module, "BASE_MIN", data.draw(st.sampled_from([0, 3_000, 1 << 20])))
-        workers = [Held(), Held()]
+        workers = [ServerCache(), ServerCache()]
         for changes in lots:
             lot = world.lot(items_of(world, changes))
             before = [blobs.copy() for blobs in world.blobs]
-            expected = content(world.take(lot, held=Held()))
+            expected = content(world.take(lot, held=ServerCache()))
             for _ in range(data.draw(st.integers(0, 2))):
                 world.blobs = [type(own)(old) for own, old in zip(world.blobs, before, strict=True)]
                 worker = data.draw(st.sampled_from(workers))
@@ -190,7 +190,7 @@ def test_rows_leave_when_their_time_is_over(tmp_path: Path) -> None:
     world.take(world.lot(items_of(world, first)))
     told = world.take(world.lot([], hours=1.5))
     assert sum(each.rows for each in told) == 2
-    told = world.take(world.lot([], hours=2.5), held=Held())
+    told = world.take(world.lot([], hours=2.5), held=ServerCache())
     assert sum(each.rows for each in told) == 1
     (path,) = [each.messages_path for each in told if each.messages]
     (message,) = pq.read_table(path).to_pylist()
@@ -208,4 +208,4 @@ def test_a_state_that_has_lost_a_part_is_refused(tmp_path: Path) -> None:
     del world.blobs[0][name]
     lot = world.lot(items_of(world, [("Stocks", {"Symbol": "IBM", "PER": 66.0})]))
     with pytest.raises(StateError, match="log is missing"):
-        world.take(lot, held=Held())
+        world.take(lot, held=ServerCache())

@@ -15,7 +15,7 @@ from headgate.model.errors import StateError
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.tables.change_pieces import Piece, cut, together, unpacked
+from headgate.tables.change_pieces import ChangePiece, combine_pieces, cut_rows, unpack_piece
 from headgate.tables.row_format import RowFormat
 from headgate.tables.server import SelectJoinServer
 
@@ -53,15 +53,15 @@ def rows_of(some: list[tuple[int, str | None, float | None, bool, int]]) -> pa.R
 
 def pieces_of(
     some: list[tuple[int, str | None, float | None, bool, int]], buckets: int
-) -> list[list[Piece]]:
+) -> list[list[ChangePiece]]:
     """One change at a time, so that those of both tables stay in their order."""
-    found: list[list[Piece]] = [[] for _ in range(buckets)]
+    found: list[list[ChangePiece]] = [[] for _ in range(buckets)]
     rows, row_format = rows_of(some), RowFormat(SCHEMA, ("b",))
     for at, (*_, gone, side) in enumerate(some):
         mask = np.array([gone])
         one = rows.slice(at, 1)
-        for bucket, piece in cut(one, mask, row_format, side=side, buckets=buckets):
-            found[bucket].append(unpacked(piece.packed()))
+        for bucket, piece in cut_rows(one, mask, row_format, side=side, buckets=buckets):
+            found[bucket].append(unpack_piece(piece.packed()))
     return found
 
 
@@ -79,7 +79,7 @@ def test_buckets_together_have_the_rows_of_a_single_one(
     for own in pieces_of(some, buckets):
         server = SelectJoinServer()
         if own:
-            server.take_silently(together(own, formats, [["a"], ["a"]]))
+            server.apply_silently(combine_pieces(own, formats, [["a"], ["a"]]))
         for side, content in enumerate(server.rows.content()):
             columns = formats[side].columns(content.payloads)
             values = zip(*(columns[name].to_pylist() for name in ("key", "b", "a")), strict=True)
@@ -92,7 +92,7 @@ def test_buckets_together_have_the_rows_of_a_single_one(
 def test_a_row_that_its_key_places_goes_to_one_bucket_only() -> None:
     items = [Item(str(n), "T", START, {"b": f"v{n}", "key": n}) for n in range(50)]
     rows, gone = batch_of_items(items, PLACED), np.arange(50) % 2 == 0
-    found = list(cut(rows, gone, RowFormat(PLACED, ("b",)), side=0, buckets=3))
+    found = list(cut_rows(rows, gone, RowFormat(PLACED, ("b",)), side=0, buckets=3))
     assert sum(len(piece) for _, piece in found) == 50
     assert sum(int(piece.gone.sum()) for _, piece in found) == 25
     assert len(found) == 3
@@ -100,7 +100,7 @@ def test_a_row_that_its_key_places_goes_to_one_bucket_only() -> None:
 
 def test_rows_are_kept_from_their_time_on() -> None:
     rows = rows_of([(1, "x", 1.0, False, 0), (2, "x", 1.0, False, 0)])
-    ((_, piece),) = cut(
+    ((_, piece),) = cut_rows(
         rows, np.zeros(2, np.bool_), RowFormat(SCHEMA, ("b",)), side=0, buckets=1, keep_s=60
     )
     assert (piece.until_s - START.timestamp()).tolist() == [60.0, 61.0]
@@ -108,6 +108,8 @@ def test_rows_are_kept_from_their_time_on() -> None:
 
 def test_a_piece_that_is_damaged_is_refused() -> None:
     rows = rows_of([(1, "x", 1.0, False, 0)])
-    ((_, piece),) = cut(rows, np.zeros(1, np.bool_), RowFormat(SCHEMA, ("b",)), side=0, buckets=1)
+    ((_, piece),) = cut_rows(
+        rows, np.zeros(1, np.bool_), RowFormat(SCHEMA, ("b",)), side=0, buckets=1
+    )
     with pytest.raises(StateError, match="cannot be read"):
-        unpacked(piece.packed()[:-1])
+        unpack_piece(piece.packed()[:-1])

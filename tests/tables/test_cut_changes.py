@@ -14,10 +14,10 @@ from headgate.match.item_columns import batch_of_items
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.tables.cut_changes import cut_file, rows_of
+from headgate.tables.change_batches import ChangeFile
+from headgate.tables.change_pieces import cut_file, rows_of
 from headgate.tables.join_groups import JoinedTable, JoinGroup
 from headgate.tables.row_changes import WORDS, RowChange, row_change
-from headgate.tables.table_lots import LotFile
 
 SCHEMA = Schema((Attribute("id", Type.INT, key=True), Attribute("op", Type.TEXT)))
 TABLE = JoinedTable("T", Schema(SCHEMA.attributes[:1]), changes="op")
@@ -70,7 +70,7 @@ def test_a_file_of_a_table_that_had_the_name_before_is_left_out(
     table = JoinedTable("T", Schema((SCHEMA.attributes[0], Attribute("b", Type.INT))), changes="op")
     right = JoinedTable("V", table.rows)
     group = JoinGroup((table, right), ("b",))
-    file = LotFile(str(tmp_path / "t.parquet"), ("T",))
+    file = ChangeFile(str(tmp_path / "t.parquet"), ("T",))
     found = list(cut_file(file, [group], buckets=1, unknown=Counter()))
     assert [(name, bucket, len(piece)) for name, bucket, piece in found] == (
         [(group.name, 0, 1)] if type_ is Type.INT else []

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from bench.baselines.multiway.graph import JoinGraph, TableShape
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.model.errors import InvalidValue
-from headgate.tables.join_graph import (
-    Edge,
-    Form,
-    JoinGraph,
-    Signature,
-    TableShape,
-    natural_signature,
-)
+from headgate.tables.join_graph import Edge, SemijoinForm, Signature, natural_signature
 
 RS, ST = Edge.between("R", "S", "x"), Edge.between("T", "S", "y")
 
@@ -22,7 +16,7 @@ RS, ST = Edge.between("R", "S", "x"), Edge.between("T", "S", "y")
 def test_an_edge_is_the_same_from_both_sides() -> None:
     assert Edge.between("S", "R", ["y", "x"]) == Edge("R", "S", ("x", "y"))
     assert (RS.other("R"), RS.other("S")) == ("S", "R")
-    assert str(Form("S", ST)) == "S^T"
+    assert str(SemijoinForm("S", ST)) == "S^T"
 
 
 @pytest.mark.parametrize(

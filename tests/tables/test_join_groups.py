@@ -8,8 +8,8 @@ from tests.tables.table_world import TABLES, definitions_of, plans_of
 from headgate.language.statements import RegisterTable
 from headgate.model.filters import TRUE
 from headgate.plan import algebra
+from headgate.tables.group_joins import GroupAssigner
 from headgate.tables.join_groups import JoinGroup, has_rest, split_plan
-from headgate.tables.join_parts import JoinParts
 
 MORE = (
     TABLES
@@ -73,10 +73,10 @@ def test_a_group_is_named_after_all_that_its_rows_depend_on() -> None:
     definitions = definitions_of(MORE)
     (join,) = split_plan(plans_of(definitions)["Rated"]).joins
     tables = {n: each for n, each in definitions.items() if isinstance(each, RegisterTable)}
-    (group,) = (part.group for part in JoinParts(tables).of(join))
+    (group,) = (part.group for part in GroupAssigner(tables).of(join))
     assert JoinGroup.from_json(group.to_json()) == group
     assert JoinGroup.from_json(group.to_json()).name == group.name
     assert group.schema.names == ("Symbol", "PER", "Name", "id", "Rating")
     other = definitions_of(MORE.replace("PER float, Name text, op", "Name text, PER float, op"))
     tables = {n: each for n, each in other.items() if isinstance(each, RegisterTable)}
-    assert [part.group.name for part in JoinParts(tables).of(join)] != [group.name]
+    assert [part.group.name for part in GroupAssigner(tables).of(join)] != [group.name]

@@ -17,16 +17,15 @@ from tests.tables.test_bucket import Changes, check_replays, items_of
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
 from headgate.model.items import Item
-from headgate.tables.bucket import BucketServer, Held, Step
-from headgate.tables.change_pieces import unpacked
-from headgate.tables.choose_semijoins import semijoins_of
-from headgate.tables.compile_boxes import ANY
-from headgate.tables.compile_multiway import signature_of
+from headgate.tables.boxes import ANY
+from headgate.tables.bucket import BucketServer, GroupUpdate, ServerCache
+from headgate.tables.change_pieces import unpack_piece
+from headgate.tables.clients import MultiwayClient
+from headgate.tables.decompose import choose_semijoins, signature_of
+from headgate.tables.group_joins import split_payloads
 from headgate.tables.join_groups import JoinGroup, split_plan
 from headgate.tables.message_files import MessageFile
 from headgate.tables.messages import Point
-from headgate.tables.multiway_client import MultiwayClient
-from headgate.tables.payload_apart import payload_apart
 from headgate.tables.row_format import RowFormat
 
 TABLES = """
@@ -142,7 +141,7 @@ def test_results_are_those_of_nested_loops(
         judge = Judge(world)
         for changes in lots:
             items = items_of(world, changes)
-            told = world.take(world.lot(items), held=None if remembers else Held())
+            told = world.take(world.lot(items), held=None if remembers else ServerCache())
             found, expected = ids_of(world.results(told)), judge.take(items)
             for each in (found, expected):
                 del each["Drawn"]  # it has more than ranges: see test_result_tests.py
@@ -161,8 +160,8 @@ class Reader:
 
     def __init__(self, world: TableWorld, name: str) -> None:
         (self.join,) = split_plan(world.plans[name]).joins
-        apart = payload_apart(self.join, world.tables)
-        self.join, self.choice = apart.join, semijoins_of(apart)
+        apart = split_payloads(self.join, world.tables)
+        self.join, self.choice = apart.join, choose_semijoins(apart.join, apart.tables)
         self.attributes = {side.table: side.on for side in self.join.sides}
         self.client = MultiwayClient(signature_of(self.join), self.choice, self.attributes)
 
@@ -242,10 +241,10 @@ def test_a_state_of_another_table_is_refused(tmp_path: Path) -> None:
         for row in world.pieces(lot)
         if row["group"] and len(world.snapshot.groups[row["group"]].tables) == 4
     }
-    strange = replace(unpacked(piece), side=4)
+    strange = replace(unpack_piece(piece), side=4)
     (group,) = [each for each in world.snapshot.groups.values() if len(each.tables) == 4]
     with pytest.raises(StateError, match="there is no table 4"):
-        BucketServer(group, (0, 1)).run(Step(0.0, told=[strange.packed()]))
+        BucketServer(group, (0, 1)).run(GroupUpdate(0.0, told=[strange.packed()]))
 
 
 def test_a_payload_goes_once_to_whoever_holds_its_row(tmp_path: Path) -> None:
@@ -260,4 +259,4 @@ def test_a_payload_goes_once_to_whoever_holds_its_row(tmp_path: Path) -> None:
     assert found["Prices(Symbol, Chart)^Prices(Symbol, Price)"] == 1
     assert found["Prices(Symbol, Price)^Reviews"] == 3
     (drawn,) = split_plan(world.plans["Drawn"]).joins
-    assert payload_apart(drawn, world.tables).join == drawn
+    assert split_payloads(drawn, world.tables).join == drawn

@@ -15,11 +15,11 @@ from tests.tables.test_bucket import LOTS, Changes, Judge, items_of
 
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
-from headgate.tables.client import Client
-from headgate.tables.compile_boxes import ANY
+from headgate.tables.boxes import ANY
+from headgate.tables.clients import Client
 from headgate.tables.join_groups import split_plan
 from headgate.tables.message_files import MessageFile
-from headgate.tables.messages import Message, Point
+from headgate.tables.messages import JoinMessage, Point
 
 FEEDS = """
 create feed Rated from Stocks as $s join Reviews as $r on Symbol
@@ -61,7 +61,7 @@ def test_clients_hold_the_join(lots: list[Changes]) -> None:
             assert held == expected, name
 
 
-def messages_in(path: str) -> list[Message]:
+def messages_in(path: str) -> list[JoinMessage]:
     return list(MessageFile.open(Path(path)).messages()) if path else []
 
 

@@ -6,17 +6,19 @@ import math
 
 import numpy as np
 import pytest
+from bench.baselines.multiway.rows import checked_values
 
 from headgate.model.errors import InvalidValue
-from headgate.tables.boxes import LEAST, MISSING, Boxes, checked_values
-from headgate.tables.messages import Messages, Region, Table
+from headgate.tables.boxes import LEAST, MISSING, Boxes
+from headgate.tables.changes import JoinChange
+from headgate.tables.messages import JoinSide, MessageBatch, Region
 from headgate.tables.schemes import JoinScheme
-from headgate.tables.server import Change, SelectJoinServer
+from headgate.tables.server import SelectJoinServer
 
 LOGO = bytes(100)
 
 
-def sent(scheme: JoinScheme) -> Messages:
+def sent(scheme: JoinScheme) -> MessageBatch:
     """A second tuple of the left table: both rows of the right one join with it, and it exposes
     one of them to the second subscription."""
     server = SelectJoinServer(scheme=scheme)
@@ -24,12 +26,12 @@ def sent(scheme: JoinScheme) -> Messages:
     server.subscribe(Boxes(np.arange(2), low, high))
     server.apply(
         [
-            Change(Table.LEFT, (0,), ("x",), (1.0,), LOGO),
-            Change(Table.RIGHT, (0,), ("x",), (2.0,), LOGO),
-            Change(Table.RIGHT, (1,), ("x",), (8.0,), LOGO),
+            JoinChange(JoinSide.LEFT, (0,), ("x",), (1.0,), LOGO),
+            JoinChange(JoinSide.RIGHT, (0,), ("x",), (2.0,), LOGO),
+            JoinChange(JoinSide.RIGHT, (1,), ("x",), (8.0,), LOGO),
         ]
     )
-    return server.apply([Change(Table.LEFT, (1,), ("x",), (7.0,), LOGO)])
+    return server.apply([JoinChange(JoinSide.LEFT, (1,), ("x",), (7.0,), LOGO)])
 
 
 @pytest.mark.parametrize(
@@ -53,8 +55,8 @@ def test_sizes(scheme: JoinScheme, descriptions: list[int], sizes: list[int]) ->
 def test_a_deletion_has_no_payload() -> None:
     server = SelectJoinServer(scheme=JoinScheme.REL_SEL)
     server.subscribe(Boxes(np.arange(1), np.zeros((1, 2)), np.ones((1, 2))))
-    server.apply([Change(Table.LEFT, (0,), ("x",), (1.0,), LOGO)])
-    (message,) = server.apply([Change(Table.LEFT, (0,))])
+    server.apply([JoinChange(JoinSide.LEFT, (0,), ("x",), (1.0,), LOGO)])
+    (message,) = server.apply([JoinChange(JoinSide.LEFT, (0,))])
     assert message.size_bytes == 8
     assert message.rows[0].payload == b""
 
@@ -72,7 +74,7 @@ def test_a_deletion_has_no_payload() -> None:
 def test_a_region_in_its_own_words(
     left: tuple[float, float], right: tuple[float, float], is_in: bool
 ) -> None:
-    region = Region(Table.LEFT, (4.0,), ((0.5,),), (((5.0,), (3.5,)),))
+    region = Region(JoinSide.LEFT, (4.0,), ((0.5,),), (((5.0,), (3.5,)),))
     assert region.holds(((left[0],), (right[0],)), ((left[1],), (right[1],))) is is_in
 
 

@@ -16,7 +16,7 @@ from headgate.model.errors import StateError
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Link, Type, Value, Xml, comparable, is_missing
-from headgate.tables.compile_boxes import number_of
+from headgate.tables.boxes import number_of
 from headgate.tables.row_format import RowFormat
 
 SCHEMA = Schema(

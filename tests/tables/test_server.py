@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.tables.histories import Step, World, box, histories
 
 from headgate.model.errors import InvalidValue, StateError
-from headgate.tables.changes import columns_of
-from headgate.tables.dispatch import content
-from headgate.tables.messages import Kind, Table
+from headgate.tables.changes import JoinChange, columns_of
+from headgate.tables.messages import JoinSide, MessageKind
+from headgate.tables.recipients import content
 from headgate.tables.rows_state import restore, save
 from headgate.tables.schemes import JoinScheme
-from headgate.tables.server import Change, SelectJoinServer
+from headgate.tables.server import SelectJoinServer
 
 SHAPES = st.sampled_from([(1, 1), (1, 1), (1, 1), (2, 1), (1, 2), (2, 2)])
 SEMIJOINS = [each for each in JoinScheme if "SJ" in each]
@@ -41,14 +41,14 @@ def test_each_client_gets_just_what_is_new(scheme: JoinScheme, given: Given) -> 
     for step in given[1]:
         before = {number: _numbers(world, number) for number in world.clients}
         messages = world.take(step)
-        if not isinstance(step, Change):
+        if not isinstance(step, JoinChange):
             continue
         for number in world.clients:
             got = [message for each, message in world.received if each == number]
-            inserted = [m.rows[0].number for m in got if m.kind is Kind.INSERT]
+            inserted = [m.rows[0].number for m in got if m.kind is MessageKind.INSERT]
             assert len(inserted) == len(set(inserted))
             assert set(inserted) == _numbers(world, number) - before[number]
-            deleted = {m.rows[0].number for m in got if m.kind is Kind.DELETE}
+            deleted = {m.rows[0].number for m in got if m.kind is MessageKind.DELETE}
             assert deleted <= before[number] - _numbers(world, number)
         sent = [(m.kind, m.rows[0].number) for m in messages]
         assert len(sent) == len(set(sent))
@@ -82,9 +82,9 @@ def test_descriptions_are_as_short_as_the_paper_says(given: Given) -> None:
 def test_batches_make_no_difference(given: Given, data: st.DataObject) -> None:
     shape, steps = given
     one, other = (World(shape, JoinScheme.REF_SJ_CLU_PLUS) for _ in range(2))
-    changes = [step for step in steps if isinstance(step, Change)]
+    changes = [step for step in steps if isinstance(step, JoinChange)]
     for step in steps:
-        if not isinstance(step, Change):
+        if not isinstance(step, JoinChange):
             one.take(step)
             other.take(step)
     while changes:
@@ -106,12 +106,12 @@ def test_a_restored_server_goes_on_as_before(given: Given, split: int) -> None:
         again.subscribe(box(number, bounds))
     restore(again.rows, save(world.server.rows))
     for step in steps[split:]:
-        if isinstance(step, Change):
+        if isinstance(step, JoinChange):
             assert [repr(m) for m in again.apply([step])] == [repr(m) for m in world.take(step)]
 
 
 @given(given=histories_by_shape)
-def test_another_audience_is_told_beside_the_first(given: Given) -> None:
+def test_a_second_index_gets_messages_from_the_same_rows(given: Given) -> None:
     """Both get what they would get alone, and rows taken silently are the same rows."""
     shape, steps = given
     both, quiet = SelectJoinServer(shape), SelectJoinServer(shape)
@@ -126,12 +126,12 @@ def test_another_audience_is_told_beside_the_first(given: Given) -> None:
             ):
                 server.subscribe(box(step[1], step[2]))
     for step in steps:
-        if isinstance(step, Change):
+        if isinstance(step, JoinChange):
             columns = columns_of([step], shape)
-            own, theirs = both.apply_for_both(columns, other.audience)
+            own, theirs = both.apply_for_both(columns, other.subscriptions)
             assert [repr(m) for m in own] == [repr(m) for m in alone.apply([step])]
             assert [repr(m) for m in theirs] == [repr(m) for m in other.apply([step])]
-            quiet.take_silently(columns)
+            quiet.apply_silently(columns)
             assert save(quiet.rows) == save(both.rows)
 
 
@@ -141,28 +141,29 @@ def test_keys_of_rows_that_are_gone_are_forgotten() -> None:
     server.subscribe(box(0, ((0.0, 0.0), (9.0, 9.0))))
     for start in range(0, 60_000, 3_000):
         new = [
-            Change(Table.LEFT, (n,), (n % 50,), (1.0,), b"x") for n in range(start, start + 3_000)
+            JoinChange(JoinSide.LEFT, (n,), (n % 50,), (1.0,), b"x")
+            for n in range(start, start + 3_000)
         ]
         server.apply(new)
-        server.apply([Change(Table.LEFT, (n,)) for n in range(start, start + 2_990)])
+        server.apply([JoinChange(JoinSide.LEFT, (n,)) for n in range(start, start + 2_990)])
     left = server.tables[0]
     assert len(left) == 200
     assert len(left.keys) < 10_000
     assert left.index.number[left.living()].tolist()[-1] == 1 + 3 * 59_999
-    messages = server.apply([Change(Table.RIGHT, ("r",), (59_999 % 50,), (1.0,))])
+    messages = server.apply([JoinChange(JoinSide.RIGHT, ("r",), (59_999 % 50,), (1.0,))])
     assert {row.number for message in messages for row in message.rows} >= {1 + 3 * 59_999}
 
 
 def test_a_restored_server_has_room_for_more_rows_of_every_join_value() -> None:
     """Pieces have no room to spare then, and get some when they are moved."""
-    few = [Change(Table.LEFT, (n,), (n,), (1.0,)) for n in range(1_000)]
-    more = [Change(Table.LEFT, (n + 1_000,), (n,), (2.0,)) for n in range(1_000)]
+    few = [JoinChange(JoinSide.LEFT, (n,), (n,), (1.0,)) for n in range(1_000)]
+    more = [JoinChange(JoinSide.LEFT, (n + 1_000,), (n,), (2.0,)) for n in range(1_000)]
     server, restored = SelectJoinServer(), SelectJoinServer()
     server.apply(few)
     restore(restored.rows, save(server.rows))
     for each in more:
         restored.apply([each])
-        index = restored.tables[Table.LEFT].index
+        index = restored.tables[JoinSide.LEFT].index
         assert index.used[0] <= len(index.pool)
     server.apply(more)
     assert save(restored.rows) == save(server.rows)
@@ -171,7 +172,7 @@ def test_a_restored_server_has_room_for_more_rows_of_every_join_value() -> None:
 @pytest.mark.parametrize("cut", [0, 1, 100, -1])
 def test_a_damaged_state_is_refused(cut: int) -> None:
     server = SelectJoinServer()
-    server.apply([Change(Table.LEFT, ("k",), ("x",), (1.0,))])
+    server.apply([JoinChange(JoinSide.LEFT, ("k",), ("x",), (1.0,))])
     with pytest.raises(StateError, match="cannot be read"):
         restore(SelectJoinServer().rows, save(server.rows)[:cut])
 
@@ -185,7 +186,9 @@ def test_a_bad_row_leaves_everything_as_it_was() -> None:
     world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
     before = save(world.server.rows)
-    good, bad = (Change(Table.LEFT, ("k",), ("x",), values) for values in ((1.0,), (1.0, 2.0)))
+    good, bad = (
+        JoinChange(JoinSide.LEFT, ("k",), ("x",), values) for values in ((1.0,), (1.0, 2.0))
+    )
     with pytest.raises(InvalidValue, match="has 2 selection values: expected 1"):
         world.server.apply([good, bad])
     assert save(world.server.rows) == before
@@ -214,8 +217,8 @@ def test_many_rows_of_one_join_value_and_many_join_values() -> None:
         world.take(("subscribe", number, ((low, low / 2), (low + 90, low / 2 + 300))))
     for round_ in range(4):
         world.change(
-            Change(
-                Table(int(side)),
+            JoinChange(
+                JoinSide(int(side)),
                 (int(key),),
                 (int(key) % (2 if round_ % 2 else 100),),
                 (float(value),),
@@ -230,10 +233,10 @@ def test_rows_leave_after_their_time() -> None:
     world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
 
-    def row(key: int, value: float, until_s: float) -> Change:
-        return Change(Table.LEFT, (key,), ("x",), (value,), b"", until_s)
+    def row(key: int, value: float, until_s: float) -> JoinChange:
+        return JoinChange(JoinSide.LEFT, (key,), ("x",), (value,), b"", until_s)
 
-    world.change([Change(Table.RIGHT, ("r",), ("x",), (1.0,))])
+    world.change([JoinChange(JoinSide.RIGHT, ("r",), ("x",), (1.0,))])
     world.change([row(1, 1.0, 10), row(2, 2.0, 10), row(3, 3.0, 20), row(4, 4.0, 10)])
     world.change([row(2, 2.0, 30), row(4, 5.0, 30)])
     again = SelectJoinServer()
@@ -255,7 +258,7 @@ def test_duckdb_finds_the_same_join() -> None:
         world.take(("subscribe", number, (tuple(low.tolist()), tuple(high.tolist()))))
     for _ in range(5):
         world.change(
-            Change(Table(side), (key,), (key % 7,), (float(value),) if value < 100 else None)
+            JoinChange(JoinSide(side), (key,), (key % 7,), (float(value),) if value < 100 else None)
             for side, key, value in chance.integers(0, [2, 60, 120], (100, 3)).tolist()
         )
         held = [
@@ -271,7 +274,7 @@ def _duckdb_join(world: World) -> list[tuple[object, ...]]:
         connection.execute("create table x (n int, a_low int, c_low int, a_high int, c_high int)")
         boxes = [(n, *low, *high) for n, (low, high) in world.bounds.items()]
         connection.executemany("insert into x values (?, ?, ?, ?, ?)", boxes)
-        for name, table, column in (("r", Table.LEFT, "a"), ("s", Table.RIGHT, "c")):
+        for name, table, column in (("r", JoinSide.LEFT, "a"), ("s", JoinSide.RIGHT, "c")):
             connection.execute(f"create table {name} (b int, {column} double)")
             rows = [(*row.join, *row.values) for row in world.rows.values() if row.table is table]
             connection.executemany(f"insert into {name} values (?, ?)", rows)
@@ -286,9 +289,9 @@ def test_the_example_of_the_paper() -> None:
     world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((45.0, 6.0), (70.0, 10.0))))
     world.change(
-        [Change(Table.LEFT, ("s1",), ("GOOG",), (51.7,))]
-        + [Change(Table.RIGHT, (n,), ("GOOG",), (5.5 + n / 5,)) for n in range(20)]
+        [JoinChange(JoinSide.LEFT, ("s1",), ("GOOG",), (51.7,))]
+        + [JoinChange(JoinSide.RIGHT, (n,), ("GOOG",), (5.5 + n / 5,)) for n in range(20)]
     )
-    (message,) = world.change([Change(Table.LEFT, ("s4",), ("GOOG",), (52.1,))])
+    (message,) = world.change([JoinChange(JoinSide.LEFT, ("s4",), ("GOOG",), (52.1,))])
     assert [row.values for row in message.rows] == [(52.1,)]
     assert len(message.region.pairs) == 1

@@ -15,11 +15,10 @@ from headgate.match.snapshot import write_snapshot
 from headgate.match.stored import take_apart
 from headgate.match.stored_file import open_stored
 from headgate.model.errors import SnapshotError
-from headgate.tables.audience import Audience
-from headgate.tables.boxes import Boxes
-from headgate.tables.compile_boxes import BoxGroup
+from headgate.tables.boxes import Boxes, BoxGroup
+from headgate.tables.changes import JoinChange
 from headgate.tables.schemes import JoinScheme
-from headgate.tables.server import Change, SelectJoinServer
+from headgate.tables.server import SelectJoinServer
 from headgate.tables.stored_boxes import (
     OpenBoxes,
     StoredBoxes,
@@ -27,6 +26,7 @@ from headgate.tables.stored_boxes import (
     open_boxes,
     write_boxes,
 )
+from headgate.tables.subscription_index import SubscriptionIndex
 
 CLU_PLUS = JoinScheme.REF_SJ_CLU_PLUS
 FILES = st.lists(st.lists(boxes(2), min_size=1, max_size=6), min_size=1, max_size=3)
@@ -42,9 +42,9 @@ def written(folder: Path, bounds: list[Bounds], first_feed: int) -> Path:
     return write_boxes(folder, group, feeds, np.zeros(count, np.int32))
 
 
-def told(opened: OpenBoxes, some: list[Change]) -> list[str]:
+def told(opened: OpenBoxes, some: list[JoinChange]) -> list[str]:
     server = SelectJoinServer(opened.dimensions)
-    server.use(Audience.of(opened.dimensions, opened.trees, opened.anchors, CLU_PLUS))
+    server.use(SubscriptionIndex.of(opened.dimensions, opened.trees, opened.anchors, CLU_PLUS))
     return [repr(message) for message in server.apply(some)]
 
 
@@ -54,7 +54,7 @@ def told(opened: OpenBoxes, some: list[Change]) -> list[str]:
     some=st.lists(changes((1, 1)), max_size=15),
 )
 def test_files_put_together_answer_as_one(
-    files: list[list[Bounds]], dropped: set[int], some: list[Change]
+    files: list[list[Bounds]], dropped: set[int], some: list[JoinChange]
 ) -> None:
     gone = np.array(sorted(dropped), np.int32)
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.plan.strategies import START
-from tests.windows.judge import document
+from tests.windows.oracle import document
 
 from headgate.model.atoms import Relation
 from headgate.model.items import Item

@@ -15,7 +15,7 @@ from headgate.model.items import Item
 from headgate.model.values import Value, Xml
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all, feed_names
-from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.arrivals import Arrival, FeedOutput
 from headgate.windows.describe import describe
 from headgate.windows.stage import JoinStage
 
@@ -60,7 +60,7 @@ ARRIVALS = [
 ]
 
 
-def shown(output: Output) -> str:
+def shown(output: FeedOutput) -> str:
     found = sorted(
         f"{each.join}: {', '.join(sorted(f'{item.source} {item.id!r}' for item in each.items))}"
         for each in output.item.annotations

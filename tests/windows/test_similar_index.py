@@ -15,10 +15,10 @@ from headgate.model.atoms import Similar, WindowAttribute
 from headgate.model.evaluate import matches
 from headgate.model.items import Item
 from headgate.model.values import Link, Value, Xml
-from headgate.windows import pairs, similar_index
-from headgate.windows.pairs import Bounds
-from headgate.windows.primary_words import primary_words
-from headgate.windows.similar_index import SimilarIndex, window_words
+from headgate.windows import find_pairs as pairs
+from headgate.windows import similar_index
+from headgate.windows.find_pairs import WindowBounds
+from headgate.windows.similar_index import SimilarIndex, primary_words, window_words
 
 WORDS = [*"abcdefgh", "rock", "Rock", "ＲＯＣＫ", "Straße", "strasse", "東京", "C++"]
 texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
@@ -36,10 +36,10 @@ def item(title: Value | None, **others: Value) -> Item:
     return Item("x", "s", START, others if title is None else {"title": title, **others})
 
 
-def everything(rows: int, questions: int) -> Bounds:
-    """Bounds that let all rows through."""
+def everything(rows: int, questions: int) -> WindowBounds:
+    """WindowBounds that let all rows through."""
     zeros = np.zeros(questions, np.int64)
-    return Bounds(zeros - 1, zeros, zeros, np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+    return WindowBounds(zeros - 1, zeros, zeros, np.zeros(rows, np.int64), np.zeros(rows, np.int64))
 
 
 def found(
@@ -47,7 +47,7 @@ def found(
 ) -> set[tuple[int, int]]:
     texts = [primary_words(each, name) for each in asked]
     result = index.find(texts, threshold, everything(len(rows), len(asked)))
-    pairs = list(zip(result.questions.tolist(), result.rows.tolist(), strict=True))
+    pairs = list(zip(result.lookups.tolist(), result.rows.tolist(), strict=True))
     assert len(set(pairs)) == len(pairs)
     return set(pairs)
 

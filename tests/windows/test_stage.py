@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.execute import execute
 from tests.plan.strategies import START
-from tests.windows.judge import Known, judge, known
+from tests.windows.oracle import Known, judge, known
 from tests.windows.strategies import HALF_HOUR, SCHEMAS, History, histories, plans
 from tests.windows.worlds import draw_history, draw_plans
 
@@ -21,7 +21,7 @@ from headgate.model.items import Item
 from headgate.plan.algebra import Plan, Union
 from headgate.plan.normalize import normalize
 from headgate.windows import probe, stage
-from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.arrivals import Arrival, FeedOutput
 from headgate.windows.graph import leaf_of
 from headgate.windows.rebuild import rebuild
 from headgate.windows.stage import JoinStage
@@ -32,9 +32,11 @@ some_plans = st.lists(plans(), min_size=1, max_size=3).map(
 )
 
 
-def run(stage: JoinStage, arrivals: Sequence[Arrival], stops: Sequence[datetime]) -> list[Output]:
+def run(
+    stage: JoinStage, arrivals: Sequence[Arrival], stops: Sequence[datetime]
+) -> list[FeedOutput]:
     """The outputs of all calls, when everything that has arrived is pushed before each."""
-    outputs: list[Output] = []
+    outputs: list[FeedOutput] = []
     left = list(arrivals)
     for stop in stops:
         stage.push([each for each in left if each.arrived <= stop])
@@ -48,7 +50,7 @@ def normal(plans: Mapping[str, Plan]) -> dict[str, Plan]:
     return {name: normalize(plan) for name, plan in plans.items()}
 
 
-def of_feed(feed: str, outputs: Sequence[Output]) -> list[Output]:
+def of_feed(feed: str, outputs: Sequence[FeedOutput]) -> list[FeedOutput]:
     return [each for each in outputs if feed in each.feeds]
 
 
@@ -59,7 +61,7 @@ def of_leaves(plan: Plan, history: History) -> Known:
     return judge(Union(leaves), history.arrivals, **history.law)
 
 
-def check_law(plans: Mapping[str, Plan], history: History, slice_: int) -> list[Output]:
+def check_law(plans: Mapping[str, Plan], history: History, slice_: int) -> list[FeedOutput]:
     normalised = normal(plans)
     joins = JoinStage(normalised, SCHEMAS, **history.settings)
     with patch.object(stage, "SLICE", slice_), patch.object(probe, "PAIRS_MAX", 9 * slice_):
@@ -73,7 +75,7 @@ def check_law(plans: Mapping[str, Plan], history: History, slice_: int) -> list[
 
 def check_restart(
     plans: Mapping[str, Plan], history: History, now: datetime, guess_s: float
-) -> list[Output]:
+) -> list[FeedOutput]:
     """A stage that goes on, and one that is rebuilt from what it asks for, are the same."""
     whole, rebuilt = (JoinStage(normal(plans), SCHEMAS, **history.settings) for _ in range(2))
     before = [each for each in history.arrivals if each.arrived <= now]
@@ -189,7 +191,7 @@ def test_a_restart_makes_no_difference(
 def test_it_says_when_it_will_decide(plans: dict[str, Plan], history: History) -> None:
     joins = JoinStage(normal(plans), SCHEMAS, **history.settings)
     joins.push(history.arrivals)
-    outputs: list[Output] = []
+    outputs: list[FeedOutput] = []
     while (moment := joins.next_decision()) is not None:
         assert all(each.decided_at < moment for each in outputs)
         outputs += joins.advance(moment)

@@ -12,7 +12,7 @@ from headgate.match.batch import microseconds
 from headgate.model.atoms import Relation
 from headgate.model.duration import Duration, ItemCount, Unit
 from headgate.model.items import Item
-from headgate.windows.access_path import Equal, Ordered, SimilarTo
+from headgate.windows.access_path import EqualTo, OrderedBy, SimilarTo
 from headgate.windows.arrivals import SECOND_US, Element
 from headgate.windows.window_state import WindowState
 
@@ -31,9 +31,9 @@ def moment(second: int) -> int:
 
 
 def filled(window: WindowState) -> WindowState:
-    window.prepare(Equal("title", "title"))
+    window.prepare(EqualTo("title", "title"))
     window.prepare(SimilarTo("title", "title", 0.5))
-    window.prepare(Ordered("n", Relation.LESS, "n"))
+    window.prepare(OrderedBy("n", Relation.LESS, "n"))
     return window
 
 

@@ -123,7 +123,7 @@ def _print_table_joins(plans: Iterable[Plan], definitions: Mapping[str, Statemen
             read = {each.name: definitions[each.name] for each in parts if isinstance(each, Source)}
             tables = {n: table for n, table in read.items() if isinstance(table, RegisterTable)}
             # A late import: kernels, which other explanations should not wait for.
-            from headgate.tables.describe_tables import describe_join  # noqa: PLC0415
+            from headgate.tables.explain import describe_join  # noqa: PLC0415
 
             lines = "".join(f"  {each}\n" for each in describe_join(plan, tables))
             print_text(f"joined by ranges\n{lines}")

@@ -17,7 +17,7 @@ from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all, feed_names
 from headgate.store.data_folder import DataFolder
-from headgate.tables.describe_tables import describe_groups, refused_joins
+from headgate.tables.explain import describe_groups, refused_joins
 from headgate.tables.join_groups import split_plan
 from headgate.windows.describe import describe
 from headgate.windows.stage import JoinStage

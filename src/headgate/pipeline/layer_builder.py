@@ -39,8 +39,8 @@ from headgate.plan.leaves import leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all
 from headgate.store.data_folder import DataFolder
+from headgate.tables.group_joins import write_joins
 from headgate.tables.join_groups import split_plan
-from headgate.tables.write_joins import write_joins
 
 Source = RegisterFeed | RegisterStream | RegisterTable | RegisterDocuments | MaterializeFeed
 FEEDS = frozenset({DefinitionKind.FEED, DefinitionKind.MATERIALIZED})

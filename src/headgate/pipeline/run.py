@@ -46,9 +46,9 @@ from headgate.pipeline.window_join_runner import WindowJoinRunner
 from headgate.pipeline.write_plans import write_plans_on
 from headgate.store.data_folder import DataFolder
 from headgate.store.maintenance import merge_days, remove_before, remove_messages
-from headgate.tables.join_progress import read_progress
-from headgate.tables.result_tests import ResultTests
-from headgate.tables.table_lots import lots_decided
+from headgate.tables.change_batches import changes_complete_until
+from headgate.tables.results import ResidualFilters
+from headgate.windows.progress import read_progress
 
 CONTROL_S = 0.25
 DELIVER_S = 0.25
@@ -107,7 +107,7 @@ class Run:
             allowed=settings.operators.allowed,
             write=partial(write_plans_on, self.session),
         )
-        decided = max(read_progress(folder.joins).decided, lots_decided(folder.tables))
+        decided = max(read_progress(folder.joins).decided, changes_complete_until(folder.tables))
         self.context = context = RunContext(
             folder=folder,
             catalog=self.catalog,
@@ -125,7 +125,7 @@ class Run:
         self.tables = TableJoinRunner(
             context,
             self.batches,
-            tests=ResultTests(planner.plans_of),
+            tests=ResidualFilters(planner.plans_of),
             has_state=has_state(folder),
         )
         self.table_query = TableJoinQuery(self.session, folder, self.tables.finish)

@@ -40,19 +40,19 @@ from headgate.pipeline.snapshot import open_snapshot, write_numbers
 from headgate.pipeline.table_join_stage import BucketSummary
 from headgate.store.item_files import TABLES, path_of, with_arrival
 from headgate.store.whole_files import WholeParquet
-from headgate.tables.join_groups import JoinGroup
-from headgate.tables.join_progress import NEVER
-from headgate.tables.result_tests import ResultTests
-from headgate.tables.table_lots import (
-    Lot,
-    LotFile,
-    LotProgress,
-    last_lot,
-    read_lot,
-    read_lot_progress,
-    write_lot,
-    write_lot_progress,
+from headgate.tables.change_batches import (
+    ChangeBatch,
+    ChangeFile,
+    ChangeProgress,
+    last_change_batch,
+    read_change_batch,
+    read_change_progress,
+    write_change_batch,
+    write_change_progress,
 )
+from headgate.tables.join_groups import JoinGroup
+from headgate.tables.results import ResidualFilters
+from headgate.windows.progress import NEVER
 
 GROUP = "tables"
 EXPIRE_S = 60.0
@@ -66,7 +66,7 @@ class TableJoinRunner:
     """`announced` may be called by any thread, `finish` by the query's, all else by one."""
 
     def __init__(
-        self, context: RunContext, batches: BatchRunner, *, tests: ResultTests, has_state: bool
+        self, context: RunContext, batches: BatchRunner, *, tests: ResidualFilters, has_state: bool
     ) -> None:
         """`has_state` says whether the query has rows of earlier lots."""
         self._context, self._batches, self._tests = context, batches, tests
@@ -75,10 +75,10 @@ class TableJoinRunner:
         self._wanted_for: tuple[Sequence[str], Path] | None = None
         self._wanted_last = ""
         self._folder = context.folder.tables
-        self._progress = read_lot_progress(self._folder)
+        self._progress = read_change_progress(self._folder)
         if self._progress.decided == NEVER:
             now = context.journal.complete(datetime.now(UTC))
-            self._progress = LotProgress(self._progress.number, now, self._progress.groups)
+            self._progress = ChangeProgress(self._progress.number, now, self._progress.groups)
         self._finished = FinishedFiles(context.folder.store, context.journal)
         self._has_recovered = False
         self._written_at = self._expired_at = time.monotonic()
@@ -90,7 +90,7 @@ class TableJoinRunner:
         """Held by whoever merges or removes files of the store, and while a lot is made of them."""
         self._lot = self._open_lot(has_state=has_state)
         context.finished_readers.append(self.announced)
-        write_lot_progress(self._folder, self._progress)
+        write_change_progress(self._folder, self._progress)
         for group, number in context.journal.pending():
             if group == GROUP and number <= self._progress.number:
                 context.journal.finish(context.journal.begin(group, number, "", NEVER))
@@ -141,7 +141,7 @@ class TableJoinRunner:
         if files or fresh or ended or self._is_time_to_expire(groups):
             self._expired_at = time.monotonic()
             with self.files:
-                lot = Lot(
+                lot = ChangeBatch(
                     self._progress.number + 1,
                     planned.path.name,
                     complete,
@@ -152,10 +152,10 @@ class TableJoinRunner:
                     ended,
                     self._wanted_file(planned),
                 )
-                write_lot(self._folder, lot)
+                write_change_batch(self._folder, lot)
                 self._lot = lot
             return
-        self._progress = LotProgress(self._progress.number, complete, self._progress.groups)
+        self._progress = ChangeProgress(self._progress.number, complete, self._progress.groups)
         if time.monotonic() - self._written_at > PROGRESS_S:
             self._write(self._progress)
 
@@ -164,13 +164,13 @@ class TableJoinRunner:
         number = max(each.lot for each in told)
         if number <= self._progress.number:
             return  # Spark was cut off before it had noted that it was done
-        lot = read_lot(self._folder, number)
+        lot = read_change_batch(self._folder, number)
         found = [each for each in told if each.results]
         self._note_unknown(told)
         self._context.meters.add(joined=sum(each.results for each in found))
         if found:
             self._put(lot, found)
-        self._write(LotProgress(number, lot.moment, lot.groups))
+        self._write(ChangeProgress(number, lot.moment, lot.groups))
         for each in found:
             Path(each.results_path).unlink(missing_ok=True)
         if found:
@@ -188,16 +188,16 @@ class TableJoinRunner:
                     f"'{word}' says nothing about a row"
                 )
 
-    def _open_lot(self, *, has_state: bool) -> Lot | None:
+    def _open_lot(self, *, has_state: bool) -> ChangeBatch | None:
         """The lot that an earlier process has left; without a state it begins with the history."""
         progress = self._progress
-        if last_lot(self._folder, after=progress.number) == progress.number:
+        if last_change_batch(self._folder, after=progress.number) == progress.number:
             if not has_state:
-                self._progress = LotProgress(progress.number, progress.decided)
+                self._progress = ChangeProgress(progress.number, progress.decided)
             return None
-        lot = read_lot(self._folder, progress.number + 1)
+        lot = read_change_batch(self._folder, progress.number + 1)
         if not has_state and set(lot.fresh) != set(lot.groups):
-            self._progress = LotProgress(progress.number, progress.decided)
+            self._progress = ChangeProgress(progress.number, progress.decided)
             (self._folder / "lots" / f"{lot.number}.json").unlink()
             return None
         return lot
@@ -208,7 +208,7 @@ class TableJoinRunner:
 
     def _history(
         self, fresh: Sequence[str], groups: Mapping[str, JoinGroup]
-    ) -> tuple[LotFile, ...]:
+    ) -> tuple[ChangeFile, ...]:
         """All that is stored of the tables of these groups, until what is taken in already."""
         if not fresh:
             return ()
@@ -245,7 +245,7 @@ class TableJoinRunner:
             self._subscribed_at = version, now
         return self._subscribed
 
-    def _put(self, lot: Lot, told: Sequence[BucketSummary]) -> None:
+    def _put(self, lot: ChangeBatch, told: Sequence[BucketSummary]) -> None:
         context, plans, now = self._context, self._context.plans, datetime.now(UTC)
         record = context.journal.begin(GROUP, lot.number, lot.snapshot, now)
         groups = open_snapshot(str(context.folder.plans / lot.snapshot)).groups
@@ -267,8 +267,8 @@ class TableJoinRunner:
             writer.write(with_arrival(batch, record.arrived))
         writer.close()
 
-    def _write(self, progress: LotProgress) -> None:
-        write_lot_progress(self._folder, progress)
+    def _write(self, progress: ChangeProgress) -> None:
+        write_change_progress(self._folder, progress)
         self._progress = progress
         self._written_at = time.monotonic()
 
@@ -278,8 +278,8 @@ def _in_order(files: Iterable[FinishedFile]) -> list[FinishedFile]:
     return sorted(files, key=lambda each: (each.arrived, len(each.path.name), each.path))
 
 
-def _lot_file(file: FinishedFile, tables: set[str]) -> LotFile:
-    return LotFile(str(file.path), tuple(sorted(file.sources & tables)))
+def _lot_file(file: FinishedFile, tables: set[str]) -> ChangeFile:
+    return ChangeFile(str(file.path), tuple(sorted(file.sources & tables)))
 
 
 def _found(results: pa.Table, schema: Schema, names: Mapping[int, str]) -> Iterator[FeedMatch]:

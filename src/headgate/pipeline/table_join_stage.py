@@ -29,15 +29,15 @@ from headgate.pipeline.records import to_row
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
 from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import WholeParquet
-from headgate.tables.audience import Audience
-from headgate.tables.bucket import Attributes, Bucket, Held, Step
-from headgate.tables.group_teller import GroupTeller, Subscribed
+from headgate.tables.bucket import Attributes, Bucket, GroupUpdate, ServerCache
+from headgate.tables.change_batches import ChangeBatch, read_change_batch
+from headgate.tables.group_joins import attributes_by_table
+from headgate.tables.group_output import GroupOutput, GroupSubscriptions
 from headgate.tables.join_groups import JoinGroup
-from headgate.tables.lanes import lanes
 from headgate.tables.schemes import JoinScheme
+from headgate.tables.spark_partition_keys import partition_keys
 from headgate.tables.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
-from headgate.tables.table_lots import Lot, read_lot
-from headgate.tables.whole_boxes import attributes_by_table
+from headgate.tables.subscription_index import SubscriptionIndex
 
 STATE_DDL = "content binary"
 
@@ -69,7 +69,7 @@ class BucketSummary:
 
 
 def run_lot(
-    bucket: Bucket, lot: Lot, pieces: Iterable[PieceRow], folder: DataFolder
+    bucket: Bucket, lot: ChangeBatch, pieces: Iterable[PieceRow], folder: DataFolder
 ) -> Iterator[BucketSummary]:
     """Take the changes of a lot that are this bucket's."""
     by_group: dict[str, list[PieceRow]] = {}
@@ -82,7 +82,7 @@ def run_lot(
     for name, group in opened.groups.items():
         own = sorted(by_group.get(name, ()), key=lambda each: (each.file, each.part))
         if own or name in lot.fresh or not group.keeps_forever:
-            step = Step(
+            step = GroupUpdate(
                 lot.moment.timestamp(),
                 [each.content for each in own if each.file < 0],
                 [each.content for each in own if each.file >= 0],
@@ -91,7 +91,7 @@ def run_lot(
 
 
 def _run_group(
-    bucket: Bucket, lot: Lot, group: JoinGroup, step: Step, folder: DataFolder
+    bucket: Bucket, lot: ChangeBatch, group: JoinGroup, step: GroupUpdate, folder: DataFolder
 ) -> BucketSummary:
     opened = open_snapshot(str(folder.plans / lot.snapshot))
     held = bucket.opened(group, is_fresh=group.name in lot.fresh)
@@ -100,7 +100,7 @@ def _run_group(
     if lot.wanted:
         wanted = SUBSCRIPTIONS.wanted(subscribed, group.name, folder.plans / lot.wanted)
     held.select_by(_attributes(subscribed.boxes, group))
-    teller = GroupTeller(group, held, subscribed, wanted)
+    teller = GroupOutput(group, held, subscribed, wanted)
     held.run(step, teller.tell)
     day = f"day={lot.moment.date().isoformat()}"
     name = f"{lot.number}-{bucket.number}.parquet"
@@ -130,7 +130,7 @@ def _attributes(boxes: OpenBoxes, group: JoinGroup) -> Attributes:
     return boxes.attributes
 
 
-def results_file(folder: DataFolder, lot: Lot, group: JoinGroup, bucket: int) -> Path:
+def results_file(folder: DataFolder, lot: ChangeBatch, group: JoinGroup, bucket: int) -> Path:
     return folder.tables / "results" / f"{lot.number}-{bucket}-{group.name}.parquet"
 
 
@@ -148,10 +148,10 @@ class Subscriptions:
     """What a worker has opened of the subscriptions of each group: of the last snapshot only, as
     they may be large."""
 
-    _every: dict[str, tuple[object, Subscribed]] = field(default_factory=dict)
-    _wanted: dict[str, tuple[object, str, Subscribed | None]] = field(default_factory=dict)
+    _every: dict[str, tuple[object, GroupSubscriptions]] = field(default_factory=dict)
+    _wanted: dict[str, tuple[object, str, GroupSubscriptions | None]] = field(default_factory=dict)
 
-    def every(self, opened: OpenSnapshot, group: str) -> Subscribed:
+    def every(self, opened: OpenSnapshot, group: str) -> GroupSubscriptions:
         """Those of all feeds."""
         key = (*opened.joins[group], opened.dropped.tobytes())
         known = self._every.get(group)
@@ -162,7 +162,9 @@ class Subscriptions:
         self._every[group] = key, found
         return found
 
-    def wanted(self, every: Subscribed, group: str, path: Path) -> Subscribed | None:
+    def wanted(
+        self, every: GroupSubscriptions, group: str, path: Path
+    ) -> GroupSubscriptions | None:
         """Those of feeds whose results somebody wants, by the file with their numbers; None if
         there are none."""
         known = self._wanted.get(group)
@@ -186,9 +188,9 @@ def _opened_file(path: str) -> OpenBoxes:
     return open_boxes(Path(path))
 
 
-def _subscribed(boxes: OpenBoxes, scheme: JoinScheme) -> Subscribed:
-    audience = Audience.of(boxes.dimensions, boxes.trees, boxes.anchors, scheme)
-    return Subscribed(boxes, audience)
+def _subscribed(boxes: OpenBoxes, scheme: JoinScheme) -> GroupSubscriptions:
+    index = SubscriptionIndex.of(boxes.dimensions, boxes.trees, boxes.anchors, scheme)
+    return GroupSubscriptions(boxes, index)
 
 
 class SparkBlobs:
@@ -208,7 +210,7 @@ class SparkBlobs:
         self._state.removeKey((name,))
 
 
-HELD = Held()
+HELD = ServerCache()
 """Workers live on from batch to batch, and so do the servers that they remember."""
 
 
@@ -221,11 +223,11 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
         freeze_garbage()
-        number = lanes(self._buckets).index(int(key[0]))
+        number = partition_keys(self._buckets).index(int(key[0]))
         place = f"{self._folder.path}/{number}"
         bucket = Bucket(number, self._buckets, place, self._blobs, HELD)
         some = list(rows)
-        lot = read_lot(self._folder.tables, int(some[0].lot))
+        lot = read_change_batch(self._folder.tables, int(some[0].lot))
         pieces = [
             PieceRow(each.group, each.file, each.part, bytes(each.content))
             for each in some

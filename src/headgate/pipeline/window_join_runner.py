@@ -57,8 +57,8 @@ from headgate.pipeline.snapshot import SHARE
 from headgate.plan.algebra import Plan
 from headgate.store.item_files import JOINED, path_of, stored_files, with_arrival
 from headgate.store.whole_files import WholeParquet
-from headgate.tables.join_progress import NEVER, JoinProgress, read_progress, write_progress
-from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.arrivals import Arrival, FeedOutput
+from headgate.windows.progress import NEVER, JoinProgress, read_progress, write_progress
 from headgate.windows.rebuild import rebuild
 from headgate.windows.stage import JoinStage
 
@@ -141,7 +141,9 @@ class WindowJoinRunner:
         rebuild(stage, lambda since: self._stored(since, until=decided), decided)
         return stage
 
-    def _put(self, outputs: Sequence[Output], plans: CurrentPlans, progress: JoinProgress) -> None:
+    def _put(
+        self, outputs: Sequence[FeedOutput], plans: CurrentPlans, progress: JoinProgress
+    ) -> None:
         context, now = self._context, datetime.now(UTC)
         number = self._progress.number
         record = context.journal.begin(GROUP, number, plans.path.name, now)
@@ -249,7 +251,7 @@ class WindowJoinLayers:
         for layer in self._layers:
             layer.stage.push(arrivals)
 
-    def advance(self, complete: datetime) -> list[Output]:
+    def advance(self, complete: datetime) -> list[FeedOutput]:
         """Outputs in the order of one stage: by decision instant, then time, source and id."""
         outputs = [output for layer in self._layers for output in _outputs(layer, complete)]
         if len(self._layers) > 1:
@@ -282,13 +284,13 @@ def _merge_small(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     return layers
 
 
-def _outputs(layer: _Layer, complete: datetime) -> list[Output]:
+def _outputs(layer: _Layer, complete: datetime) -> list[FeedOutput]:
     """The outputs of a layer for the feeds that are still registered."""
-    outputs: list[Output] = []
+    outputs: list[FeedOutput] = []
     for output in layer.stage.advance(complete):
         feeds = tuple(feed for feed in output.feeds if feed in layer.plans)
         if feeds:
-            outputs.append(Output(feeds, output.item, output.decided_at))
+            outputs.append(FeedOutput(feeds, output.item, output.decided_at))
     return outputs
 
 
@@ -296,13 +298,13 @@ def write_outputs(
     store: Path,
     number: int,
     arrived: datetime,
-    outputs: Sequence[Output],
+    outputs: Sequence[FeedOutput],
     *,
     schemas: Mapping[str, Schema],
     numbers: Mapping[str, int],
 ) -> None:
     """One file for each schema; a file of the same name is replaced."""
-    by_schema: dict[Schema, list[Output]] = {}
+    by_schema: dict[Schema, list[FeedOutput]] = {}
     for output in outputs:
         by_schema.setdefault(schemas[output.item.source], []).append(output)
     for schema, group in by_schema.items():

@@ -31,7 +31,7 @@ from headgate.simulate.cn_star import Links
 from headgate.simulate.node_subscriptions import NodeSubscriptions
 from headgate.simulate.regions import Regions, meets
 from headgate.simulate.routing_trace import DEPTH, NODE, Arrivals, put_arrival, traced
-from headgate.tables.box_tree_kernels import STACK, Floats, Longs, put_smaller_first
+from headgate.tables.box_tree_kernels import STACK, Floats, Longs, partition_by_coordinate
 from headgate.tables.boxes import Boxes
 
 PARTS = 64
@@ -148,7 +148,7 @@ def merge_boxes(boxes, used, parts, least, most, first):  # type: ignore[no-unty
             written += 1
             continue
         middle = (begin + end) >> 1
-        put_smaller_first(boxes, number, begin, end, middle, level % boxes.shape[1])
+        partition_by_coordinate(boxes, number, begin, end, middle, level % boxes.shape[1])
         for child in range(2):
             stack[top, 0] = begin if child == 0 else middle
             stack[top, 1] = middle if child == 0 else end

@@ -21,7 +21,7 @@ import numpy as np
 from headgate.simulate.cn_star import ASKED, BYTES, HOPS, IN_VAIN, PHYSICAL, Carried
 from headgate.simulate.routing_trace import MESSAGE, Arrivals
 from headgate.tables.box_tree_kernels import Longs
-from headgate.tables.messages import Messages
+from headgate.tables.messages import MessageBatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +60,7 @@ class NetworkCost:
 
 
 def overlay_cost(
-    messages: Messages, arrivals: Arrivals, matched: Longs, carried: Carried
+    messages: MessageBatch, arrivals: Arrivals, matched: Longs, carried: Carried
 ) -> NetworkCost:
     """Of messages that went along a trace; `matched` says how many subscriptions each arrival is
     for."""
@@ -80,7 +80,7 @@ def overlay_cost(
 
 
 def unicast_cost(
-    messages: Messages,
+    messages: MessageBatch,
     lines: Longs,
     nodes: Longs,
     *,

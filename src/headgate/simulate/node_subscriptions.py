@@ -28,7 +28,7 @@ import numpy.typing as npt
 from headgate.model.errors import InvalidValue
 from headgate.simulate.regions import Regions, meets
 from headgate.simulate.routing_trace import DELIVERS, MESSAGE, NODE, Arrivals, Deliveries
-from headgate.tables.box_tree_kernels import STACK, Floats, Longs, put_smaller_first
+from headgate.tables.box_tree_kernels import STACK, Floats, Longs, partition_by_coordinate
 
 GONE = -1
 Numbers = TypeVar("Numbers", Floats, Longs)
@@ -240,7 +240,7 @@ def order_points(points, subscription):  # type: ignore[no-untyped-def]
         if blocks <= 1:
             continue
         middle = begin + (blocks >> 1) * BLOCK
-        put_smaller_first(points, subscription, begin, end, middle, level % points.shape[1])
+        partition_by_coordinate(points, subscription, begin, end, middle, level % points.shape[1])
         for child in range(2):
             stack[top, 0] = begin if child == 0 else middle
             stack[top, 1] = middle if child == 0 else end

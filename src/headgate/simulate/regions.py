@@ -14,12 +14,12 @@ import numpy as np
 
 from headgate.simulate.cn_star import PAYLOADS, Load
 from headgate.simulate.recent_entries import NONE
-from headgate.tables import change_kernels as columns
+from headgate.tables import message_buffer as columns
 from headgate.tables.box_tree_kernels import Floats, Longs
-from headgate.tables.messages import Kind, Messages
+from headgate.tables.messages import MessageBatch, MessageKind
 
 
-def regions_of(messages: Messages) -> Regions:
+def regions_of(messages: MessageBatch) -> Regions:
     header, names = messages.header, (columns.OWN_SIDE, columns.START)
     own, start, excluded, pairs = (
         np.ascontiguousarray(header[:, each]) for each in (*names, columns.EXCLUDED, columns.PAIRS)
@@ -28,13 +28,13 @@ def regions_of(messages: Messages) -> Regions:
     return Regions(own, start, excluded, pairs, messages.numbers, widths)
 
 
-def load_of(messages: Messages, numbers: tuple[Longs, Longs]) -> Load:
+def load_of(messages: MessageBatch, numbers: tuple[Longs, Longs]) -> Load:
     """What each message weighs, and the payloads in it; `numbers` are those of rows, by table and
     slot."""
     header = messages.header
     ids: Longs = np.full((len(messages), PAYLOADS), NONE, np.int64)
     sizes: Longs = np.zeros((len(messages), PAYLOADS), np.int64)
-    is_paid = header[:, columns.MESSAGE_KIND] == Kind.INSERT
+    is_paid = header[:, columns.MESSAGE_KIND] == MessageKind.INSERT
     for side, source in enumerate(messages.rows):
         is_own = header[:, columns.ROW_SIDE] == side
         own, partner = is_paid & is_own, is_paid & ~is_own & (header[:, columns.PARTNER] >= 0)

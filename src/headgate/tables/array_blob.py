@@ -1,17 +1,15 @@
-"""Arrays in one piece of bytes: what goes through a shuffle, into a state store, and back.
+"""Arrays as one byte string: for a shuffle, or a state store, and back.
 
-    "HGA1" | CRC-32 of the rest | length of the header | header, JSON | arrays, each at 8 bytes
+    "HGA1" | CRC-32 of the rest | length of the header | header, JSON | arrays, aligned to 8 bytes
 
     {"head": {…}, "arrays": [["number", "<i8", [17]], …]}
 
-Law: unpack(pack(head, arrays)) gives both again, arrays as views of the bytes, which cannot be
-written to. What is damaged or cut off is refused by its checksum before anything is made of it.
-Whether numbers in the arrays make sense is for their reader to check. No pickle.
+Invariant: unpack(pack(head, arrays)) gives both again, arrays as read-only views of the bytes.
+Damaged or truncated bytes are refused by their checksum. The reader checks the values. No pickle.
 
-Cost: one copy of the bytes to pack, one reading to unpack. Rejected: `.npz`, which takes about
-200 µs for the zip file of some small arrays, and copies all of them when they are read; a state is
-packed for each bucket and micro-batch.
-"""
+Cost: one copy of the bytes to pack, one pass to unpack. Rejected: `.npz`, which takes about 200 µs
+for the zip file of a few small arrays and copies all of them when they are read; a state is packed
+for each bucket and micro-batch."""
 
 from __future__ import annotations
 

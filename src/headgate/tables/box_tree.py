@@ -1,28 +1,25 @@
-"""Subscriptions as points in a tree of halves (in place of the R-trees of [Select-Joins §3.1.1]).
+"""All subscriptions as points in one k-d tree (in place of the R-trees of [Select-Joins §3.1.1]).
 
     added:   1  2  3 … 64 000 | 64 001 … 80 000 | … 82 000 | 82 007         tiers, each a tree
 
-Law: a question sees exactly the subscriptions that were added and not removed. The paper has an
-R-tree for each cluster, so that an event asks at least τ trees. Here there is one tree for all
-clusters: a question goes to the few tiers, and leaves a part of the tree wherever a bounding box
-says that nothing is there. Its cost is that of the points near the border of what is asked;
-questions that only ask whether there is one end with the first.
+Invariant: a query sees exactly the subscriptions that were added and not removed. The paper has one
+R-tree per cluster, so that an event queries at least τ trees. Here one tree serves all clusters: a
+query visits the few tiers and prunes by bounding box. It costs about the number of points near the
+border of the query box; existence queries stop at the first hit.
 
-As in the paper there is one index for changes of either table. A new tuple of R is asked about as
-one value of A and about many small gaps between values of C, so halves are split by bounds on C
-four times as often as by bounds on A (`near`). At a million subscriptions of §6 a question then
-takes 2 to 7 µs; split by all alike 2 to 60 µs; by bounds on C alone 1 to 4 µs, but 160 µs where a
-narrow range of A decides.
+There are two such trees, one for changes of either table. A new tuple of R asks for one value of A
+and for many small gaps between values of C, so nodes are split by bounds on C four times as often
+as by bounds on A (`near`). With a million subscriptions (§6) a query then takes 2 to 7 µs; with
+equal turns 2 to 60 µs; with splits by C only 1 to 4 µs, but 160 µs where a narrow range of A
+decides.
 
-Adding n subscriptions one by one costs n log² n in all: a new tier takes in those before it that
-are no larger than itself, so that sizes halve from tier to tier. Removing leaves a hole; when half
-of all points are holes, the tree is built anew.
+Adding n subscriptions one by one costs n log² n in total: a new tier absorbs all earlier tiers that
+are no larger than itself, so that sizes halve from tier to tier. Removing a subscription leaves a
+hole; when half of all points are holes, the tree is rebuilt.
 
-Rejected: R-trees (pointers, and splits that depend on the order of arrival); a tree for each
-cluster (a thousand look-ups for each event at a million subscriptions); step functions "least upper
-bound of those that select a" for each cluster, which answer in log n, but only where nothing is
-excluded.
-"""
+Rejected: R-trees (pointers, and splits that depend on the order of arrival); one tree per cluster
+(a thousand lookups per event with a million subscriptions); step functions "least upper bound of
+the ranges that contain a" per cluster, which answer in log n but cannot exclude points."""
 
 from __future__ import annotations
 
@@ -39,10 +36,10 @@ AnyArray = TypeVar("AnyArray", bound=npt.NDArray[np.generic])
 
 
 class BoxTree:
-    """A small number stands for a subscription; each is in the tree at most once."""
+    """Subscriptions are small numbers; each is in the tree at most once."""
 
     def __init__(self, dimensions: int, *, near: slice) -> None:
-        self._turns = turns(dimensions, near)
+        self._split_order = split_order(dimensions, near)
         self.dimensions = dimensions
         self._points: Floats = np.empty((0, 2 * dimensions))
         self._subscription: Longs = np.empty(0, np.int64)
@@ -58,7 +55,7 @@ class BoxTree:
 
     @property
     def arrays(self) -> Tree:
-        """What the kernels see; valid until the next change."""
+        """The arrays for kernels; valid until the next change."""
         tiers = np.array(self._tiers, np.int64).reshape(-1, 3)
         return Tree(
             frozen_view(self._points),
@@ -84,7 +81,7 @@ class BoxTree:
         self._build(start, size)
 
     def remove(self, numbers: Longs) -> None:
-        """Take subscriptions out; all of them are in the tree."""
+        """Remove subscriptions; all of them are in the tree."""
         places = self._place[numbers]
         self._points[places] = np.nan
         self._subscription[places] = GONE
@@ -121,8 +118,9 @@ class BoxTree:
         self._used = start + size
         node = self._tiers[-1][2] + node_count(self._tiers[-1][1]) if self._tiers else 0
         self._reserve_nodes(node + node_count(size))
-        boxes = self._box_least, self._box_most
-        build(self._points, self._subscription, *boxes, start, size, node, self._turns)
+        tiers = np.empty((0, 3), np.int64)
+        arrays = self._points, self._subscription, self._box_least, self._box_most, tiers
+        build(Tree(*arrays), start, size, node, self._split_order)
         if size:
             self._tiers.append((start, size, node))
         numbers = self._subscription[start : start + size]
@@ -142,17 +140,17 @@ class BoxTree:
 
 
 def frozen_view(array: AnyArray) -> AnyArray:
-    """The same array, not to be written to, as those of a file and of Arrow cannot be: so kernels
-    that read it are compiled once."""
+    """The same array, read-only like arrays of files and of Arrow: Numba compiles a kernel for
+    read-only and for writable arrays separately."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
-def turns(dimensions: int, near: slice) -> Longs:
-    """By which coordinate halves are split, in turn, given the dimensions that matter most.
+def split_order(dimensions: int, near: slice) -> Longs:
+    """The coordinates by which nodes are split, in turn; those of `near` come most often.
 
-    >>> turns(2, slice(1, 2)).tolist()
+    >>> split_order(2, slice(1, 2)).tolist()
     [0, 1, 3, 1, 3, 2, 1, 3, 1, 3]
     """
     every = np.arange(dimensions)

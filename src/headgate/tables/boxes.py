@@ -1,23 +1,37 @@
-"""Subscriptions as boxes: a range for each selection attribute of either table (§2.2).
+"""Subscriptions as boxes, and how to get them from plans ([Select-Joins §2.2]).
 
-    from Stocks join Reviews on Symbol          attributes   PER          Rating
-    where PER between 45 and 70                 box          [45, 70]  ×  [6, ∞)
-    and Rating >= 6
+    σ[PER between 45 and 70 and Name contains 'x'](Stocks) ⋈ₙ[Symbol] σ[Rating >= 6](Reviews)
 
-Ranges are closed. An attribute without a condition has the range [−∞, ∞], which also contains the
-value −∞ that stands for a missing one; a condition never does, so its bounds are finite or ∞: at
-least the least finite number.
+    sides        Stocks    PER [45, 70]       residual: Name contains 'x'
+                 Reviews   Rating [6, ∞)
+    residual     a filter above the join: it compares attributes of several sides or looks at the
+                 whole item
+    box          [45, 70] × [6, ∞)
+
+Ranges are closed. A missing value is −∞. An attribute without a condition has the range [−∞, ∞],
+which contains −∞; a condition never does, so its bounds are at least `LEAST`, the least finite
+number.
+
+Invariant: a row that satisfies its side's filter is in the side's ranges. The converse holds if the
+residual is empty and numbers are exact: a float holds every integer up to 2⁵³ and every microsecond
+until the year 2255. Residuals are evaluated on results (`results.py`), as the paper leaves "the
+remaining selection conditions" to subscribers (Appendix C).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 
+from headgate.model.atoms import Atom, Between, Comparison, Relation
 from headgate.model.errors import InvalidValue
+from headgate.model.filters import TRUE, And, Filter, Not, Or, conjunction, conjuncts
+from headgate.model.values import Kind, Value, kind_of
+from headgate.plan import algebra
 from headgate.tables.box_tree_kernels import Floats, Longs
 
 MISSING = -math.inf
@@ -52,10 +66,175 @@ class Boxes:
             raise InvalidValue(f"subscription {self.numbers[at]} has a range that is empty")
 
 
-def checked_values(values: Sequence[float] | None, dimensions: int) -> tuple[float, ...] | None:
-    """A row's values as kernels want them: NaN is missing, and −∞ the least finite number."""
-    if values is None:
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ROUNDED_FROM = 2.0**53
+"""From here on not every whole number is a float."""
+Range = tuple[float, float]
+ANY: Range = (MISSING, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedTable:
+    """One side of a select-join: a table, its ranges by attribute, and what ranges cannot say.
+
+    `on` are the join attributes that the table has: with more than two sides, maybe not all.
+    """
+
+    table: str
+    ranges: Mapping[str, Range]
+    rest: Filter = TRUE
+    on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectJoin:
+    on: tuple[str, ...]
+    sides: tuple[SelectedTable, ...]
+    rest: Filter = TRUE
+
+    @property
+    def signature(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What subscriptions that are processed together have in common."""
+        return tuple(side.table for side in self.sides), self.on
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a range is empty, so that nothing is ever in the join."""
+        return any(low > high for side in self.sides for low, high in side.ranges.values())
+
+
+def select_join_of(plan: algebra.Plan) -> SelectJoin | None:
+    """The select-join that a plan in normal form is; None if it is something else.
+
+    A side that is not a table with a filter (a union, a join) makes it something else.
+    """
+    match plan:
+        case algebra.Filter(rest, algebra.NaturalJoin() as join):
+            pass
+        case algebra.NaturalJoin() as join:
+            rest = TRUE
+        case _:
+            return None
+    sides = [
+        _side(each, tuple(name for name in join.on if name in side.attributes))
+        for side, each in zip(join.sides, join.inputs, strict=True)
+    ]
+    found = tuple(side for side in sides if side is not None)
+    return SelectJoin(join.on, found, rest) if len(found) == len(sides) else None
+
+
+def _side(plan: algebra.Plan, on: tuple[str, ...]) -> SelectedTable | None:
+    match plan:
+        case algebra.Source(name):
+            return SelectedTable(name, {}, on=on)
+        case algebra.Filter(filter_, algebra.Source(name)):
+            return _selected(name, filter_, on)
+        case _:
+            return None
+
+
+def _selected(table: str, filter_: Filter, on: tuple[str, ...]) -> SelectedTable:
+    ranges: dict[str, Range] = {}
+    rest: list[Filter] = []
+    for part in conjuncts(filter_):
+        found = None if isinstance(part, And | Or | Not) else range_of(part)
+        if found is None:
+            rest.append(part)
+            continue
+        attribute, (low, high) = found
+        known = ranges.get(attribute, ANY)
+        ranges[attribute] = max(low, known[0]), min(high, known[1])
+    return SelectedTable(table, ranges, conjunction(rest) if rest else TRUE, on)
+
+
+def range_of(atom: Atom) -> tuple[str, Range] | None:
+    """The attribute and the range that an atom means; None if it is no range of numbers.
+
+    >>> range_of(Comparison("PER", Relation.GREATER_EQUAL, 45))
+    ('PER', (45.0, inf))
+    """
+    match atom:
+        case Between(attribute, low, high, None):
+            first, last = number_of(low), number_of(high)
+            if first is not None and last is not None:
+                return attribute, (max(first, LEAST), last)
+        case Comparison(attribute, relation, int() | float() | datetime() as value, None):
+            number = number_of(value)
+            if number is not None and relation is not Relation.NOT_EQUAL:
+                return attribute, _range_of_relation(
+                    relation, number, is_exact=_is_exact(value, number)
+                )
+        case _:
+            pass
+    return None
+
+
+def _range_of_relation(relation: Relation, number: float, *, is_exact: bool) -> Range:
+    """Where rounding may have moved the bound, it is in the range."""
+    match relation:
+        case Relation.EQUAL:
+            return number, number
+        case Relation.LESS:
+            return LEAST, float(np.nextafter(number, -np.inf)) if is_exact else number
+        case Relation.LESS_EQUAL:
+            return LEAST, number
+        case Relation.GREATER:
+            return float(np.nextafter(number, np.inf)) if is_exact else number, math.inf
+        case _:
+            return max(number, LEAST), math.inf
+
+
+def number_of(value: Value | None) -> float | None:
+    """A number or a timestamp as kernels want it; None if it is neither, or missing."""
+    if value is None:
         return None
-    if len(values) != dimensions:
-        raise InvalidValue(f"a row has {len(values)} selection values: expected {dimensions}")
-    return tuple(MISSING if math.isnan(each) else max(each, LEAST) for each in map(float, values))
+    kind = kind_of(value)
+    if kind is Kind.TIMESTAMP:
+        assert isinstance(value, datetime), "timestamps are datetimes"
+        since = value - EPOCH
+        return float((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
+    if kind is not Kind.NUMBER:
+        return None
+    assert isinstance(value, int | float), "numbers are ints or floats"
+    number = float(value)
+    return None if math.isnan(number) else number
+
+
+def _is_exact(value: Value, number: float) -> bool:
+    """Whether neither the bound nor a value beside it can have been rounded to the bound."""
+    return (isinstance(value, datetime) or value == number) and abs(number) < ROUNDED_FROM
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxGroup:
+    """Subscriptions of one signature as boxes over the attributes that any of them has a range
+    on."""
+
+    attributes: tuple[tuple[str, ...], tuple[str, ...]]
+    boxes: Boxes
+
+    @property
+    def dimensions(self) -> tuple[int, int]:
+        left, right = self.attributes
+        return max(1, len(left)), max(1, len(right))
+
+
+def box_group(numbers: Sequence[int], joins: Iterable[SelectJoin]) -> BoxGroup:
+    """The boxes of two-way select-joins that have the same signature.
+
+    None of them is empty. A table on which no one has a range gets one attribute without a name,
+    and all ranges contain whatever it has.
+    """
+    joins = list(joins)
+    assert len({join.signature for join in joins}) <= 1, "they have one signature"
+    assert all(len(join.sides) == 2 for join in joins), "they have two sides"
+    left, right = (
+        tuple(sorted({name for join in joins for name in join.sides[side].ranges}))
+        for side in range(2)
+    )
+    named = [(0, name) for name in left or ("",)] + [(1, name) for name in right or ("",)]
+    bounds = np.array(
+        [[join.sides[side].ranges.get(name, ANY) for side, name in named] for join in joins]
+    ).reshape(len(joins), len(named), 2)
+    low, high = np.ascontiguousarray(bounds[..., 0]), np.ascontiguousarray(bounds[..., 1])
+    return BoxGroup((left, right), Boxes(np.array(numbers, np.int64), low, high))

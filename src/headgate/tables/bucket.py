@@ -1,24 +1,23 @@
-"""One bucket of join values: its rows between two micro-batches, and what changes mean for them.
+"""One bucket of join values: its rows between two micro-batches.
 
-    state of a group      base ─┬─ log 0 ─ log 1 ─ log 2        head: the token of what they make
+    state of a group      base ─┬─ log 0 ─ log 1 ─ log 2        head: the token of the latest rows
                                 │
-    in a worker's memory  a server with the rows of some token, ready to go on
+    in a worker's memory  a server with the rows of some token, ready to continue
 
-A server is kept in memory where it was used last. The next batch of the bucket may come to another
-worker, or be a replay of one whose outcome was lost; so a server is used only if it has the *token*
-that the head of the state has, a number drawn anew for each batch. One that has an older token goes
-on with the entries of the log behind it; otherwise base and log are read.
+A server stays in the memory of the worker that used it last. The next batch of the bucket may run
+in another worker, or be a replay of one whose outcome was lost. So a cached server is used only if
+it has the *token* in the head of the state, a random number drawn for each batch. With an older
+token it replays the log entries after that token; otherwise base and log are read.
 
-A batch adds an entry to the log: the changes themselves, as they came. When the log is longer than
-the base, all rows become the new base. So a small batch writes little, and all batches together
-write each change twice or so.
+A batch adds one entry to the log: its changes, as they came. When the log is longer than the base,
+all rows become the new base. So a small batch writes little, and in total each change is written
+about twice.
 
-Law: whatever worker runs a batch, whether it remembers something or not, and however often it is
-run, it makes the same rows with the same numbers, and the same messages.
+Invariant: whichever worker runs a batch, with or without a cached server, and however often, the
+result is the same rows with the same version numbers, and the same messages.
 
-The state is named values of bytes: Spark's in a run (`select_join_stage.py`), a dictionary in tests
-and in one process.
-"""
+The state is a map from names to bytes: Spark's in a run (pipeline/select_join_stage.py), a
+dictionary in tests."""
 
 from __future__ import annotations
 
@@ -36,22 +35,22 @@ from headgate.match.texts import Texts
 from headgate.model.errors import StateError
 from headgate.tables.array_blob import pack, unpack
 from headgate.tables.box_tree_kernels import Floats
-from headgate.tables.change_pieces import together, unpacked
+from headgate.tables.change_pieces import combine_pieces, unpack_piece
 from headgate.tables.changes import ChangeColumns, selection_values
 from headgate.tables.join_groups import JoinGroup
+from headgate.tables.result_join import ResultJoin
 from headgate.tables.rows_state import restore, save
 from headgate.tables.server import SelectJoinServer
-from headgate.tables.whole_join import WholeJoin
 
 Attributes = tuple[tuple[str, ...], ...]
 """Those of each table by which subscriptions select."""
-Server = SelectJoinServer | WholeJoin
+Server = SelectJoinServer | ResultJoin
 BASE_MIN = 1 << 20
 """A log that is shorter is never made a new base."""
 HELD_MAX = 256
 
 
-class Blobs(Protocol):
+class BucketState(Protocol):
     """Named values of bytes: the state of a bucket."""
 
     def get(self, name: str) -> bytes | None: ...
@@ -60,7 +59,7 @@ class Blobs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GroupUpdate:
     """What a batch does to the rows of a group: expire some, then take changes."""
 
     now_s: float
@@ -88,7 +87,7 @@ class Step:
 class _Entry:
     before: str
     after: str
-    step: Step
+    step: GroupUpdate
 
     @classmethod
     def unpacked(cls, blob: bytes) -> _Entry:
@@ -98,7 +97,7 @@ class _Entry:
             content = arrays["content"].tobytes()
             parts = [content[a:b] for a, b in zip([0, *ends], ends, strict=False)]
             cut = int(str(head["silent"]))
-            step = Step(float(str(head["now_s"])), parts[:cut], parts[cut:])
+            step = GroupUpdate(float(str(head["now_s"])), parts[:cut], parts[cut:])
             return cls(str(head["before"]), str(head["after"]), step)
         except (KeyError, ValueError) as error:
             raise StateError(f"the log of a join cannot be read: {error}") from None
@@ -149,11 +148,11 @@ class BucketServer:
     def save(self) -> bytes:
         return save(self.server.rows, shape=str(self.attributes))
 
-    def run(self, step: Step, tell: Callable[[ChangeColumns], object] | None = None) -> None:
+    def run(self, step: GroupUpdate, tell: Callable[[ChangeColumns], object] | None = None) -> None:
         """What a step does to the rows; `tell` applies what others are to be told of."""
-        apply = tell or self.server.take_silently
+        apply = tell or self.server.apply_silently
         if step.silent:
-            self.server.take_silently(self._columns(step.silent))
+            self.server.apply_silently(self._columns(step.silent))
         expired = self.server.expired(step.now_s)
         if len(expired):
             apply(expired)
@@ -161,13 +160,15 @@ class BucketServer:
             apply(self._columns(step.told))
 
     def _columns(self, contents: Sequence[bytes]) -> ChangeColumns:
-        return together(list(map(unpacked, contents)), self.group.formats, self.attributes)
+        return combine_pieces(
+            list(map(unpack_piece, contents)), self.group.formats, self.attributes
+        )
 
     def _empty(self) -> Server:
         group, numbers = self.group, self._numbers
         dimensions = [max(1, len(names)) for names in self.attributes]
         if group.is_whole:
-            return WholeJoin(group.join_attributes, dimensions, numbers=numbers)
+            return ResultJoin(group.join_attributes, dimensions, numbers=numbers)
         left, right = dimensions
         return SelectJoinServer((left, right), join_attributes=len(group.on), numbers=numbers)
 
@@ -177,7 +178,7 @@ class BucketServer:
 
 
 @dataclass(slots=True)
-class Held:
+class ServerCache:
     """Servers that a worker remembers, by place and group, each with the token of its rows."""
 
     servers: OrderedDict[tuple[str, str], tuple[str, BucketServer]] = field(
@@ -203,8 +204,8 @@ class Bucket:
     """How many buckets there are."""
     place: str
     """A name for this bucket among all that a worker may meet."""
-    blobs: Blobs
-    held: Held
+    blobs: BucketState
+    held: ServerCache
 
     def opened(self, group: JoinGroup, *, is_fresh: bool) -> BucketServer:
         """The server with the rows that the state has; none if the group is fresh."""
@@ -224,7 +225,7 @@ class Bucket:
             server.run(each.step)
         return server
 
-    def commit(self, group: str, step: Step, server: BucketServer) -> None:
+    def commit(self, group: str, step: GroupUpdate, server: BucketServer) -> None:
         """The rows are those that the server has after this step."""
         head = self._head(group)
         token = secrets.token_hex(8)

@@ -1,40 +1,48 @@
-"""Changes of a table on their way to buckets: cut by join value, packed, put together again.
+"""Changes of a table on their way to buckets: cut by join value, packed, and combined again.
 
-    rows of a file ──► a piece for each bucket ──► shuffle ──► ChangeColumns of a bucket
+    rows of a file ──► one piece per bucket ──► shuffle ──► ChangeColumns of a bucket
 
-A bucket has all rows of its join values; of a join of many tables, all rows that have the same
-values of the attributes that all tables have. A row whose key does not say what it joins with may
-have been in another bucket before; so all others hear that the key is gone from there: its key
-alone, without the row. A deletion goes to all of them, if it does not say what the row joined
-with.
+A bucket has all rows with its join values; in a result group, all rows with the same values of the
+join attributes that all tables share. If a row's key does not determine its bucket, an earlier
+version may be in another bucket: then all other buckets get a deletion of the key, without the row.
+A deletion without join attributes goes to all buckets.
 
-A piece is of one table. Its selection values are not in it: they are read from payloads where they
-are needed, since which attributes have a range on them depends on the subscriptions there.
-"""
+A piece is of one table. It has no selection values: these are read from payloads in the bucket,
+since the restricted attributes depend on the subscriptions there.
+
+If a table has a change attribute (`changes in op`), its value says what happened to the row
+(row_changes.py). Rows with an unknown value are skipped and counted for the status of the
+run."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from headgate.match.arrow_types import STORED_AS
 from headgate.match.bounds import check_length
+from headgate.match.item_columns import ID, SOURCE, TIME
 from headgate.match.texts import Texts
-from headgate.model.errors import SnapshotError, StateError
+from headgate.model.errors import SnapshotError, StateError, printable
 from headgate.tables.array_blob import pack, unpack
 from headgate.tables.box_tree_kernels import Floats, Longs
+from headgate.tables.change_batches import ChangeFile
 from headgate.tables.changes import ChangeColumns, Mask, pieces, texts_together
+from headgate.tables.join_groups import JoinedTable, JoinGroup
+from headgate.tables.row_changes import RowChange, row_change
 from headgate.tables.row_format import RowFormat
-from headgate.tables.row_kernels import hash_rows
-
-HASH_START = np.uint64(0xCBF29CE484222325)
+from headgate.tables.row_format_kernels import HASH_START, hash_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class ChangePiece:
     """Changes of one table in their order."""
 
     side: int
@@ -55,7 +63,7 @@ class Piece:
         return pack({"side": self.side}, arrays)
 
 
-def unpacked(blob: bytes) -> Piece:
+def unpack_piece(blob: bytes) -> ChangePiece:
     head, arrays = unpack(blob)
     try:
         side, gone = int(str(head["side"])), arrays["gone"]
@@ -68,10 +76,10 @@ def unpacked(blob: bytes) -> Piece:
             check_length(name, arrays[name], gone.size)
     except (KeyError, ValueError, SnapshotError) as error:
         raise StateError(f"changes of a table cannot be read: {error}") from None
-    return Piece(side, gone, keys, joins, payloads, arrays["body"], arrays["until"])
+    return ChangePiece(side, gone, keys, joins, payloads, arrays["body"], arrays["until"])
 
 
-def cut(
+def cut_rows(
     rows: pa.RecordBatch,
     gone: Mask,
     row_format: RowFormat,
@@ -80,7 +88,7 @@ def cut(
     buckets: int,
     keep_s: float = math.inf,
     seed: np.uint64 = HASH_START,
-) -> Iterator[tuple[int, Piece]]:
+) -> Iterator[tuple[int, ChangePiece]]:
     """The changes of these rows by bucket; `gone` are those that say that a row is no more.
 
     Rows that are placed by no attribute are all in the bucket that the seed says.
@@ -103,7 +111,7 @@ def cut(
         leaves = ~own[chosen] | gone[chosen] | missing[chosen]
         yield (
             each,
-            Piece(
+            ChangePiece(
                 side,
                 leaves,
                 _chosen(keys, chosen),
@@ -129,8 +137,8 @@ def _chosen(texts: Texts, chosen: Longs, *, empty: Mask | None = None) -> Texts:
     return pieces(texts.start[chosen], lengths, texts.data)
 
 
-def together(
-    some: Sequence[Piece], formats: Sequence[RowFormat], attributes: Sequence[Sequence[str]]
+def combine_pieces(
+    some: Sequence[ChangePiece], formats: Sequence[RowFormat], attributes: Sequence[Sequence[str]]
 ) -> ChangeColumns:
     """The changes of these pieces, one after the other, with the values of these attributes."""
     width = max(1, *map(len, attributes))
@@ -153,3 +161,93 @@ def together(
         np.concatenate(values),
         np.concatenate([each.until_s for each in some]),
     )
+
+
+ROWS_AT_ONCE = 65_536
+WORD_MAX = 40
+
+
+def cut_file(
+    file: ChangeFile,
+    groups: Iterable[JoinGroup],
+    *,
+    buckets: int,
+    unknown: Counter[tuple[str, str]],
+) -> Iterator[tuple[str, int, ChangePiece]]:
+    """The pieces of a file with the name of their group and their bucket, in the order of rows.
+
+    `unknown` counts rows by table and word that nobody knows.
+    """
+    with pq.ParquetFile(file.path) as opened:
+        joined = [
+            (group, side, table)
+            for group in groups
+            for side, table in enumerate(group.tables)
+            if table.source in file.tables and _fits(opened.schema_arrow, table)
+        ]
+        needed = {SOURCE, ID, TIME}
+        for _, _, table in joined:
+            needed.update(_table_columns(table))
+        for batch in opened.iter_batches(ROWS_AT_ONCE, columns=sorted(needed)) if joined else ():
+            known: dict[tuple[str, str | None], tuple[pa.RecordBatch, Mask]] = {}
+            for group, side, table in joined:
+                told = table.source, table.changes
+                if told not in known:
+                    known[told] = rows_of(batch, *told, unknown)
+                rows, gone = known[told]
+                if rows.num_rows:
+                    own = cut_rows(
+                        rows,
+                        gone,
+                        group.formats[side],
+                        side=side,
+                        buckets=buckets,
+                        keep_s=group.keep_s(side),
+                        seed=group.seed,
+                    )
+                    yield from ((group.name, bucket, piece) for bucket, piece in own)
+
+
+def _table_columns(table: JoinedTable) -> dict[str, pa.DataType]:
+    """What a file must have to be of this table."""
+    found = {str(each.name): STORED_AS[each.type] for each in table.rows.attributes}
+    return found if table.changes is None else {**found, table.changes: pa.string()}
+
+
+def _fits(schema: pa.Schema, table: JoinedTable) -> bool:
+    """Whether a file has the table's attributes: one that was dropped may have had its name."""
+    return all(
+        name in schema.names and schema.field(name).type == type_
+        for name, type_ in _table_columns(table).items()
+    )
+
+
+def rows_of(
+    batch: pa.RecordBatch, table: str, changes: str | None, unknown: Counter[tuple[str, str]]
+) -> tuple[pa.RecordBatch, Mask]:
+    """The rows of a table, without those to which nothing happens; which of them are gone.
+
+    `changes` is the attribute that says so.
+    """
+    own = pc.equal(batch.column(SOURCE), table)
+    if not pc.all(own).as_py():
+        batch = batch.filter(own)
+    if changes is None:
+        return batch, np.zeros(batch.num_rows, np.bool_)
+    words = pc.dictionary_encode(batch.column(changes))
+    known = {word: row_change(word) for word in words.dictionary.to_pylist()}
+    kinds = np.array([*map(_kind, known.values())] or [RowChange.PUT], np.int64)
+    places = np.asarray(pc.fill_null(words.indices, -1))
+    for at, (word, kind) in enumerate(known.items()):
+        if kind is None:
+            unknown[table, printable(word)[:WORD_MAX]] += int((places == at).sum())
+    found = np.where(places < 0, RowChange.PUT, kinds[np.maximum(places, 0)])
+    kept = found != RowChange.BEFORE
+    if not kept.all():
+        batch, found = batch.filter(pa.array(kept)), found[kept]
+    gone: Mask = found == RowChange.DELETE
+    return batch, gone
+
+
+def _kind(known: RowChange | None) -> RowChange:
+    return RowChange.BEFORE if known is None else known

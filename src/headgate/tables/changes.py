@@ -1,15 +1,15 @@
-"""What happened to rows of the tables: as objects, one by one, and as columns.
+"""Changes of rows: as objects one by one, and as columns.
 
     side  gone  keys     joins    payloads   values        until_s
-    0     no    ACME     ACME     {…}        51.7          ∞            a row as it is now
-    1     yes   r17                                                     it is gone
+    0     no    ACME     ACME     {…}        51.7          ∞            the row's current values
+    1     yes   r17                                                     the row was deleted
 
-Columns are what the server takes; nothing in its way looks at a single change in Python. Keys and
-join values are bytes (`key_bytes.py`). A row whose join attributes are not all there joins with
-nothing: it is as if it were gone.
+Servers take columns; no change is looked at one by one in Python. Keys and join values are bytes
+(`key_bytes.py`). A row without all of its join attributes joins with nothing and is treated as
+deleted.
 
-A row that comes with the values and the payload that it has already is no change. Of a payload the
-first `body_bytes` are compared: what follows says where this version came from, and when.
+A row that arrives with unchanged values and payload is no change. Only the first `body_bytes` of a
+payload are compared; the rest is the origin of the version.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from headgate.model.errors import InvalidValue
 from headgate.tables.box_tree import frozen_view
 from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.boxes import LEAST, MISSING
-from headgate.tables.byte_kernels import copy_pieces
+from headgate.tables.byte_codes import copy_pieces
 from headgate.tables.key_bytes import key_bytes
 from headgate.tables.messages import Key
-from headgate.tables.take_kernels import Given
+from headgate.tables.table_kernels import ChangeArrays
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JoinChange:
     """What happened to a row: its values now, or None if it is gone.
 
     A row whose join attributes are not all there joins with nothing: `join` is None. A table with a
@@ -68,9 +68,9 @@ class ChangeColumns:
         return self.side.size
 
     @property
-    def arrays(self) -> Given:
+    def arrays(self) -> ChangeArrays:
         """What the kernels see."""
-        return Given(
+        return ChangeArrays(
             frozen_view(self.side),
             frozen_view(self.gone),
             frozen_view(self.keys.start),
@@ -107,7 +107,7 @@ def selection_values(values: Floats) -> Floats:
     return np.ascontiguousarray(np.where(np.isnan(values), MISSING, np.maximum(values, LEAST)))
 
 
-def columns_of(changes: Sequence[Change], dimensions: Sequence[int]) -> ChangeColumns:
+def columns_of(changes: Sequence[JoinChange], dimensions: Sequence[int]) -> ChangeColumns:
     """Changes that are objects as columns; this is the slow form, one by one."""
     values = np.full((len(changes), max(dimensions)), math.nan)
     for at, each in enumerate(changes):

@@ -1,16 +1,15 @@
-"""The join graph, and which part of it a subscription joins ([Select-Joins §2.2, §4]).
+"""Tables, edges between them, and the part of this graph that a subscription joins
+([Select-Joins §2.2, §4]).
 
-    R ──a── S ──b── T        nodes are tables, edges say on which attributes two of them may join
+    R ──a── S ──b── T        nodes are tables; an edge names the attributes two tables join on
             │
             c                signature {R, S, T}: R ⋈ S ⋈ T
             │                forms      R^S, S^R, S^T, T^S: a base table, filtered by a neighbour
             U
 
 A subscription is a connected part of the graph, its *signature*. Two subscriptions may join the
-same two tables on different attributes; these are different edges. A join on an attribute that more
-than two tables have makes an edge between each two of them: all of them have to agree, so each may
-filter each other one.
-"""
+same tables on different attributes; these are different edges. A join attribute that more than two
+tables have makes an edge between each two of them, so each of them may filter each other one."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Form:
+class SemijoinForm:
     """The form of a semijoin: rows of `base` that join with a row of the filtering table."""
 
     base: str
@@ -67,7 +66,7 @@ class Signature:
     """The tables that a subscription joins, in its own order, and the edges that it joins them by.
 
     >>> Signature(("R", "S"), (Edge("R", "S", ("k",)),)).forms("R")
-    (Form(base='R', edge=Edge(left='R', right='S', on=('k',))),)
+    (SemijoinForm(base='R', edge=Edge(left='R', right='S', on=('k',))),)
     """
 
     tables: tuple[str, ...]
@@ -83,9 +82,9 @@ class Signature:
         if len(self.tables) < 2 or len(self.reached()) < len(self.tables):
             raise InvalidValue(f"{', '.join(self.tables)} are not connected by joins")
 
-    def forms(self, base: str) -> tuple[Form, ...]:
+    def forms(self, base: str) -> tuple[SemijoinForm, ...]:
         """The semijoins that may stand for a table: one for each of its edges."""
-        return tuple(Form(base, edge) for edge in self.edges if edge.has(base))
+        return tuple(SemijoinForm(base, edge) for edge in self.edges if edge.has(base))
 
     def reached(self) -> list[str]:
         """The tables that the first one is connected with, each after a neighbour of it."""
@@ -109,51 +108,3 @@ def natural_signature(tables: Mapping[str, Iterable[str]]) -> Signature:
         if have[one] & have[other]
     ]
     return Signature(tuple(have), tuple(edges))
-
-
-@dataclass(frozen=True, slots=True)
-class TableShape:
-    """What the server knows of a table: what it may be joined on, what ranges are on."""
-
-    join_attributes: tuple[str, ...]
-    selection_attributes: tuple[str, ...] = ("",)
-
-    def __post_init__(self) -> None:
-        if not self.selection_attributes:
-            raise InvalidValue("a table has at least one selection attribute; it may have no name")
-
-
-@dataclass(frozen=True, slots=True)
-class JoinGraph:
-    tables: Mapping[str, TableShape]
-    edges: tuple[Edge, ...]
-
-    def __post_init__(self) -> None:
-        for edge in self.edges:
-            for table in (edge.left, edge.right):
-                if table not in self.tables:
-                    raise InvalidValue(f"the graph joins '{table}', which it does not have")
-                missing = set(edge.on) - set(self.tables[table].join_attributes)
-                if missing:
-                    raise InvalidValue(f"'{table}' has no join attribute '{min(missing)}'")
-
-    def check(self, signature: Signature) -> None:
-        """Refuse a signature that is no part of the graph."""
-        for edge in signature.edges:
-            if edge not in self.edges:
-                on = ", ".join(edge.on)
-                raise InvalidValue(
-                    f"the graph does not join '{edge.left}' and '{edge.right}' on {on}"
-                )
-
-    def width(self, table: str) -> int:
-        """How many selection attributes the table has."""
-        return len(self.tables[table].selection_attributes)
-
-    def columns(self, signature: Signature) -> dict[str, slice]:
-        """Where the ranges on each table stand in the boxes of subscriptions of a signature."""
-        found, start = {}, 0
-        for table in signature.tables:
-            found[table] = slice(start, start + self.width(table))
-            start += self.width(table)
-        return found

@@ -1,20 +1,19 @@
-"""Groups of table joins: those that are served together, as they join the same tables alike.
+"""Groups of table joins: all joins of the same tables on the same attributes, served together.
 
     create feed A from Stocks as $s join Reviews as $r on Symbol where $s[PER > 45]       one group
     create feed B from Stocks as $s join Reviews as $r on Symbol where $r[Rating > 6]
 
-A group has a name made of all that its rows depend on: the tables, their attributes and options,
-and what they are joined on. A table that is registered otherwise makes another group.
+The name of a group is a hash of everything its rows depend on: the tables, their attributes and
+options, and the join attributes. Registering a table differently makes another group.
 
-A join of more than two tables is in several groups (`join_parts.py`):
+A join of more than two tables is in several groups (`group_joins.py`):
 
-    R ⋈[a] S ⋈[b] T      semijoins   R^S  S^T  T^S     two tables, of which one is told to clients
-                         whole       R, S, T           results for those who want items
+    R ⋈[a] S ⋈[b] T      semijoins      R^S  S^T  T^S     messages for clients, about the base table
+                         result group   R, S, T           joined rows, delivered as items
 
-So is a join of two tables of which one has a payload: for clients the payload is a table of its own
-(`payload_apart.py`). Rows of a whole group are spread over buckets by the attributes that all of
-its tables have. Where there is none, one bucket has all its rows.
-"""
+So is a join of two tables of which one has a payload attribute: for clients the payload is a table
+of its own. The rows of a group are spread over buckets by their join value; those of a result group
+by the join attributes that all of its tables have. If there is none, one bucket has all rows."""
 
 from __future__ import annotations
 
@@ -34,10 +33,10 @@ from headgate.model.schema import Attribute, Schema, joined_names
 from headgate.model.values import Type
 from headgate.plan import algebra
 from headgate.plan.leaves import calls_operators
-from headgate.tables.change_pieces import HASH_START
-from headgate.tables.compile_boxes import SelectJoin, select_join_of
-from headgate.tables.join_graph import Edge, Form
+from headgate.tables.boxes import SelectJoin, select_join_of
+from headgate.tables.join_graph import Edge, SemijoinForm
 from headgate.tables.row_format import RowFormat
+from headgate.tables.row_format_kernels import HASH_START
 
 NAME_DIGITS = 16
 TABLES_MAX = 8
@@ -104,12 +103,12 @@ class JoinGroup:
     """Whether it is for results alone."""
 
     @property
-    def form(self) -> Form | None:
+    def form(self) -> SemijoinForm | None:
         """The semijoin that it is, if it is one."""
         if self.base is None:
             return None
         left, right = (table.name for table in self.tables)
-        return Form((left, right)[self.base], Edge(left, right, self.on))
+        return SemijoinForm((left, right)[self.base], Edge(left, right, self.on))
 
     @cached_property
     def name(self) -> str:

@@ -1,28 +1,30 @@
-"""Keys and join values as bytes that are equal where the values are.
+"""Keys and join values as bytes that are equal if and only if the values are.
 
-    part        bytes
-    number      n + float64            a whole number that is no float: i + int64
+    value       bytes
+    number      n + float64            an integer that is no float: i + int64
     text        t + length + UTF-8     already in the form in which it compares
     bool        b + 0 or 1
-    bytes       y + length + bytes     of links too, which compare part by part; shown as hex digits
+    bytes       y + length + bytes     links too, in the form in which they compare
 
-Numbers are little-endian. 5 and 5.0 are the same number, so they have the same bytes: a column of
-ints joins with a column of floats. Lengths stand before what they measure, so that no two tuples of
-parts have the same bytes.
+Numbers are little-endian. 5 and 5.0 are the same number and have the same bytes, so a column of
+ints joins with a column of floats. Lengths come before what they measure, so no two tuples of
+values have the same bytes.
 
-Whole columns are written by row_format.py, which makes the same bytes; here is the form for one
-tuple, and back.
-"""
+Whole columns are encoded by row_format.py, which makes the same bytes; this module encodes and
+decodes one tuple, and finds the values inside of encoded tuples."""
 
 from __future__ import annotations
 
 import struct
 
+import numba as nb
+
 from headgate.model.errors import StateError
 from headgate.tables.messages import Key
 
 Part = str | int | float | bool
-NUMBER, LONG, TEXT, BOOL, BYTES = b"n", b"i", b"t", b"b", b"y"
+MISSING, NUMBER, LONG, TEXT, BOOL, BYTES = 0, ord("n"), ord("i"), ord("t"), ord("b"), ord("y")
+"""The tags of values."""
 _FLOAT, _INT, _LENGTH = struct.Struct("<d"), struct.Struct("<q"), struct.Struct("<I")
 EXACT = 2.0**53
 
@@ -34,14 +36,14 @@ def key_bytes(key: Key) -> bytes:
 def _part_bytes(part: Part) -> bytes:
     match part:
         case bool():
-            return BOOL + (b"\1" if part else b"\0")
+            return b"b" + (b"\1" if part else b"\0")
         case int() if float(part) != part:
-            return LONG + _INT.pack(part)
+            return b"i" + _INT.pack(part)
         case int() | float():
-            return NUMBER + _FLOAT.pack(part + 0.0)
+            return b"n" + _FLOAT.pack(part + 0.0)
         case str():
             text = part.encode("utf-8", "surrogatepass")
-            return TEXT + _LENGTH.pack(len(text)) + text
+            return b"t" + _LENGTH.pack(len(text)) + text
 
 
 def key_of(content: bytes) -> Key:
@@ -77,6 +79,40 @@ def _part_at(content: bytes, at: int) -> tuple[Part, int]:
             found = content[at + 4 : at + 4 + length]
             if len(found) < length:
                 raise ValueError("they are cut off")
-            text = found.decode("utf-8", "surrogatepass") if tag == TEXT else found.hex()
+            text = found.decode("utf-8", "surrogatepass") if tag == b"t" else found.hex()
             return text, at + 4 + length
     raise ValueError(f"{tag!r} is no part")
+
+
+@nb.njit(nogil=True, cache=True)
+def find_parts(start, data, first, begin, length):  # type: ignore[no-untyped-def]
+    """Of strings from `first` on, the parts in their order; False if one is damaged.
+
+    A string that has fewer parts than `begin` has columns has empty ones behind them.
+    """
+    for line in range(begin.shape[0]):
+        at, end = start[first + line], start[first + line + 1]
+        for part in range(begin.shape[1]):
+            begin[line, part], length[line, part] = at, 0
+            if at == end:
+                continue
+            size = 1
+            if data[at] == NUMBER or data[at] == LONG:
+                size = 9
+            elif data[at] == BOOL:
+                size = 2
+            elif data[at] == TEXT or data[at] == BYTES:
+                if at + 5 > end:
+                    return False
+                size = 5
+                for place in range(4):
+                    size += data[at + 1 + place] << (8 * place)
+            else:
+                return False
+            if at + size > end:
+                return False
+            length[line, part] = size
+            at += size
+        if at != end:
+            return False
+    return True

@@ -1,16 +1,16 @@
-"""Messages of table joins as Parquet: what clients and relays read.
+"""Messages of table joins as Parquet, for clients and relays.
 
-    messages/<group>/day=…/17-0.parquet      lot 17, bucket 0
+    messages/<group>/day=…/17-0.parquet      change batch 17, bucket 0
     change  kind  table  number  replaces  join  payload │ own  excluded  pairs  numbers
 
-A message is as in tables/messages.py: a row, and the region of those whom it is for, as
-numbers: the tuple that must be selected, those that must not be, and pairs. A deletion has no
-payload. The file says in its metadata which group it is of, and by which attributes ranges select.
+A message is a row and its region, as in messages.py. The region is a list of numbers: the tuple
+that must be selected, those that must not be, and pairs. A deletion has no payload. The file's
+metadata has the group and the attributes that ranges are on.
 
-Of a semijoin of a join of more tables, a deletion of a row of the other table says that no row is
-left there with this join value (tables/multiway_messages.py): `semijoins` reads them.
+In the messages of a semijoin of a larger join, a deletion of a row of the filtering table says that
+no row is left there with this join value: `semijoins` reads such files.
 
-Law: the messages of a `MessageFile` are those that were written, in their order.
+Invariant: the messages of a `MessageFile` are those that were written, in their order.
 """
 
 from __future__ import annotations
@@ -27,15 +27,25 @@ import pyarrow.parquet as pq
 
 from headgate.match.texts import Texts, texts_of
 from headgate.model.errors import StateError
-from headgate.tables import change_kernels as columns
+from headgate.tables import message_buffer as columns
 from headgate.tables.box_tree_kernels import Longs
 from headgate.tables.bucket import Attributes
 from headgate.tables.changes import Mask, selection_values
 from headgate.tables.join_groups import JoinGroup
 from headgate.tables.key_bytes import key_of
-from headgate.tables.messages import Kind, Message, Messages, Point, Region, Row, Table
-from headgate.tables.multiway_messages import Act, SemijoinMessage
-from headgate.tables.multiway_rows import Joins, TableRow
+from headgate.tables.messages import (
+    JoinMessage,
+    JoinRow,
+    Joins,
+    JoinSide,
+    MessageBatch,
+    MessageKind,
+    Point,
+    Region,
+    SemijoinAction,
+    SemijoinMessage,
+    SemijoinRow,
+)
 from headgate.tables.row_format import RowFormat
 from headgate.tables.server import SelectJoinServer
 from headgate.tables.stored_boxes import Names, dimensions_of
@@ -44,12 +54,12 @@ METADATA = b"headgate"
 
 
 def messages_table(
-    messages: Messages, server: SelectJoinServer, group: JoinGroup, attributes: Attributes
+    messages: MessageBatch, server: SelectJoinServer, group: JoinGroup, attributes: Attributes
 ) -> pa.Table:
     """The messages of a batch; `change` says which of them are of one change."""
     header, numbers = messages.header, messages.numbers
     side, slot = header[:, columns.ROW_SIDE], header[:, columns.SLOT]
-    dies = header[:, columns.MESSAGE_KIND] == Kind.DELETE
+    dies = header[:, columns.MESSAGE_KIND] == MessageKind.DELETE
     joins, payloads = _rows(server, side, slot, without=dies)
     starts = np.append(header[:, columns.START], len(numbers)).astype(np.int32)
     replaces = header[:, columns.REPLACES]
@@ -91,13 +101,13 @@ class MessageFile:
             raise StateError(f"'{path}' has no messages of a join: {error}") from None
         return cls(group, (left, right), table.to_pylist())
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[JoinMessage]:
         """Those of a join of two tables."""
         for row in self._rows:
-            region, side = self._region(row), Table(row["table"])
+            region, side = self._region(row), JoinSide(row["table"])
             values, payload = self._values(row, region), row["payload"] or b""
-            own = Row(row["number"], side, key_of(row["join"]), values, payload)
-            yield Message(Kind(row["kind"]), (own,), region, row["replaces"])
+            own = JoinRow(row["number"], side, key_of(row["join"]), values, payload)
+            yield JoinMessage(MessageKind(row["kind"]), (own,), region, row["replaces"])
 
     def semijoins(self, on: Sequence[str]) -> Iterator[SemijoinMessage]:
         """Those of a semijoin; `on` are the join attributes that its base table has in the whole
@@ -108,15 +118,17 @@ class MessageFile:
         for row in self._rows:
             region = self._region(row)
             if row["table"] != self.group.base:
-                yield SemijoinMessage(form, Act.EMPTY, region, join=key_of(row["join"]))
+                yield SemijoinMessage(form, SemijoinAction.EMPTY, region, join=key_of(row["join"]))
                 continue
             payload = row["payload"] or b""
             joins = _joins(payload, row_format, on) if payload else ()
-            own = TableRow(row["number"], form.base, joins, self._values(row, region), payload)
-            yield SemijoinMessage(form, Act(row["kind"]), region, row=own, replaces=row["replaces"])
+            own = SemijoinRow(row["number"], form.base, joins, self._values(row, region), payload)
+            yield SemijoinMessage(
+                form, SemijoinAction(row["kind"]), region, row=own, replaces=row["replaces"]
+            )
 
     def _region(self, row: dict[str, Any]) -> Region:
-        dimensions, own = dimensions_of(self.attributes), Table(row["own"])
+        dimensions, own = dimensions_of(self.attributes), JoinSide(row["own"])
         width, other = dimensions[own], dimensions[own.other]
         points = np.array(row["numbers"])
         behind = width * (1 + row["excluded"])
@@ -149,7 +161,7 @@ def _rows(
     joins: list[pa.Array] = []
     payloads: list[pa.Array] = []
     before = 0
-    for table in Table:
+    for table in JoinSide:
         own = np.flatnonzero(side == table)
         rows = server.tables[table]
         joins.append(_binary(rows.joins_of(slot[own])))

@@ -1,21 +1,25 @@
-"""What the server says: rows, and the region of the subscription space that they are for.
+"""Messages of a server as objects: rows, and the region of the subscriptions that they are for.
 
-A message is addressed to no one. Its region says which subscriptions it is for, by the bounds of
-their ranges alone, so that a network which knows nothing of joins can route it (§3.2):
+A message has no address. Its region says which subscriptions it is for, by the bounds of their
+ranges only, so that a network without knowledge of joins can route it ([Select-Joins §3.2]):
 
-    a subscription gets it if        its ranges on `own` contain `selected`
-                                     and contain none of `excluded`
-                                     and for one pair (x, y), its ranges [low, high] on the other
-                                     table have low ≤ x and high ≥ y
+    a subscription is in the region if   its ranges on `own` contain `selected`
+                                         and contain none of `excluded`
+                                         and for one pair (x, y), its ranges [low, high] on the
+                                         other table have low ≤ x and high ≥ y
 
     insertion of t         selected t, pairs: its descriptive skyline
     a row that t exposes   selected t, excluded: t's neighbours (a⁻, a⁺), pair: the row itself
     deletion of t          as the insertion; excluded: the tuple that replaces it
 
 Sizes are counted as in the paper, where a number takes four bytes: the tuple ⟨join, values,
-payload⟩ and the description. A row's own values are counted once: `selected` repeats them only
-in messages about rows that another tuple exposes.
-"""
+payload⟩ and the description of the region. The values of a row are counted once: `selected` repeats
+them only in messages about rows that another tuple exposes.
+
+Messages of a semijoin R^S of a larger join (§4) are about rows of R alone. Besides insertions and
+deletions there is `EMPTY`: no selected row of S is left with a join value, so all rows of R with
+that value leave the semijoin. A client has one semijoin per table, so messages of different
+semijoins need no order between them."""
 
 from __future__ import annotations
 
@@ -26,8 +30,9 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.tables import change_kernels as columns
+from headgate.tables import message_buffer as columns
 from headgate.tables.box_tree_kernels import Floats, Longs
+from headgate.tables.join_graph import SemijoinForm
 
 NUMBER_BYTES = 4
 """What the paper's figures count for a number; values are integers below 100,000 there."""
@@ -36,29 +41,32 @@ Point = tuple[float, ...]
 Key = tuple[str | int | float | bool, ...]
 """Values that identify a row, or that it joins by, in the form in which they compare."""
 
+Joins = tuple[str | int | float | bool | None, ...]
+"""A value for each join attribute of the table, None where the row lacks it."""
 
-class Kind(IntEnum):
+
+class MessageKind(IntEnum):
     INSERT = columns.INSERT
     DELETE = columns.DELETE
 
 
-class Table(IntEnum):
+class JoinSide(IntEnum):
     """The two tables of a join, as it names them: R and S of the paper."""
 
     LEFT = 0
     RIGHT = 1
 
     @property
-    def other(self) -> Table:
-        return Table(1 - self)
+    def other(self) -> JoinSide:
+        return JoinSide(1 - self)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JoinRow:
     """A version of a row of a table. Its number is never used for another one."""
 
     number: int
-    table: Table
+    table: JoinSide
     join: Key
     values: Point
     payload: bytes = b""
@@ -68,7 +76,7 @@ class Row:
 class Region:
     """A part of the subscription space; bounds are (low, high) for each attribute of a table."""
 
-    own: Table
+    own: JoinSide
     selected: Point
     excluded: tuple[Point, ...]
     pairs: tuple[tuple[Point, Point], ...]
@@ -93,17 +101,48 @@ def _at_most(one: Point, other: Point) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class JoinMessage:
     """`rows` are one row, or two that join. A deletion has one row, without its payload.
 
     Whoever gets an insertion drops the row with the number `replaces`, if it is there.
     """
 
-    kind: Kind
-    rows: tuple[Row, ...]
+    kind: MessageKind
+    rows: tuple[JoinRow, ...]
     region: Region
     replaces: int | None = None
     description_bytes: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SemijoinRow:
+    """A version of a row. No other version of a row of its table has its number."""
+
+    number: int
+    table: str
+    joins: Joins
+    values: Point
+    payload: bytes = b""
+
+
+class SemijoinAction(IntEnum):
+    INSERT = 0
+    DELETE = 1
+    EMPTY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SemijoinMessage:
+    """`row` is of the base table, without payload if it is gone; `join` is the join value that has
+    become empty. Whoever gets an insertion drops the row with the number `replaces`."""
+
+    form: SemijoinForm
+    act: SemijoinAction
+    region: Region
+    row: SemijoinRow | None = None
+    join: Key | None = None
+    replaces: int | None = None
     size_bytes: int = 0
 
 
@@ -114,11 +153,11 @@ class RowSource(Protocol):
     join_attributes: int
     payload_bytes: Longs
 
-    def row(self, slot: int) -> Row: ...
+    def row(self, slot: int) -> JoinRow: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Messages:
+class MessageBatch:
     """The messages of a batch of changes, in order, as arrays; see `change_kernels.py`.
 
     Iterating makes objects of them, until the server takes the next batch; `size_bytes` and
@@ -132,22 +171,24 @@ class Messages:
     def __len__(self) -> int:
         return len(self.header)
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[JoinMessage]:
         described, sizes = self.description_bytes.tolist(), self.size_bytes.tolist()
         for at, line in enumerate(self.header.tolist()):
             rows = [self.rows[line[columns.ROW_SIDE]].row(line[columns.SLOT])]
             if line[columns.PARTNER] >= 0:
                 rows.append(self.rows[1 - line[columns.ROW_SIDE]].row(line[columns.PARTNER]))
-            kind = Kind(line[columns.MESSAGE_KIND])
-            if kind is Kind.DELETE:
-                rows = [Row(rows[0].number, rows[0].table, rows[0].join, rows[0].values)]
+            kind = MessageKind(line[columns.MESSAGE_KIND])
+            if kind is MessageKind.DELETE:
+                rows = [JoinRow(rows[0].number, rows[0].table, rows[0].join, rows[0].values)]
             replaces = line[columns.REPLACES] if line[columns.REPLACES] >= 0 else None
-            yield Message(kind, tuple(rows), self.region(at), replaces, described[at], sizes[at])
+            yield JoinMessage(
+                kind, tuple(rows), self.region(at), replaces, described[at], sizes[at]
+            )
 
     def region(self, at: int) -> Region:
         """The region of one message."""
         line = self.header[at]
-        own = Table(int(line[columns.OWN_SIDE]))
+        own = JoinSide(int(line[columns.OWN_SIDE]))
         width, other = self.rows[own].dimensions, self.rows[own.other].dimensions
         start, excluded, pairs = (
             int(line[each]) for each in (columns.START, columns.EXCLUDED, columns.PAIRS)
@@ -176,7 +217,7 @@ class Messages:
     def size_bytes(self) -> Longs:
         """For each message, rows and description; a pair's join attribute is said once."""
         header, found = self.header, self.description_bytes
-        paid = header[:, columns.MESSAGE_KIND] == Kind.INSERT
+        paid = header[:, columns.MESSAGE_KIND] == MessageKind.INSERT
         for side, source in enumerate(self.rows):
             own = header[:, columns.ROW_SIDE] == side
             partner = ~own & (header[:, columns.PARTNER] >= 0)

@@ -1,18 +1,17 @@
-"""Rows of a table between Arrow's columns and the bytes that a server keeps of each.
+"""Rows of a table between Arrow columns and the bytes that a server keeps of each row.
 
     Symbol  PER   @id      @time          key      join     payload
     GOOG    51.7  GOOG@…   …        ──►   t GOOG   t goog   n 51.7 | t GOOG ‖ t GOOG@… | i …
                                                             body              origin
 
-A part is a tag and a value (`key_bytes.py`); parts stand in the order of the schema, numbers before
-texts, so that selection values are found at once. A key has texts as they are written, a join value
-as they compare. The *body* of a payload is the row; behind it stands where this version came from:
-the item's id and time. So a row that comes again as it was is no change.
+A value is a tag and its bytes (`key_bytes.py`). Values are in the order of the schema, numbers
+before texts, so that selection values are found quickly. A key has texts as they are written, a
+join value as they compare. The *body* of a payload is the row; after it comes the origin of this
+version: the item's id and time. So a row that arrives again with equal values is no change.
 
-Law: `columns(payloads(rows))` are the rows, and `numbers` are their values as `compile_boxes` reads
-constants. Whole columns at a time: nothing here is done row by row in Python, but for links, whose
-form for comparing is found once for each that is different.
-"""
+Invariant: `columns(payloads(rows))` are the rows, and `numbers` are their values as boxes.py reads
+constants. Whole columns are processed at a time, except for links: the form in which a link
+compares is computed once per distinct link."""
 
 from __future__ import annotations
 
@@ -32,9 +31,10 @@ from headgate.match.texts import Bytes, Texts, frozen
 from headgate.model.errors import StateError
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.tables import row_kernels as kernels
+from headgate.tables import row_format_kernels as kernels
 from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.changes import Mask, pieces
+from headgate.tables.key_bytes import BOOL, BYTES, LONG, MISSING, NUMBER, TEXT
 
 ORIGIN = (Attribute("@id", Type.TEXT), Attribute("@time", Type.TIMESTAMP))
 WORDS = (Type.INT, Type.FLOAT, Type.TIMESTAMP)
@@ -43,7 +43,7 @@ EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class EncodedColumn:
     """One attribute of all rows, and how it is written behind the parts before it."""
 
     tags: Bytes
@@ -90,7 +90,7 @@ class RowFormat:
             parts.append(_join_part(rows.column(name), attribute.type))
         missing = np.zeros(rows.num_rows, np.bool_)
         for part in parts:
-            missing |= part.tags == kernels.MISSING
+            missing |= part.tags == MISSING
         return _written(parts, rows.num_rows), missing
 
     def payloads(self, rows: pa.RecordBatch) -> tuple[Texts, Longs]:
@@ -111,7 +111,7 @@ class RowFormat:
             if attribute.name in names:
                 at = list(names).index(attribute.name)
                 values = words.view(np.float64 if attribute.type is Type.FLOAT else np.int64)
-                found[:, at] = np.where(tags == kernels.MISSING, np.nan, values)
+                found[:, at] = np.where(tags == MISSING, np.nan, values)
         return found
 
     def columns(self, payloads: Texts) -> dict[str, pa.Array]:
@@ -123,7 +123,7 @@ class RowFormat:
         }
 
 
-def _written(parts: Sequence[Part], count: int) -> Texts:
+def _written(parts: Sequence[EncodedColumn], count: int) -> Texts:
     """The parts of each row one behind the other."""
     start = np.zeros(count + 1, np.int64)
     np.cumsum(sum((each.lengths for each in parts), np.zeros(count, np.int64)), out=start[1:])
@@ -134,7 +134,7 @@ def _written(parts: Sequence[Part], count: int) -> Texts:
     return Texts(start, frozen(out))
 
 
-def _plain_part(column: pa.Array, type_: Type) -> Part:
+def _plain_part(column: pa.Array, type_: Type) -> EncodedColumn:
     """A value as it is."""
     valid = np.asarray(column.is_valid())
     match type_:
@@ -147,23 +147,23 @@ def _plain_part(column: pa.Array, type_: Type) -> Part:
             return _float_part(_floats(column), valid)
         case Type.BOOL:
             flags = np.asarray(pc.fill_null(column, False)).astype(np.uint8)
-            tags = _tags(valid, kernels.BOOL)
+            tags = _tags(valid, BOOL)
             lengths = np.where(valid, 2, 1)
-            return Part(
+            return EncodedColumn(
                 tags, lengths, lambda cursor, out: kernels.put_flags(tags, flags, cursor, out)
             )
-    tag = kernels.BYTES if type_ is Type.BYTES else kernels.TEXT
+    tag = BYTES if type_ is Type.BYTES else TEXT
     return _text_part(column_texts(column), valid, tag)
 
 
-def _key_part(column: pa.Array, type_: Type) -> Part:
+def _key_part(column: pa.Array, type_: Type) -> EncodedColumn:
     """A value of a key, in which 5 and 5.0 are the same."""
     return (
         _canonical(column, type_) if type_ in (Type.INT, Type.FLOAT) else _plain_part(column, type_)
     )
 
 
-def _join_part(column: pa.Array, type_: Type) -> Part:
+def _join_part(column: pa.Array, type_: Type) -> EncodedColumn:
     """A value in the form in which it compares; one that is no number is missing."""
     if type_ in (Type.INT, Type.FLOAT):
         return _canonical(column, type_)
@@ -171,10 +171,10 @@ def _join_part(column: pa.Array, type_: Type) -> Part:
         return _plain_part(column, type_)
     valid = np.asarray(column.is_valid())
     compared = TextColumn(column_texts(column), valid, type_).compared
-    return _text_part(compared, valid, kernels.BYTES if type_ is Type.LINK else kernels.TEXT)
+    return _text_part(compared, valid, BYTES if type_ is Type.LINK else TEXT)
 
 
-def _canonical(column: pa.Array, type_: Type) -> Part:
+def _canonical(column: pa.Array, type_: Type) -> EncodedColumn:
     valid = np.asarray(column.is_valid())
     if type_ is Type.FLOAT:
         numbers = _floats(column) + 0.0
@@ -184,8 +184,8 @@ def _canonical(column: pa.Array, type_: Type) -> Part:
     # Beyond 2⁵³ a float may stand for several whole numbers: only those that it is exactly.
     exact = (np.abs(numbers) < EXACT) | ((numbers < 2.0**63) & _is_exact(whole, numbers))
     words = np.where(exact, numbers.view(np.uint64), whole.view(np.uint64))
-    tags = np.where(exact, kernels.NUMBER, kernels.LONG).astype(np.uint8)
-    return _word_part(np.where(valid, tags, kernels.MISSING).astype(np.uint8), words)
+    tags = np.where(exact, NUMBER, LONG).astype(np.uint8)
+    return _word_part(np.where(valid, tags, MISSING).astype(np.uint8), words)
 
 
 def _is_exact(whole: Longs, numbers: Floats) -> Mask:
@@ -194,29 +194,31 @@ def _is_exact(whole: Longs, numbers: Floats) -> Mask:
     return found
 
 
-def _long_part(whole: Longs, valid: Mask) -> Part:
-    return _word_part(_tags(valid, kernels.LONG), whole.view(np.uint64))
+def _long_part(whole: Longs, valid: Mask) -> EncodedColumn:
+    return _word_part(_tags(valid, LONG), whole.view(np.uint64))
 
 
-def _float_part(numbers: Floats, valid: Mask) -> Part:
-    return _word_part(_tags(valid, kernels.NUMBER), np.ascontiguousarray(numbers).view(np.uint64))
+def _float_part(numbers: Floats, valid: Mask) -> EncodedColumn:
+    return _word_part(_tags(valid, NUMBER), np.ascontiguousarray(numbers).view(np.uint64))
 
 
-def _word_part(tags: Bytes, words: Words) -> Part:
-    lengths = np.where(tags == kernels.MISSING, 1, 9)
-    return Part(tags, lengths, lambda cursor, out: kernels.put_words(tags, words, cursor, out))
+def _word_part(tags: Bytes, words: Words) -> EncodedColumn:
+    lengths = np.where(tags == MISSING, 1, 9)
+    return EncodedColumn(
+        tags, lengths, lambda cursor, out: kernels.put_words(tags, words, cursor, out)
+    )
 
 
-def _text_part(texts: Texts, valid: Mask, tag: int) -> Part:
+def _text_part(texts: Texts, valid: Mask, tag: int) -> EncodedColumn:
     tags, start, data = _tags(valid, tag), texts.start, frozen(texts.data)
     lengths = np.where(valid, 5 + np.diff(start), 1)
-    return Part(
+    return EncodedColumn(
         tags, lengths, lambda cursor, out: kernels.put_texts(tags, start, data, cursor, out)
     )
 
 
 def _tags(valid: Mask, tag: int) -> Bytes:
-    return np.where(valid, tag, kernels.MISSING).astype(np.uint8)
+    return np.where(valid, tag, MISSING).astype(np.uint8)
 
 
 def _whole(column: pa.Array) -> Longs:
@@ -239,17 +241,17 @@ def _column(data: Bytes, ends: Longs, cursor: Longs, type_: Type) -> pa.Array:
     if type_ in WORDS:
         tags, words = _words(data, ends, cursor)
         values = words.view(np.float64 if type_ is Type.FLOAT else np.int64)
-        return pa.array(values, mask=tags == kernels.MISSING).cast(stored)
+        return pa.array(values, mask=tags == MISSING).cast(stored)
     tags = np.empty(cursor.size, np.uint8)
     if type_ is Type.BOOL:
         flags = np.empty(cursor.size, np.bool_)
         _refuse_unless(kernels.get_flags(data, ends, cursor, tags, flags))
-        return pa.array(flags, mask=tags == kernels.MISSING)
+        return pa.array(flags, mask=tags == MISSING)
     begin, lengths = np.empty(cursor.size, np.int64), np.empty(cursor.size, np.int64)
     _refuse_unless(kernels.get_texts(data, ends, cursor, tags, begin, lengths))
     texts = pieces(begin, lengths, data)
     offsets = pa.py_buffer(texts.start.astype(np.int32))
-    present = tags != kernels.MISSING
+    present = tags != MISSING
     valid = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
     found = pa.Array.from_buffers(stored, cursor.size, [valid, offsets, pa.py_buffer(texts.data)])
     found.validate(full=True)

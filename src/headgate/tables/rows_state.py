@@ -1,12 +1,11 @@
-"""The rows of joined tables as bytes, for a state store, and back (DESIGN.md §6).
+"""The rows of joined tables as bytes, for a state store, and back.
 
-What is kept: rows with keys, join values, numbers, values and payloads, and the next number. What
-is not: the subscriptions, which every bucket has alike and gets from a file, and whatever can be
-made from the rows. So join values that no row has any more are forgotten on the way.
+Saved: rows with keys, join values, version numbers, selection values and payloads, and the next
+version number. Not saved: subscriptions, which each bucket reads from a file, and everything that
+is computed from the rows. Join values without rows are dropped on the way.
 
-Nothing is made row by row, so a million rows take a second, and most of that is their order by join
-value. A state is checked before a kernel runs on it, as it may come from anywhere.
-"""
+All columns are processed at once: a million rows take a second, most of it for ordering by join
+value. A state is validated before a kernel runs on it, as it may come from anywhere."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ from headgate.match.texts import Texts
 from headgate.model.errors import SnapshotError, StateError
 from headgate.tables.array_blob import Array, pack, unpack
 from headgate.tables.box_tree_kernels import Floats
-from headgate.tables.joined_rows import JoinedRows
-from headgate.tables.table import TableContent
+from headgate.tables.table_rows import JoinedRows, TableContent
 
 VERSION = 2
 Values = Callable[[int, Texts], Floats]

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headgate.model.errors import InvalidValue, did_you_mean
-from headgate.tables.change_kernels import JOINS, NEEDED_JOINS, SEMIJOINS, SchemeCode
-from headgate.tables.describe_kernels import CLU, CLU_PLUS, EVERYONE, SUB, TUP
+from headgate.tables.change_messages import JOINS, NEEDED_JOINS, SEMIJOINS, SchemeCode
+from headgate.tables.skylines import CLU, CLU_PLUS, EVERYONE, SUB, TUP
 
 
 class JoinScheme(StrEnum):

@@ -1,19 +1,18 @@
-"""The server of one group of select-joins: changes of two tables in, messages out (§3, §4).
+"""The server of one group: changes of two tables in, messages out ([Select-Joins §3]).
 
-A group is all subscriptions of the same two tables and join attributes. The server is a plain
-object: it knows no clock, no network and no Spark. A bucket of join values is a server of its own,
-as rows of different buckets never meet; each has all subscriptions.
+A group is all subscriptions with the same two tables and join attributes. The server is a plain
+object without clock, network or Spark. Each bucket of join values has a server of its own, as rows
+of different buckets never join; each has all subscriptions.
 
     changes ──► TableRows (2)      rows by key and by join value
-            ──► process            what each change means, against
+            ──► apply_changes      the messages of each change, from
                   BoxTree          the subscriptions as points
                   StabbingSets (2) clusters and anchors, for Ref-SJ-Clu
-            ──► Messages
+            ──► MessageBatch
 
-Law: if every message is given to those in its region, each client holds the join of the rows that
-its subscription selects; and each gets nothing that it holds already (all but Ref-J, Enum-J and
-Rel-Sel).
-"""
+Invariant: if every message reaches the subscriptions in its region, each client holds the join of
+the rows that its subscription selects; and no client gets a row that it already holds (all schemes
+but Ref-J, Enum-J and Rel-Sel)."""
 
 from __future__ import annotations
 
@@ -22,23 +21,19 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from headgate.model.errors import InvalidValue
-from headgate.tables import change_kernels as kernels
-from headgate.tables.audience import Audience, question
 from headgate.tables.box_tree import BoxTree
 from headgate.tables.box_tree_kernels import Longs, Tree
 from headgate.tables.boxes import Boxes
-from headgate.tables.changes import Change, ChangeColumns, columns_of
-from headgate.tables.desk import Desk, teller
-from headgate.tables.joined_rows import JoinedRows
-from headgate.tables.messages import Messages, Table
-from headgate.tables.question_kernels import Question
+from headgate.tables.change_messages import apply_changes, apply_silently
+from headgate.tables.changes import ChangeColumns, JoinChange, columns_of
+from headgate.tables.message_buffer import JOIN, SIDE, MessageBuffer
+from headgate.tables.messages import JoinSide, MessageBatch
 from headgate.tables.schemes import JoinScheme
-from headgate.tables.semijoins import tell_edge
+from headgate.tables.semijoin_messages import apply_edge_changes
 from headgate.tables.stabbing_sets import StabbingSets
-from headgate.tables.table import TableRows
-from headgate.tables.table_kernels import room_needed
-
-__all__ = ["Change", "SelectJoinServer"]
+from headgate.tables.subscription_index import SubscriptionIndex, message_sink
+from headgate.tables.table_kernels import space_to_insert
+from headgate.tables.table_rows import JoinedRows, TableRows
 
 
 class SelectJoinServer:
@@ -50,21 +45,21 @@ class SelectJoinServer:
         join_attributes: int = 1,
         numbers: tuple[int, int] = (0, 1),
     ) -> None:
-        """`numbers` are those that it gives to versions of rows: the first, and the step from one
-        to the next; so servers of several buckets never give the same."""
+        """`numbers` are the first version number and the step to the next, so that the servers of
+        several buckets never give the same number."""
         self.scheme = scheme
         self.dimensions = dimensions
-        self.rows = JoinedRows(dimensions, [join_attributes] * len(Table), numbers)
+        self.rows = JoinedRows(dimensions, [join_attributes] * len(JoinSide), numbers)
         self.trees = tuple(
-            BoxTree(sum(dimensions), near=self._parts[table.other]) for table in Table
+            BoxTree(sum(dimensions), near=self._columns[side.other]) for side in JoinSide
         )
-        """The subscriptions, ordered for questions about changes of either table."""
-        self.clusters = tuple(StabbingSets(each) for each in dimensions)
-        self._desks = [Desk()]
-        self._used: Audience | None = None
+        """The subscriptions, ordered for queries about changes of either table."""
+        self.clusters = tuple(StabbingSets(width) for width in dimensions)
+        self._buffers = [MessageBuffer()]
+        self._stored: SubscriptionIndex | None = None
 
     def subscribe(self, boxes: Boxes) -> None:
-        """Add subscriptions; what they are to hold already is for `content` to say."""
+        """Add subscriptions; `recipients.content` gives the rows that they start with."""
         low, high = boxes.low, boxes.high
         if low.shape[1] != sum(self.dimensions):
             raise InvalidValue(
@@ -75,19 +70,19 @@ class SelectJoinServer:
             raise InvalidValue(f"subscription {taken[0]} is there already")
         for tree in self.trees:
             tree.add(boxes.numbers, low, high)
-        for table, own in zip(Table, self._parts, strict=True):
-            clusters = self.clusters[table]
+        for side, columns in zip(JoinSide, self._columns, strict=True):
+            clusters = self.clusters[side]
             if 2 * len(boxes.numbers) < len(self.tree):
-                clusters.add(boxes.numbers, low[:, own], high[:, own])
+                clusters.add(boxes.numbers, low[:, columns], high[:, columns])
             if 2 * len(boxes.numbers) >= len(self.tree) or clusters.is_crowded:
                 numbers = self.tree.numbers()
                 all_low, all_high = self.tree.bounds(numbers)
-                clusters.partition(numbers, all_low[:, own], all_high[:, own])
+                clusters.partition(numbers, all_low[:, columns], all_high[:, columns])
 
-    def use(self, audience: Audience) -> None:
-        """Serve these subscriptions, and no others: those of a file, which never change."""
+    def use(self, subscriptions: SubscriptionIndex) -> None:
+        """Serve the subscriptions of a file, which never change, and no others."""
         assert not len(self.tree), "it has subscriptions of its own"
-        self._used = audience
+        self._stored = subscriptions
 
     def unsubscribe(self, numbers: Longs) -> None:
         unknown = numbers[~self.tree.holds(numbers)]
@@ -98,52 +93,54 @@ class SelectJoinServer:
         for clusters in self.clusters:
             clusters.remove(numbers)
 
-    def apply(self, changes: Iterable[Change]) -> Messages:
-        """Take changes in their order; the form for a few of them, one by one."""
+    def apply(self, changes: Iterable[JoinChange]) -> MessageBatch:
+        """Apply a few changes in their order."""
         return self.apply_columns(columns_of(list(changes), self.dimensions))
 
-    def apply_columns(self, changes: ChangeColumns) -> Messages:
-        """Take changes in their order. Messages are in the order in which clients need them.
+    def apply_columns(self, changes: ChangeColumns) -> MessageBatch:
+        """Apply changes in their order. Messages are in the order in which clients apply them.
 
-        If one of them is refused, none is taken.
+        If one change is refused, none is applied.
         """
-        (messages,) = self._told(self._taken(changes), (self.audience,))
+        (messages,) = self._write(self._to_lines(changes), (self.subscriptions,))
         return messages
 
-    def apply_for_both(self, changes: ChangeColumns, other: Audience) -> tuple[Messages, Messages]:
-        """The messages for the subscriptions, and those for another audience of the same rows."""
-        own, theirs = self._told(self._taken(changes), (self.audience, other))
+    def apply_for_both(
+        self, changes: ChangeColumns, other: SubscriptionIndex
+    ) -> tuple[MessageBatch, MessageBatch]:
+        """The messages for the server's subscriptions, and those for others of the same rows."""
+        own, theirs = self._write(self._to_lines(changes), (self.subscriptions, other))
         return own, theirs
 
-    def apply_for_base(self, changes: ChangeColumns, base: Table) -> Messages:
-        """The messages for subscriptions that hold rows of one table only, and none of the other:
-        its semijoin, of a join of more tables (`semijoin_kernels.py`)."""
-        is_used = np.arange(len(Table)) == base
-        lines, desks = self._taken(changes), [self._desks[0]] * 2
-        tell_edge(lines, self.tables, (self.audience,) * 2, is_used, desks)
+    def apply_for_base(self, changes: ChangeColumns, base: JoinSide) -> MessageBatch:
+        """The messages of one semijoin of a larger join: clients hold rows of the base table only
+        (`semijoin_messages.py`)."""
+        is_used = np.arange(len(JoinSide)) == base
+        lines, buffers = self._to_lines(changes), [self._buffers[0]] * 2
+        apply_edge_changes(lines, self.tables, (self.subscriptions,) * 2, is_used, buffers)
         left, right = self.tables
-        return Messages(*desks[base].written(), (left, right))
+        return MessageBatch(*buffers[base].written(), (left, right))
 
-    def take_silently(self, changes: ChangeColumns) -> None:
-        """Have the rows that these changes leave, and tell nobody."""
-        lines, at = self._taken(changes), 0
+    def apply_silently(self, changes: ChangeColumns) -> None:
+        """Apply changes to the rows without messages."""
+        lines, at = self._to_lines(changes), 0
         while at < len(lines):
-            at = kernels.settle(lines, at, tuple(table.index for table in self.tables))
+            at = apply_silently(lines, at, tuple(table.index for table in self.tables))
             if at < len(lines):
-                table = self.tables[lines[at, kernels.SIDE]]
-                table.reserve(joins=0, places=room_needed(table.index, lines[at, kernels.JOIN]))
+                table = self.tables[lines[at, SIDE]]
+                table.reserve(joins=0, places=space_to_insert(table.index, lines[at, JOIN]))
 
     def expired(self, now_s: float) -> ChangeColumns:
-        """The deletions of rows that are kept until now or less long."""
+        """The deletions of the rows that expire until now."""
         return self.rows.expired(now_s)
 
-    def expire(self, now_s: float) -> Messages:
-        """Delete the rows that are kept until now or less long."""
+    def expire(self, now_s: float) -> MessageBatch:
+        """Delete the rows that expire until now."""
         return self.apply_columns(self.expired(now_s))
 
     @property
     def tree(self) -> BoxTree:
-        """The subscriptions, in whatever order."""
+        """The subscriptions, in any order."""
         return self.trees[0]
 
     @property
@@ -151,14 +148,14 @@ class SelectJoinServer:
         return tuple(tree.arrays for tree in self.trees)
 
     @property
-    def audience(self) -> Audience:
-        """All subscriptions, told by the server's scheme."""
-        if self._used is not None:
-            return self._used
-        return Audience.of(
+    def subscriptions(self) -> SubscriptionIndex:
+        """All subscriptions, with the server's scheme."""
+        if self._stored is not None:
+            return self._stored
+        return SubscriptionIndex.of(
             self.dimensions,
             self.tree_arrays,
-            tuple(each.anchors for each in self.clusters),
+            tuple(clusters.anchors for clusters in self.clusters),
             self.scheme,
         )
 
@@ -168,38 +165,34 @@ class SelectJoinServer:
 
     @property
     def join_values(self) -> int:
-        """How many join values there are, or have been since the rows were last loaded."""
+        """The number of join values that rows have, or have had since they were loaded."""
         return self.rows.join_values
 
     @property
-    def _parts(self) -> tuple[slice, slice]:
+    def _columns(self) -> tuple[slice, slice]:
         left, right = self.dimensions
         return slice(0, left), slice(left, left + right)
 
-    def _taken(self, changes: ChangeColumns) -> Longs:
-        """What changes mean for rows, which are there from now on, as lines for `process`."""
+    def _to_lines(self, changes: ChangeColumns) -> Longs:
+        """Apply changes to the rows; return them as kernels take them (`message_buffer.py`)."""
         self.rows.tidy()
-        return self.rows.take(changes)
+        return self.rows.apply(changes)
 
-    def _told(self, changes: Longs, audiences: Sequence[Audience]) -> list[Messages]:
-        """The messages of changes that are taken, for each audience."""
+    def _write(self, changes: Longs, indexes: Sequence[SubscriptionIndex]) -> list[MessageBatch]:
+        """Update the index by join value; return the messages for each of `indexes`."""
         needs, at = np.zeros(4, np.int64), 0
-        while len(self._desks) < len(audiences):
-            self._desks.append(Desk())
-        desks = self._desks[: len(audiences)]
-        for desk in desks:
-            desk.used[:] = 0
+        while len(self._buffers) < len(indexes):
+            self._buffers.append(MessageBuffer())
+        buffers = self._buffers[: len(indexes)]
+        for buffer in buffers:
+            buffer.used[:] = 0
         while at < len(changes):
             tables = tuple(table.index for table in self.tables)
-            tellers = tuple(map(teller, audiences, desks))
-            at, short = kernels.process(changes, at, tables, tellers, needs)
+            sinks = tuple(map(message_sink, indexes, buffers))
+            at, short = apply_changes(changes, at, tables, sinks, needs)
             if at < len(changes) and short >= 0:
-                desks[short].make_room(needs)
+                buffers[short].make_space(needs)
             elif at < len(changes):
-                self.tables[changes[at, kernels.SIDE]].reserve(joins=0, places=int(needs[2]))
+                self.tables[changes[at, SIDE]].reserve(joins=0, places=int(needs[2]))
         left, right = self.tables
-        return [Messages(*desk.written(), (left, right)) for desk in desks]
-
-    def question(self, own: Table) -> Question:
-        """Room for asking who is affected by tuples of a table."""
-        return question(self.dimensions, own, self.trees[own].arrays)
+        return [MessageBatch(*buffer.written(), (left, right)) for buffer in buffers]

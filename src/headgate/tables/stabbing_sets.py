@@ -1,22 +1,23 @@
-"""The stabbing-set index: clusters of subscriptions whose ranges share a point (§3.1.1).
+"""The stabbing-set index: clusters of subscriptions whose ranges share a point ([Select-Joins
+§3.1.1]).
 
     ranges on C    ├──┤        ├────────┤
                  ├───┤   ├──────┤
                 ├──────┤     ├──┤
     anchors         ▲           ▲            τ = 2 clusters
 
-Law: each subscription belongs to one cluster, and its ranges contain the cluster's anchor. So of
-the tuples that a new tuple joins with, only those next to the anchor on either side matter for a
-cluster: who contains a farther one contains a nearer one too.
+Invariant: each subscription is in one cluster, and its ranges contain the cluster's anchor. So of
+the tuples that a new tuple joins with, only the two next to the anchor matter for a cluster: a
+range that contains a farther tuple also contains the nearer one.
 
-Clusters are made greedily: of the ranges that are not stabbed yet the one that ends first gives
-the anchor, and takes all ranges that it stabs. In one dimension no partition has fewer clusters. In
-several the clusters of one attribute are split by the next (Appendix C). A new subscription goes to
-the first cluster whose anchor it contains, or makes one; when there are twice as many clusters as
-after the last partition, they are made anew, so that there are never more than about twice as many
-as needed. Cost: n log n for a partition, τ for a subscription.
+Clusters are made greedily. Of the ranges that are not stabbed yet, the one that ends first gives
+the anchor and takes all ranges that contain it. In one dimension no partition has fewer clusters.
+In several dimensions the clusters of one attribute are split by the next (Appendix C). A new
+subscription goes to the first cluster whose anchor it contains, or makes a new one. When there are
+twice as many clusters as after the last partition, all are made anew. Cost: n log n for a
+partition, τ for a subscription.
 
-Rejected: the (1 + ε)-approximate dynamic partitions of the literature: what an event costs depends
+Rejected: the (1 + ε)-approximate dynamic partitions of the literature. The cost of an event depends
 little on τ here, since the tree is not split by clusters (`box_tree.py`).
 """
 

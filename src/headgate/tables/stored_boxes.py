@@ -1,19 +1,18 @@
-"""Subscriptions of one group in a file: the trees as they are asked, mapped by every worker.
+"""The subscriptions of one group in a file: the trees as kernels use them, mapped by every worker.
 
-    boxes ──► BoxTree (2), StabbingSets (2) ──► file ──► BoxTree (2) over the file's own bytes
+    boxes ──► BoxTree (2), anchors (2) ──► file ──► trees over the mapped bytes
 
-Making the trees of a million subscriptions takes seconds and opening them milliseconds, so they are
-made once, where statements are planned. A subscription is a small number within its file; `feeds`
-says which feed it belongs to, as a feed that is a union of joins has several.
+Building the trees of a million subscriptions takes seconds and opening the file milliseconds, so
+they are built once, when statements are planned. A subscription is a small number within its file;
+`feeds` maps it to its feed, as a feed that is a union of joins has several subscriptions.
 
-A new feed makes a new small file beside the large one (pipeline/snapshot.py: layers), and
-`gathered_boxes` puts files together: one alone stays as it is; several with the same attributes
-become tiers of one tree, which is a copy in memory; otherwise the trees are made anew, as each
-subscription gets a range for attributes that only others have a condition on.
+A new feed makes a new small file next to the large one (layers, pipeline/snapshot.py), and
+`gathered_boxes` combines the files. One file alone is used as it is. Several files with the same
+attributes become tiers of one tree, copied in memory. Otherwise the trees are rebuilt, since each
+subscription needs a range for attributes that only others restrict.
 
-A file is not trusted: its hashes are checked (match/snapshot.py), and here every number by which a
-kernel goes from one array to another.
-"""
+A file is not trusted. Its hashes are checked on opening, and here every number that a kernel uses
+as an index."""
 
 from __future__ import annotations
 
@@ -28,9 +27,8 @@ from headgate.match.kernels import Ints
 from headgate.match.stored_file import open_stored, write_stored
 from headgate.tables.box_tree import GONE, BoxTree, frozen_view
 from headgate.tables.box_tree_kernels import Floats, Longs, Tree, node_count
-from headgate.tables.boxes import MISSING, Boxes
-from headgate.tables.compile_boxes import BoxGroup
-from headgate.tables.messages import Table
+from headgate.tables.boxes import MISSING, Boxes, BoxGroup
+from headgate.tables.messages import JoinSide
 from headgate.tables.stabbing_sets import stab
 
 KIND, VERSION = "select-join index", 1
@@ -184,9 +182,9 @@ def gathered_boxes(files: Sequence[OpenBoxes], dropped: Ints) -> OpenBoxes:
     )
     if all(each.attributes == files[0].attributes for each in files):
         trees = tuple(
-            _stacked([each.trees[table] for each in files], feeds, dropped) for table in Table
+            _stacked([each.trees[table] for each in files], feeds, dropped) for table in JoinSide
         )
-        anchors = [np.concatenate([each.anchors[table] for each in files]) for table in Table]
+        anchors = [np.concatenate([each.anchors[table] for each in files]) for table in JoinSide]
         ordered = tuple(map(_in_order, anchors))
         return OpenBoxes(files[0].attributes, feeds, tested, trees, ordered)
     attributes = (
@@ -232,8 +230,8 @@ def _widened(boxes: OpenBoxes, attributes: tuple[Names, Names]) -> tuple[Floats,
     half = tree.points.shape[1] // 2
     points = np.empty((count, 2 * half))
     points[tree.subscription] = tree.points
-    named = [(side, name) for side in Table for name in boxes.attributes[side] or ("",)]
-    wanted = [(side, name) for side in Table for name in attributes[side] or ("",)]
+    named = [(side, name) for side in JoinSide for name in boxes.attributes[side] or ("",)]
+    wanted = [(side, name) for side in JoinSide for name in attributes[side] or ("",)]
     low = np.full((count, len(wanted)), MISSING)
     high = np.full((count, len(wanted)), np.inf)
     for at, each in enumerate(wanted):
@@ -251,7 +249,7 @@ def _made(
     parts = slice(0, left), slice(left, left + right)
     checked = Boxes(numbers, low, high)
     trees = []
-    for table in Table:
+    for table in JoinSide:
         tree = BoxTree(left + right, near=parts[table.other])
         tree.add(checked.numbers, checked.low, checked.high)
         trees.append(tree.arrays)

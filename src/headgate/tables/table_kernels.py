@@ -1,17 +1,25 @@
-"""The composite index on (join attribute, selection attribute) of one table (§3.1), as flat arrays.
+"""Kernels on the rows of one table: the index by join value, and the effect of changes on rows.
+
+**The composite index on (join attribute, selection attribute)** of [Select-Joins §3.1], as arrays:
 
     join value j      start[j]  size[j]  capacity[j]
     pool              … | s s s s s · · · | s s · · | …      slots, by value[s, 0], then number[s]
 
-Rows that share a join value lie side by side in the order of their first selection attribute (and
-of their numbers where it is equal, so that a restart makes no other order), so
-that what a new tuple joins with is one piece of memory, and its neighbours are found by bisection.
-A piece that is full moves to the end of the pool with twice its room; `compact` closes the gaps.
-An insertion costs log n and a move of at most as many numbers as there are rows with its join
-value.
+Rows with the same join value are adjacent, in the order of their first selection attribute (and of
+their version numbers where it is equal, so that a restart makes the same order). So the rows that a
+new tuple joins with are one piece of memory, and its neighbours are found by bisection. A full
+piece moves to the end of the pool with twice its capacity; `compact` closes the gaps. An insertion
+costs log n and a move of at most the rows with its join value. Rejected: a B-tree. A join value has
+hundreds of rows, rarely more than ten thousand; moving 80 kB takes less time than two cache misses
+per tree level.
 
-Rejected: a B-tree. Rows of one join value are hundreds, rarely more than ten thousand; moving 80 kB
-takes less time than two cache misses for each level of a tree.
+**Changes.** `apply_to_rows` finds the row of each change by its key and writes what happens to it:
+
+    change ──► key ──► code ──► slot_of_key[code] ──► INSERT, DELETE, REPLACE, or nothing
+                                                      DELETE and INSERT if its join value differs
+
+A changed row gets a new slot and a new version number. A change to equal values only extends the
+row's expiry.
 """
 
 from __future__ import annotations
@@ -19,13 +27,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numba as nb
+import numpy as np
+import numpy.typing as npt
 
+from headgate.match.texts import Bytes
 from headgate.tables.box_tree_kernels import Floats, Longs
+from headgate.tables.byte_codes import are_equal, intern
+from headgate.tables.message_buffer import DELETE, INSERT, REPLACE
 
 CAPACITY_MIN = 4
 
 
-class Index(NamedTuple):
+class RowIndex(NamedTuple):
     """What the kernels see of one table."""
 
     value: Floats  # [slot, selection attribute]
@@ -35,6 +48,11 @@ class Index(NamedTuple):
     capacity: Longs
     pool: Longs
     used: Longs  # [1]: how much of the pool is in use
+
+
+@nb.njit(nogil=True, cache=True)
+def value_at(index, place):  # type: ignore[no-untyped-def]
+    return index.value[index.pool[place], 0]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -52,7 +70,7 @@ def first_at_least(index, join, wanted):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def room_needed(index, join):  # type: ignore[no-untyped-def]
+def space_to_insert(index, join):  # type: ignore[no-untyped-def]
     """How much of the pool one more row of this join value may take."""
     return max(CAPACITY_MIN, 2 * index.capacity[join])
 
@@ -64,7 +82,7 @@ def insert(index, join, slot):  # type: ignore[no-untyped-def]
         target, start = index.used[0], index.start[join]
         for at in range(index.size[join]):
             index.pool[target + at] = index.pool[start + at]
-        index.capacity[join] = room_needed(index, join)
+        index.capacity[join] = space_to_insert(index, join)
         index.start[join] = target
         index.used[0] += index.capacity[join]
     place = first_at_least(index, join, index.value[slot, 0])
@@ -115,3 +133,125 @@ def compact(index, pool):  # type: ignore[no-untyped-def]
         index.capacity[join] = compact_room(size)
         used += index.capacity[join]
     index.used[0] = used
+
+
+SLOT_NONE = -1
+
+
+class RowArrays(NamedTuple):
+    """Rows of one table by slot, as they are written here; `used` counts what was ever taken."""
+
+    value: Floats  # [slot, selection attribute]
+    number: Longs
+    key: Longs  # its code
+    join: Longs
+    until_s: Floats
+    payload_start: Longs
+    payload_bytes: Longs
+    body_bytes: Longs  # how much of the payload is compared
+    payload: Bytes  # all payloads, in any order
+    payload_used: Longs  # [1]
+    slot_of_key: Longs  # [code of a key]
+    free: Longs
+    free_count: Longs  # [1]
+    gone: Longs  # slots that are free after this batch
+    gone_count: Longs  # [1]
+    used: Longs  # [1]
+
+
+class ChangeArrays(NamedTuple):
+    """The columns of changes (`changes.py`)."""
+
+    side: npt.NDArray[np.int8]
+    gone: npt.NDArray[np.bool_]
+    key_start: Longs
+    key_data: Bytes
+    join_start: Longs
+    join_data: Bytes
+    payload_start: Longs
+    payload_data: Bytes
+    body_bytes: Longs  # how much of each payload is compared
+    values: Floats
+    until_s: Floats
+
+
+@nb.njit(nogil=True, cache=True)
+def put_line(lines, at, kind, side, join, new, old):  # type: ignore[no-untyped-def]
+    lines[at, 0], lines[at, 1], lines[at, 2] = kind, side, join
+    lines[at, 3], lines[at, 4] = new, old
+    return at + 1
+
+
+@nb.njit(nogil=True, cache=True)
+def leave(rows, slot):  # type: ignore[no-untyped-def]
+    rows.gone[rows.gone_count[0]] = slot
+    rows.gone_count[0] += 1
+    rows.until_s[slot] = np.inf
+
+
+@nb.njit(nogil=True, cache=True)
+def is_same(rows, slot, given, change):  # type: ignore[no-untyped-def]
+    for d in range(rows.value.shape[1]):
+        if rows.value[slot, d] != given.values[change, d]:
+            return False
+    begin, first = rows.payload_start[slot], given.payload_start[change]
+    end, last = begin + rows.body_bytes[slot], first + given.body_bytes[change]
+    return are_equal(rows.payload, begin, end, given.payload_data, first, last)
+
+
+@nb.njit(nogil=True, cache=True)
+def put_row(rows, given, change, key, join, number):  # type: ignore[no-untyped-def]
+    """The slot of a new version of a row; the index does not know it yet."""
+    if rows.free_count[0] > 0:
+        rows.free_count[0] -= 1
+        slot = rows.free[rows.free_count[0]]
+    else:
+        slot = rows.used[0]
+        rows.used[0] += 1
+    for d in range(rows.value.shape[1]):
+        rows.value[slot, d] = given.values[change, d]
+    rows.number[slot], rows.key[slot], rows.join[slot] = number, key, join
+    rows.until_s[slot] = given.until_s[change]
+    begin, end = given.payload_start[change], given.payload_start[change + 1]
+    place = rows.payload_used[0]
+    rows.payload[place : place + end - begin] = given.payload_data[begin:end]
+    rows.payload_start[slot], rows.payload_bytes[slot] = place, end - begin
+    rows.body_bytes[slot] = given.body_bytes[change]
+    rows.payload_used[0] = place + end - begin
+    rows.slot_of_key[key] = slot
+    return slot
+
+
+@nb.njit(nogil=True, cache=True)
+def apply_to_rows(given, tables, keys, joins, first_number, step, lines):  # type: ignore[no-untyped-def]
+    """Write what changes mean to `lines`; how many lines there are, and the next number."""
+    used, number = 0, first_number
+    for change in range(given.side.shape[0]):
+        side = given.side[change]
+        rows, codes = tables[side], keys[side]
+        begin, end = given.key_start[change], given.key_start[change + 1]
+        key = intern(codes, given.key_data, begin, end)
+        old = rows.slot_of_key[key]
+        if given.gone[change]:
+            if old != SLOT_NONE:
+                rows.slot_of_key[key] = SLOT_NONE
+                leave(rows, old)
+                used = put_line(lines, used, DELETE, side, rows.join[old], -1, old)
+            continue
+        begin, end = given.join_start[change], given.join_start[change + 1]
+        join = intern(joins, given.join_data, begin, end)
+        stays = old != SLOT_NONE and rows.join[old] == join
+        if stays and is_same(rows, old, given, change):
+            rows.until_s[old] = given.until_s[change]
+            continue
+        new = put_row(rows, given, change, key, join, number)
+        number += step
+        if old != SLOT_NONE:
+            leave(rows, old)
+        if stays:
+            used = put_line(lines, used, REPLACE, side, join, new, old)
+            continue
+        if old != SLOT_NONE:
+            used = put_line(lines, used, DELETE, side, rows.join[old], -1, old)
+        used = put_line(lines, used, INSERT, side, join, new, -1)
+    return used, number

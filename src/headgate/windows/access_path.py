@@ -1,25 +1,24 @@
-"""Which conjunct of a join predicate finds the candidates, and what is left to be judged.
+"""Which conjunct of a join predicate finds the candidates, and which predicate remains.
 
-A predicate is a conjunction of clauses (plan/cnf.py). One of them is answered by indexes on the
-window; the others are judged for what it finds, by model/evaluate.py.
+A predicate is a conjunction of clauses (plan/cnf.py). One clause is answered by indexes on the
+window; the others, the residual, are evaluated on each candidate by model/evaluate.py.
 
-    clause                                     found by                               taken
+    clause                                     found by                               priority
     title = window.title                       a chain of items with the same value   first
     title similar window.title                 a prefix filter                        then, by how
                                                                                       strict it is
     price < window.price                       sorted values                          then
-    title = window.title or price > 5          each by its own: the second finds all
-                                               of the window for a primary item that
-                                               satisfies it by itself, or nothing     by its worst
-    anything else                              all of the window                      last
+    title = window.title or price > 5          one path per part: the second finds
+                                               the whole window for a primary item
+                                               that satisfies it alone, or nothing    by its worst
+    anything else                              the whole window                       last
 
-Law: the paths together find exactly the items of the window that satisfy the clause, so that only
-the residual remains to be judged.
+Invariant: the paths together find exactly the items of the window that satisfy the clause, so only
+the residual remains.
 
-Rejected: choosing anew for each item by how long its chains are. The order above errs only where a
-text has the same value as much of the window, and then what it finds is the result in most cases.
-A part of a timestamp (`published.year = window.year`) has no path: nobody has asked for it yet.
-"""
+Rejected: choosing anew for each item by the length of its chains. The fixed order is wrong only
+where a text has the same value as much of the window, and then the candidates are mostly results. A
+part of a timestamp (`published.year = window.year`) has no index: nobody has needed it yet."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from headgate.model.filters import TRUE, And, Filter, Or, atoms_of, conjunction,
 
 
 @dataclass(frozen=True, slots=True)
-class Equal:
+class EqualTo:
     attribute: str
     window_attribute: str
 
@@ -49,7 +48,7 @@ class SimilarTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
+class OrderedBy:
     attribute: str
     relation: Relation
     window_attribute: str
@@ -59,7 +58,7 @@ class Ordered:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeWindow:
     """All of the window, for primary items that satisfy the condition by themselves."""
 
     condition: Filter
@@ -68,7 +67,7 @@ class Whole:
         return "all of the window" if self.condition == TRUE else "all of the window, on condition"
 
 
-Path = Equal | SimilarTo | Ordered | Whole
+Path = EqualTo | SimilarTo | OrderedBy | WholeWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def choose_access(predicate: Filter) -> Access:
     clauses = conjuncts(predicate)
     known = [(clause, paths) for clause in clauses if (paths := _paths(clause)) is not None]
     if not known:
-        return Access((Whole(TRUE),), predicate)
+        return Access((WholeWindow(TRUE),), predicate)
     chosen, paths = min(known, key=lambda each: max(map(_cost, each[1])))
     return Access(paths, conjunction(clause for clause in clauses if clause is not chosen))
 
@@ -103,25 +102,25 @@ def _path(literal: Filter) -> Path | None:
     match literal:
         case Comparison(attribute, relation, WindowAttribute(name), None):
             if relation is Relation.EQUAL:
-                return Equal(attribute, name)
-            return None if relation is Relation.NOT_EQUAL else Ordered(attribute, relation, name)
+                return EqualTo(attribute, name)
+            return None if relation is Relation.NOT_EQUAL else OrderedBy(attribute, relation, name)
         case Similar(attribute, WindowAttribute(name), threshold):
             return SimilarTo(attribute, name, threshold)
         case And():
             return None
-    return None if looks_at_window(literal) else Whole(literal)
+    return None if looks_at_window(literal) else WholeWindow(literal)
 
 
 def _cost(path: Path) -> float:
     """The order of the paths; a stricter similarity finds less."""
     match path:
-        case Equal():
+        case EqualTo():
             return 0
         case SimilarTo(_, _, threshold):
             return 2 - threshold
-        case Ordered():
+        case OrderedBy():
             return 3
-        case Whole():
+        case WholeWindow():
             return 4
 
 

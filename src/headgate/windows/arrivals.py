@@ -1,7 +1,7 @@
-"""What comes to the join stage and what leaves it; moments are whole microseconds inside of it.
+"""What the join stage takes and returns. Inside of it, instants are integers of microseconds.
 
 Microseconds are exact, compare fast, and do not end at the year 9999: the end of a window or the
-moment of a decision can lie where no `datetime` is.
+instant of a decision may lie outside the range of `datetime`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class FeedOutput:
     """An item with its annotations, the feeds that have it, and when that was decided."""
 
     feeds: tuple[str, ...]
@@ -55,7 +55,7 @@ def position(item: Item) -> Position:
     return microseconds(item.time), item.source, item.id, [*entries]
 
 
-def moment_of(us: int) -> datetime:
+def instant_of(us: int) -> datetime:
     """The moment as a `datetime`, or the nearest that there is.
 
     >>> moment_of(1_500_000).isoformat()

@@ -1,12 +1,12 @@
-"""What the join stage holds, as text: each window, and below it who asks it, and by which index.
+"""The join stage as text: each window, and below it the joins that use it, and by which index.
 
     ω last 3 months: 1,204 items, for 3 feeds
       ⋈ Muse#1 [title similar window.title] and 2 more joins: by similar title
     2 items wait
     late: MusicPhotos 3, MuseNews 12
 
-Windows come in the order of the graph; the same stage gives the same text. Cost: one pass over the
-graph, with the set of feeds behind each node.
+Windows are in the order of the graph; the same stage gives the same text. Cost: one pass over the
+graph, with the set of feeds above each node.
 """
 
 from __future__ import annotations

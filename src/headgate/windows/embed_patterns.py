@@ -1,18 +1,18 @@
-"""Which of many tree patterns does a document embed ([Delta §4.1])? In |patterns| × |document|.
+"""Which of many tree patterns a document embeds ([Delta §4.1]), in |patterns| × |document|.
 
-model/tree_pattern.py, the judge, tries all ways: a pattern of k steps `//*//*…` takes it n^k steps
-on a document of n elements, and documents come from strangers. Here each pattern node is answered
-once for each element, children of the pattern first and elements from the last to the first, so
-that what lies below an element is known before it:
+The oracle, model/tree_pattern.py, tries all embeddings: a pattern of k steps `//*//*…` takes n^k
+steps on a document of n elements, and documents come from strangers. Here each pattern node is
+evaluated once per element, children of the pattern first and elements in reverse document order, so
+that the answers for everything below an element are known before it:
 
     fits[e]      element e is an image of the pattern node
     child[e]     a child of e is one
-    below[e]     an element below e is one
+    below[e]     a descendant of e is one
 
-Law: as the judge says. A document is parsed once for all patterns. Value predicates come last, as
-the text of an element is that of all that is within it; libxml2 refuses documents that are nested
-deeper than 256, so all these texts together are at most 256 times the document.
-"""
+Invariant: the same answer as the oracle. A document is parsed once for all patterns. Value
+predicates are tested last, as the text of an element is that of everything within it; libxml2
+refuses documents nested deeper than 256, so all these texts together have at most 256 times the
+document's length."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The state of the join stage, and how items go through the graph in one step (stage.py: the law).
+"""The state of the join stage, and one step of items through the graph (stage.py has the
+invariant).
 
     leaf ──► μ ──► ∪ ──► ω        nodes run by number, so that each has all its input of the step
-      └────────► ⋈ ◄─────┘        before those above it; only nodes that got something run
+      └────────► ⋈ ◄─────┘        before the nodes above it; only nodes with input run
 
-A join's primary items come when they are due, and are decided then. What a window holds beyond the
-moment of a decision is told apart by its moment of arrival.
+The primary items of a join arrive when they are due, and are decided then. Rows of the window that
+arrived after that instant are excluded by their arrival time.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from headgate.model.filters import Filter
 from headgate.model.items import Annotation, Item
 from headgate.model.tree_pattern import PatternNode
 from headgate.plan.algebra import Join, Match, Union, Window
-from headgate.windows.arrivals import NEVER_US, Element, Output, moment_of
+from headgate.windows.arrivals import NEVER_US, Element, FeedOutput, instant_of
 from headgate.windows.embed_patterns import embeds_patterns
 from headgate.windows.graph import Graph, leaf_of
-from headgate.windows.primary_words import PrimaryWords
 from headgate.windows.probe import Joined, Probe
+from headgate.windows.similar_index import PrimaryWords
 from headgate.windows.window_state import WindowState
 
 SWEPT_WINDOWS = 8
 """How many windows, besides those that got something, are looked at for dead items in a step."""
 
 
-class Waiting(NamedTuple):
+class WaitingItem(NamedTuple):
     """An item that came out of a node and is not yet due at the joins above it."""
 
     node: int
@@ -62,12 +63,12 @@ class Flow:
         self.leave_out({})
 
     def step(
-        self, moment_us: int, leaves: Mapping[int, list[Element]], due: Sequence[Waiting]
-    ) -> tuple[list[Output], list[Waiting]]:
+        self, moment_us: int, leaves: Mapping[int, list[Element]], due: Sequence[WaitingItem]
+    ) -> tuple[list[FeedOutput], list[WaitingItem]]:
         """Items that came to leaves and items that are due go up the graph: what feeds then have,
         and what waits."""
         outputs = _Outputs(self.graph)
-        waiting: list[Waiting] = []
+        waiting: list[WaitingItem] = []
         for each in due:
             for join in self.graph.joins[each.node]:
                 self._send(join, [each.element])
@@ -107,13 +108,13 @@ class Flow:
                 if is_in:
                     self._send(above, [each])
 
-    def _wait_or_send(self, number: int, found: list[Element], moment_us: int) -> list[Waiting]:
+    def _wait_or_send(self, number: int, found: list[Element], moment_us: int) -> list[WaitingItem]:
         """Items that are due go to the joins above a node now; the others wait."""
         now = [each for each in found if each.due_us <= moment_us]
         if now:
             for join in self.graph.joins[number]:
                 self._send(join, now)
-        return [Waiting(number, each) for each in found if each.due_us > moment_us]
+        return [WaitingItem(number, each) for each in found if each.due_us > moment_us]
 
     def _run(self, number: int, elements: list[Element]) -> list[Element]:
         match self.graph.nodes[number]:
@@ -207,7 +208,7 @@ class _Outputs:
             for each in elements:
                 self._found.setdefault(each.item, (each, number, set()))[2].update(feeds)
 
-    def in_order(self) -> list[Output]:
+    def in_order(self) -> list[FeedOutput]:
         """By moment, then by item; copies of one item with other annotations by their node."""
         found = sorted(
             self._found.values(),
@@ -220,6 +221,6 @@ class _Outputs:
             ),
         )
         return [
-            Output(tuple(sorted(feeds)), each.item, moment_of(each.arrived_us))
+            FeedOutput(tuple(sorted(feeds)), each.item, instant_of(each.arrived_us))
             for each, _, feeds in found
         ]

@@ -1,6 +1,6 @@
-"""The plans of all feeds as one graph of numbered nodes, in which equal parts are one.
+"""The plans of all feeds as one graph of numbered nodes, in which equal parts are shared.
 
-    Muse  ⋈ Muse#1 [title ~ window.title]      6  ⋈       a join waits for its primary's moment
+    Muse  ⋈ Muse#1 [title ~ window.title]      6  ⋈       a join waits until its primary is due
             σ [… 'Muse'] News                  2  leaf    an item of a source is in it, or not
             ω last 3 months                    5  ω       the state that joins look at
               ∪                                4  ∪
@@ -8,12 +8,22 @@
                 μ //a (Documents)              1  μ       0  leaf
 
 Plans are values (plan/algebra.py), so equal nodes are found by their hash. Numbers ascend from
-inputs to those that use them: whoever is visited by number finds its inputs done.
+inputs to users: in the order of numbers, the inputs of a node come before it.
 
-Only branches above leaves are taken. A feed's branch that is a leaf is the match stage's affair
-(plan/leaves.py: `feeds`, `tested` and `inner`); what a feed outputs is what both say of it. A feed
-with a table join, or with an operator call below or in a join or a pattern, is refused whole, with
-the reason: nobody here could answer it.
+Only branches above leaves are taken. A branch of a feed that is a leaf is matched by the match
+stage (plan/leaves.py); a feed outputs what both find. A feed with a table join, or with an operator
+call below or in a join or a pattern, is refused as a whole, with the reason.
+
+**Replay horizons** (`replay_horizons`): how far back the items of each source must be read to
+rebuild the state of an instant m. From the top of the graph down,
+
+    a primary item still waits              if its time > m − lateness
+    a window of some size is looked at      back to m − retention − size
+    a join whose items are needed back to r needs its window back to r − size, as each item was
+                                            joined with the window at its own time
+
+so nested windows add up. The `last n items` have no size in time: a guess takes its place, and
+rebuild.py checks whether it was enough.
 """
 
 from __future__ import annotations
@@ -21,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from headgate.model.duration import Duration, WindowSize
 from headgate.model.filters import TRUE
 from headgate.model.filters import Filter as Predicate
 from headgate.plan.algebra import (
@@ -31,10 +42,12 @@ from headgate.plan.algebra import (
     Source,
     Transform,
     Union,
+    Window,
     bottom_up,
     inputs_of,
 )
 from headgate.plan.leaves import calls_operators
+from headgate.windows.arrivals import SECOND_US
 
 
 @dataclass(slots=True)
@@ -125,3 +138,32 @@ def _used_below(branch: Plan) -> list[Plan]:
     used = {branch}
     used.update(each for node in nodes if not leaf_of(node) for each in inputs_of(node))
     return [node for node in nodes if node in used]
+
+
+def replay_horizons(
+    graph: Graph, *, lateness_us: int, kept_us: int, guess_us: int
+) -> dict[str, int]:
+    """For each source, how long before the moment its items must be read from."""
+    reach = [0] * len(graph.nodes)
+
+    def raise_to(number: int, least_us: int) -> None:
+        reach[number] = max(reach[number], least_us)
+
+    for number in reversed(range(len(graph.nodes))):
+        node, own = graph.nodes[number], reach[number]
+        if isinstance(node, Join):
+            raise_to(graph.number_of[node.primary], max(own, lateness_us))
+            raise_to(graph.number_of[node.window], max(own, kept_us))
+        elif isinstance(node, Window):
+            raise_to(graph.number_of[node.input], own + _size_us(node.size, guess_us))
+        elif leaf_of(node) is None:
+            for each in inputs_of(node):
+                raise_to(graph.number_of[each], own)
+    return {
+        source: max(reach[number] for number in leaves.values())
+        for source, leaves in graph.leaves.items()
+    }
+
+
+def _size_us(size: WindowSize, guess_us: int) -> int:
+    return size.seconds * SECOND_US if isinstance(size, Duration) else guess_us

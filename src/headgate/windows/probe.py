@@ -1,14 +1,13 @@
-"""One join predicate against one window: with which items of it are primary items joined?
+"""One join predicate against one window: which items of the window join with each primary item?
 
-    primary items ──► questions ──► index ──► pairs ──► residual predicate ──► joined sets
+    primary items ──► bounds ──► index ──► pairs ──► residual predicate ──► joined sets
 
-Joins of several feeds that have the same window and the same predicate share a probe, and an item
-that comes to several of them in one step is looked up once: what it is joined with depends on its
-attributes and on the moment of its decision, which is the same for all.
+Joins of several feeds with the same window and predicate share a probe, and an item that comes to
+several of them in one step is looked up once: its partners depend on its attributes and on the
+instant of its decision, which is the same for all.
 
-Cost: that of the index (access_path.py chooses it), and one call of the judge for each pair that
-it finds, where there is a residual.
-"""
+Cost: that of the index (access_path.py chooses it), and one evaluation of the residual per pair, if
+there is a residual."""
 
 from __future__ import annotations
 
@@ -20,15 +19,21 @@ from headgate.match.kernels import Longs
 from headgate.model.evaluate import matches
 from headgate.model.filters import TRUE, Filter
 from headgate.model.items import Item
-from headgate.windows.access_path import Equal, Ordered, Path, SimilarTo, Whole, choose_access
+from headgate.windows.access_path import (
+    EqualTo,
+    OrderedBy,
+    Path,
+    SimilarTo,
+    WholeWindow,
+    choose_access,
+)
 from headgate.windows.arrivals import NEVER_US, Element
-from headgate.windows.join_kernels import find_all
-from headgate.windows.pairs import Bounds, Pairs, distinct, find_pairs
-from headgate.windows.primary_words import PrimaryWords
+from headgate.windows.find_pairs import Pairs, WindowBounds, distinct, find_all, find_pairs
+from headgate.windows.similar_index import PrimaryWords
 from headgate.windows.window_state import WindowState
 
 PAIRS_MAX = 8_000_000
-"""So many questions are asked at once that their candidates cannot be more than this, unless those
+"""So many lookups are asked at once that their candidates cannot be more than this, unless those
 of a single one are."""
 Joined = frozenset[Item]
 
@@ -81,36 +86,36 @@ class Probe:
         return self._joined(asked, pairs)
 
     def _pairs(
-        self, path: Path, asked: Sequence[Item], words: PrimaryWords, bounds: Bounds
+        self, path: Path, asked: Sequence[Item], words: PrimaryWords, bounds: WindowBounds
     ) -> Pairs:
         window = self.window
         match path:
-            case Equal(name, window_name):
+            case EqualTo(name, window_name):
                 values = [item.attributes.get(name) for item in asked]
                 return window.equal[window_name].find(values, bounds)
-            case Ordered(name, relation, window_name):
+            case OrderedBy(name, relation, window_name):
                 values = [item.attributes.get(name) for item in asked]
                 return window.ordered[window_name].find(values, relation, bounds)
             case SimilarTo(attribute, window_name, threshold):
                 texts = [words.of(item, attribute) for item in asked]
                 return window.similar[window_name].find(texts, threshold, bounds)
-            case Whole(condition):
+            case WholeWindow(condition):
                 holds = (at for at, item in enumerate(asked) if matches(condition, item))
                 some = np.fromiter(holds, np.int64)
                 found = find_pairs(find_all, bounds.some(some), len(window.items))
-                return Pairs(some[found.questions], found.rows)
+                return Pairs(some[found.lookups], found.rows)
 
     def _joined(self, asked: Sequence[Item], pairs: Pairs) -> list[Joined]:
-        """The items of each question's rows that satisfy the rest of the predicate too."""
+        """The items of each lookup's rows that satisfy the rest of the predicate too."""
         items, residual = self.window.items, self.access.residual
         found: list[list[Item]] = [[] for _ in asked]
         if residual == TRUE:
-            for question, row in zip(*_as_lists(pairs), strict=True):
-                found[question].append(items[row])
+            for lookup, row in zip(*_as_lists(pairs), strict=True):
+                found[lookup].append(items[row])
         else:
-            for question, row in zip(*_as_lists(pairs), strict=True):
-                if matches(residual, asked[question], window_item=items[row]):
-                    found[question].append(items[row])
+            for lookup, row in zip(*_as_lists(pairs), strict=True):
+                if matches(residual, asked[lookup], window_item=items[row]):
+                    found[lookup].append(items[row])
         return [frozenset(each) for each in found]
 
 
@@ -119,4 +124,4 @@ def _as_lists(pairs: Pairs) -> tuple[list[int], list[int]]:
         listed: list[int] = numbers.tolist()
         return listed
 
-    return of(pairs.questions), of(pairs.rows)
+    return of(pairs.lookups), of(pairs.rows)

@@ -1,18 +1,16 @@
-"""The state of the join stage again, after a restart: from stored items, as far back as it needs.
+"""The state of the join stage after a restart, from stored items.
 
-The store that keeps all items anyway is the only state on disk. A stage that is given the stored
-items from its horizon on, each with the moment at which it arrived, decides the same again; what it
-outputs meanwhile was output before.
+The store that keeps all items is the only state on disk. A stage that replays the stored items from
+its replay horizon on, each with its recorded arrival, decides the same again; its outputs during
+the replay were output before.
 
-Law: from then on it behaves as if it had never stopped.
+Invariant: afterwards the stage behaves as if it had never stopped.
 
-How far back is known for windows of time (reach.py). The `last n items` of a stream may reach back
-for years, and how many items must be read to find n that pass a filter, or a join, is not known
-before they are read. So they are read from a guess on; the stage knows until which time what it
-holds may be wrong or incomplete, and if that matters for anything it may still be asked, they are
-read again from GROWTH times as far back, at last from the beginning. Cost: at most one third more
-than reading as far back as the last guess.
-"""
+For windows of time the horizon is known (graph.py). The `last n items` of a stream may go back
+years, and how many items must be read to find n that pass a filter or a join is not known before.
+So they are read from a guessed horizon. The stage knows until which time its state is uncertain; if
+that can still matter, the items are read again from GROWTH times as far back, in the end from the
+beginning. Cost: at most one third more than reading from the last guess."""
 
 from __future__ import annotations
 

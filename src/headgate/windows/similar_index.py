@@ -1,47 +1,86 @@
-"""From words to the items of a window that are similar: `title similar(0.7) window.title`.
+"""From words to the similar items of a window: `title similar(0.7) window.title`.
 
-A prefix filter (Chaudhuri, Ganti, Kaushik 2006), as match/similar_atoms.py has it for constants,
-here for a window that changes. All words have one order, the rarest first. Of a set of n words, the
-rarest n − least + 1 are in the index, where `least` is how many words a similar set has in common
-with it at least; two similar sets share one of these. What is found so is counted word by word,
-unless the numbers of words alone are too different.
+A prefix filter (Chaudhuri, Ganti, Kaushik 2006), as in match/similar_atoms.py, here for a window
+that changes. All words have one order, the rarest first. Of a set of n words the rarest n − least +
+1 are in the index, where `least` is the least number of words that a similar set has in common with
+it; two similar sets share one of these words. Each candidate is then counted word by word, unless
+the sizes of the two sets already differ too much.
 
     word   rarest first = highest number first       new words get the next number: they are rare
     head[word] ──► entry ──► entry ──► …             a chain of rows, the newest first
     words[word_start[row] : word_start[row + 1]]     the words of a row, the rarest first
 
-The order stays fixed while rows come, so that a new row costs its words and no more. Whenever the
-window has doubled, or half of it has gone, words are numbered anew by how many rows have them, and
-those that no row has are forgotten: memory follows the window, whatever words strangers make up.
+The order stays fixed while rows come, so that a new row costs only its words. When the window has
+doubled, or half of it has expired, words are numbered anew by frequency, and unused words are
+dropped: memory follows the window, whatever words strangers invent.
 
 Several predicates may share an index: it is built for the lowest of their thresholds, whose
-prefixes contain those of the others.
+prefixes contain those of the others. The words of a primary item are extracted once per step
+(`PrimaryWords`).
 
-Law: exactly the rows with `len(a & b) / len(a | b) >= threshold` in floats. Cost for each question:
-the chains of its prefix, and the words of each row in them that has a similar number of words.
+Invariant: exactly the rows with `len(a & b) / len(a | b) >= threshold` in floats. Cost per lookup:
+the chains of its prefix, and the words of each candidate with a similar number of words.
 
 Rejected: one vocabulary for all windows (it never shrinks); positions within the prefix (they prune
-what the number of words mostly prunes already); MinHash (it errs).
+what the sizes mostly prune already); MinHash (it is approximate).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from headgate.match.kernels import Longs
 from headgate.model.items import Item
-from headgate.model.text import words
-from headgate.windows.growing import Growing
-from headgate.windows.join_kernels import (
+from headgate.model.text import words, xml_text
+from headgate.model.values import Kind, Value, Xml, kind_of
+from headgate.windows.find_pairs import (
+    Pairs,
+    SimilarScratch,
+    TextLookups,
+    WindowBounds,
+    WordIndex,
     count_entries,
+    find_pairs,
     find_similar,
     link_rows,
     link_rows_by_word,
     renumber_words,
 )
-from headgate.windows.pairs import Bounds, Pairs, find_pairs
+from headgate.windows.growing_array import GrowingArray
+
+Words = frozenset[str]
+
+
+class PrimaryWords:
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str | None], tuple[Mapping[str, Value], Words]] = {}
+
+    def of(self, item: Item, attribute: str | None) -> Words:
+        """As `primary_words`."""
+        # Holding the attributes themselves keeps their identity from being given to others.
+        key = id(item.attributes), attribute
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = item.attributes, primary_words(item, attribute)
+        return known[1]
+
+    def forget(self) -> None:
+        self._known.clear()
+
+
+def primary_words(item: Item, attribute: str | None) -> Words:
+    """The words that model/evaluate.py takes for `similar`; links are not text."""
+    names: Iterable[str] = item.attributes if attribute is None else [attribute]
+    values = (item.attributes.get(name) for name in names)
+    return frozenset(
+        word
+        for value in values
+        if isinstance(value, str) and kind_of(value) in (Kind.TEXT, Kind.XML)
+        for word in words(xml_text(value) if isinstance(value, Xml) else value)
+    )
+
 
 FEW_ROWS = 1_024
 """A window is ordered by rarity for the first time when it has so many rows."""
@@ -56,11 +95,11 @@ class SimilarIndex:
         self._numbers: dict[str, int] = {}
         self._rows = 0
         self._ordered_rows = FEW_ROWS // 2
-        self._word_start = Growing(np.int64)
+        self._word_start = GrowingArray(np.int64)
         self._word_start.extend(0, 1)
-        self._words = Growing(np.int32)
-        self._seen = np.zeros(1, np.int64)
-        self._row_seen = Growing(np.int64)
+        self._words = GrowingArray(np.int32)
+        self._mark = np.zeros(1, np.int64)
+        self._row_seen = GrowingArray(np.int64)
         self._forget_entries()
 
     def insert(self, items: Sequence[Item]) -> None:
@@ -98,26 +137,24 @@ class SimilarIndex:
         self._forget_entries()
         self._link()
 
-    def find(self, texts: Sequence[frozenset[str]], threshold: float, bounds: Bounds) -> Pairs:
-        """For each question, which is a set of words, the rows that are similar enough."""
+    def find(
+        self, texts: Sequence[frozenset[str]], threshold: float, bounds: WindowBounds
+    ) -> Pairs:
+        """For each lookup, which is a set of words, the rows that are similar enough."""
         known = [self._known_of(each) for each in texts]
         starts = np.zeros(len(known) + 1, np.int64)
         np.cumsum([len(each) for each in known], out=starts[1:])
         return find_pairs(
             find_similar,
             bounds,
-            threshold,
-            starts,
-            np.array([number for each in known for number in each], np.int64),
-            np.array([len(each) for each in texts], np.int64),
-            self._head.array,
-            self._entries,
-            self._word_start.array,
-            self._words.array,
-            self._word_seen.array,
-            self._row_seen.array,
-            self._seen,
-            self.walked,
+            TextLookups(
+                threshold,
+                starts,
+                np.array([number for numbers in known for number in numbers], np.int64),
+                np.array([len(text) for text in texts], np.int64),
+            ),
+            WordIndex(self._head.array, self._entries, self._word_start.array, self._words.array),
+            SimilarScratch(self._word_seen.array, self._row_seen.array, self._mark, self.walked),
         )
 
     def _known_of(self, text: frozenset[str]) -> list[int]:
@@ -135,9 +172,9 @@ class SimilarIndex:
     def _forget_entries(self) -> None:
         self._linked = 0
         self._used = 0
-        self._head = Growing(np.int32, fill=-1)
+        self._head = GrowingArray(np.int32, fill=-1)
         self._entries = np.empty((0, 4), np.int32)
-        self._word_seen = Growing(np.int64)
+        self._word_seen = GrowingArray(np.int64)
 
     def _link(self) -> None:
         """Enter the rows that are not yet in the chains."""

@@ -1,33 +1,34 @@
-"""The join stage: what stands above the leaves of plans, as items arrive ([RoSeS §3.2]).
+"""The join stage: evaluates what is above the leaves of plans, as items arrive ([RoSeS §3.2]).
 
-tests/plan/execute.py says what a plan outputs over finite streams, by event time. Live, items
-arrive late and out of order, each at a moment that is recorded once. With a stated lateness L,
+The oracle, tests/plan/execute.py, defines the output of a plan over finite streams, by event time.
+Live, items arrive late and out of order, each at an instant that is recorded once. With a given
+lateness L and retention R,
 
-    D(p) = max(arrived(p), time(p) + L)         a primary item is decided then, and its join with
-                                                whatever is above it arrives then
-    u(p) = max(time(p), D(p) − L − R)           later than L + R, it finds what is still kept
+    D(p) = max(arrived(p), time(p) + L)         the primary item p is decided at D(p); its join
+                                                arrives at the nodes above at D(p)
+    u(p) = max(time(p), D(p) − L − R)           later than L + R, it sees what is still kept
 
-Law: p is joined with exactly those items of the window at u(p) that have time ≤ time(p), that had
-arrived by D(p), and that satisfy the predicate with it.
+Invariant: p is joined with exactly those items of the window at u(p) that have time ≤ time(p), had
+arrived by D(p), and satisfy the predicate with it.
 
-So u(p) = time(p) for all that come at most R (`reach`) later than L: these see their whole window.
-The output is a function of items, moments of arrival, L and R alone, whatever the batches, and it
-is that of `execute` where no item is late. Late items are counted, never dropped.
+So u(p) = time(p) for all items at most R later than L: these see their whole window. The output is
+a function of items, arrivals, L and R alone, whatever the batches, and equals that of `execute`
+where no item is late. Late items are counted, never dropped.
 
-    push ──► leaves ──► nodes by number ──► items of feeds        all that is due until a moment, in
-               └──► waiting ──► joins       (graph.py)            one step (flow.py)
+    push ──► leaves ──► nodes by number ──► items of feeds      all that is due until an instant,
+               └──► waiting ──► joins       (graph.py)          in one step (flow.py)
 
-Within a step each node sees all its input before the nodes above it run; windows take in all that
-came, and a question is told apart from what came after its moment. That is why a step may hold any
-number of moments, and a join may use the same window as a join below it.
+Within a step each node sees all its input before the nodes above it run; windows take in everything
+that arrived, and lookups exclude what arrived after their instant. So a step may span any number of
+instants, and a join may use the same window as a join below it.
 
-Cost: the matcher's for all leaves; then one step for each leaf, node or window that an item comes
-to; probe.py says what a question costs. State: items of windows, by reference; waiting items.
+Cost: the matcher's for all leaves (one compiled program per source); then one step per leaf, node
+or window that an item comes to; probe.py has the cost of a lookup. State: items of windows, by
+reference; waiting items.
 
-Rejected: moment by moment with state as of each (a batch of 10,000 late items has 10,000 moments);
-dropping late items, as others do behind a watermark (then a replay with other batches would drop
-others); Spark's own state (docs/design/2026-11-16-window-joins.md).
-"""
+Rejected: one step per instant (a batch of 10,000 late items has 10,000 instants); dropping late
+items behind a watermark (a replay with other batches would drop others); Spark's own state
+(docs/design/2026-11-16-window-joins.md)."""
 
 from __future__ import annotations
 
@@ -36,14 +37,38 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import count
 
-from headgate.match.batch import microseconds
+from headgate.match.batch import batch_of_items, microseconds
+from headgate.match.matcher import ProgramMatcher
+from headgate.match.program import compile_program
+from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 from headgate.plan.algebra import Plan
-from headgate.windows.arrivals import NEVER_US, SECOND_US, Arrival, Element, Output, moment_of
-from headgate.windows.flow import Flow, Waiting
-from headgate.windows.graph import build_graph
-from headgate.windows.leaf_matcher import LeafMatcher
-from headgate.windows.reach import reach_by_source
+from headgate.windows.arrivals import NEVER_US, SECOND_US, Arrival, Element, FeedOutput, instant_of
+from headgate.windows.flow import Flow, WaitingItem
+from headgate.windows.graph import build_graph, replay_horizons
+
+BATCH = 4_096
+
+
+class LeafMatcher:
+    """The leaves on one source. It has no state."""
+
+    def __init__(self, leaves: Mapping[Filter, int], schema: Schema) -> None:
+        self._matcher = ProgramMatcher(compile_program(list(leaves), schema))
+        self._numbers = list(leaves.values())
+
+    def match(self, elements: Sequence[Element]) -> dict[int, list[Element]]:
+        """For each leaf, by its number in the graph, the items that are in it, in their order."""
+        found: dict[int, list[Element]] = {}
+        for start in range(0, len(elements), BATCH):
+            some = elements[start : start + BATCH]
+            program = self._matcher.program
+            matches = self._matcher.match(batch_of_items([e.item for e in some], program.types))
+            for at, element in enumerate(some):
+                for leaf in matches.of(at).tolist():
+                    found.setdefault(self._numbers[leaf], []).append(element)
+        return found
+
 
 LATENESS_DEFAULT_S = 60.0
 """Covers clocks that differ, queues and batches. An item of a polled feed has mostly waited longer
@@ -90,7 +115,7 @@ class JoinStage:
         self.flow.leave_out({name: microseconds(time) for name, time in known_from.items()})
         self._moment_us = NEVER_US
         self._queue: list[Element] = []
-        self._waiting: list[tuple[int, int, Waiting]] = []
+        self._waiting: list[tuple[int, int, WaitingItem]] = []
         self._number = count()
 
     def push(self, arrivals: Sequence[Arrival]) -> None:
@@ -105,7 +130,7 @@ class JoinStage:
             self._queue.append(Element(item, time_us, arrived_us, max(arrived_us, on_time_us)))
             self.late[item.source] += arrived_us > on_time_us
 
-    def advance(self, safe: datetime) -> list[Output]:
+    def advance(self, safe: datetime) -> list[FeedOutput]:
         """All that is decided until this moment, given that all that arrived until then is here.
 
         By moment of decision, then time, source and id of the item: however often it is called,
@@ -113,7 +138,7 @@ class JoinStage:
         """
         safe_us = microseconds(safe)
         self._queue.sort(key=lambda each: each.arrived_us)
-        outputs: list[Output] = []
+        outputs: list[FeedOutput] = []
         while self._moment_us < safe_us:
             many = len(self._queue) > SLICE
             outputs += self._step(min(self._queue[SLICE].arrived_us if many else safe_us, safe_us))
@@ -124,18 +149,18 @@ class JoinStage:
         moments = [self._waiting[0][0]] if self._waiting else []
         if self._queue:
             moments.append(min(each.arrived_us for each in self._queue))
-        return moment_of(min(moments)) if moments else None
+        return instant_of(min(moments)) if moments else None
 
     def horizon(self, now: datetime, *, guess_s: float = REACH_DEFAULT_S) -> dict[str, datetime]:
         """For each source the time after which its items make up the state of this moment. How far
         the `last n items` of a window reach is a guess: rebuild.py tries until it is enough."""
-        reach = reach_by_source(
+        reach = replay_horizons(
             self.graph,
             lateness_us=self.lateness_us,
             kept_us=self.kept_us,
             guess_us=round(guess_s * SECOND_US),
         )
-        return {source: moment_of(microseconds(now) - own) for source, own in reach.items()}
+        return {source: instant_of(microseconds(now) - own) for source, own in reach.items()}
 
     def is_whole(self) -> bool:
         """Whether the state is what it would be if nothing had been left out (`begin`)."""
@@ -146,7 +171,7 @@ class JoinStage:
         """How many items wait for their moment, each as often as it is in different leaves."""
         return len(self._waiting)
 
-    def _step(self, moment_us: int) -> list[Output]:
+    def _step(self, moment_us: int) -> list[FeedOutput]:
         """Everything that is due until a moment, which is then the past."""
         arrived: dict[str, list[Element]] = {}
         taken = 0
@@ -154,7 +179,7 @@ class JoinStage:
             arrived.setdefault(self._queue[taken].item.source, []).append(self._queue[taken])
             taken += 1
         del self._queue[:taken]
-        due: list[Waiting] = []
+        due: list[WaitingItem] = []
         while self._waiting and self._waiting[0][0] <= moment_us:
             due.append(heapq.heappop(self._waiting)[2])
         leaves: dict[int, list[Element]] = {}

@@ -1,27 +1,26 @@
-"""The items of a window: rows in the order in which they came, indexes on them, and their end.
+"""The items of a window: rows in the order of arrival, indexes on them, and their expiry.
 
     row       0     1     2     3
-    items     a     b     c     d          an item is held by reference, whatever windows hold it
+    items     a     b     c     d          an item is held by reference, by any number of windows
     times     8:00  8:05  7:59  8:07       event time: the order of the window
-    arrived   8:10  8:10  8:10  8:20       a question of 8:12 does not see row 3
+    arrived   8:10  8:10  8:10  8:20       a lookup at 8:12 does not see row 3
 
-What a primary item p sees when it is decided at the moment D (stage.py states the law):
+A primary item p that is decided at D sees (stage.py has the invariant)
 
-    u = max(time of p, D − kept)       of the window at u, those with time ≤ time of p
+    u = max(time of p, D − retention − lateness)    of the window at u, those with time ≤ time of p
 
 For a time window that is a range of times. For the `last n items` it is the n greatest by position
-until u: rows are also sorted by position, and the first of the n gives the range; of its equals in
-time some are before it, which is tested for each that an index finds.
+until u: rows are also sorted by position, and the first of the n gives the range; rows with the
+same time may be before it, which is tested for each candidate.
 
-**End.** No question after moment m looks before m − kept − size, or, of the last n items, before
-the n greatest until m − kept. Such rows are dead; questions pass them over. When half of all rows
-are dead, the others are numbered anew. So a row dies at a cost of O(1), amortised, and nothing is
-looked at in vain: the median of times tells when it will be time.
+**Expiry.** After instant m no lookup goes back beyond m − kept − size, or, for the last n items,
+beyond the n greatest until m − kept. Older rows are expired, and lookups skip them. When half of
+all rows are expired, the others are renumbered. So expiry costs O(1) per row, amortised; the median
+of times says when to look again.
 
-Rejected: a tree by time (each removal must find its way through every index); buckets of time, each
-with its own indexes (a question then asks each of them, and a window of three months would die by
-whole days); removing rows one by one (chains would have to be linked both ways).
-"""
+Rejected: a tree by time (each removal would go through every index); buckets of time with indexes
+of their own (each lookup would visit all buckets, and a window of three months would expire by
+days); removing rows one by one (chains would need links in both directions)."""
 
 from __future__ import annotations
 
@@ -33,13 +32,12 @@ import numpy as np
 from headgate.match.kernels import Longs
 from headgate.model.duration import Duration, WindowSize
 from headgate.model.items import Item
-from headgate.windows.access_path import Equal, Ordered, Path, SimilarTo
+from headgate.windows.access_path import EqualTo, OrderedBy, Path, SimilarTo
 from headgate.windows.arrivals import NEVER_US, SECOND_US, Element, Position, position
-from headgate.windows.equality_index import EqualityIndex
-from headgate.windows.growing import Growing
-from headgate.windows.ordered_index import OrderedIndex
-from headgate.windows.pairs import Bounds, Pairs
+from headgate.windows.find_pairs import Pairs, WindowBounds
+from headgate.windows.growing_array import GrowingArray
 from headgate.windows.similar_index import SimilarIndex
+from headgate.windows.value_indexes import EqualityIndex, OrderedIndex
 
 FOREVER_US = 2**62
 Index = EqualityIndex | SimilarIndex | OrderedIndex
@@ -51,8 +49,8 @@ class WindowState:
         self.size_us = size.seconds * SECOND_US if isinstance(size, Duration) else None
         self.count = 0 if isinstance(size, Duration) else size.count
         self.items: list[Item] = []
-        self.times = Growing(np.int64)
-        self.arrived = Growing(np.int64)
+        self.times = GrowingArray(np.int64)
+        self.arrived = GrowingArray(np.int64)
         self.equal: dict[str, EqualityIndex] = {}
         self.similar: dict[str, SimilarIndex] = {}
         self.ordered: dict[str, OrderedIndex] = {}
@@ -68,9 +66,9 @@ class WindowState:
         """Have the index that the path needs; before the first row comes."""
         assert not self.items, "indexes are made before the window is filled"
         match path:
-            case Equal(_, name):
+            case EqualTo(_, name):
                 self.equal.setdefault(name, EqualityIndex(name))
-            case Ordered(_, _, name):
+            case OrderedBy(_, _, name):
                 self.ordered.setdefault(name, OrderedIndex(name))
             case SimilarTo(_, name, threshold):
                 index = self.similar.setdefault(name, SimilarIndex(name, threshold))
@@ -93,7 +91,7 @@ class WindowState:
         for index in self.indexes:
             index.insert(items)
 
-    def bounds(self, decided: Sequence[Element]) -> tuple[Bounds, list[Position | None]]:
+    def bounds(self, decided: Sequence[Element]) -> tuple[WindowBounds, list[Position | None]]:
         """What primary items see of the window at their moments; for the last n items also the
         position of the first of them, if there are so many."""
         positions: list[Position | None] = [None] * len(decided)
@@ -105,7 +103,7 @@ class WindowState:
                 continue
             positions[at] = first = self._first_of_last(until, each.due_us)
             low.append(NEVER_US if first is None else first[0] - 1)
-        bounds = Bounds(
+        bounds = WindowBounds(
             np.array(low, np.int64),
             np.array([each.time_us for each in decided], np.int64),
             np.array([each.due_us for each in decided], np.int64),
@@ -133,13 +131,13 @@ class WindowState:
         times = self.times.array[pairs.rows].tolist()
         kept = [
             # Only of its equals in time can some come before the first one.
-            (first := positions[question]) is None
+            (first := positions[lookup]) is None
             or time > first[0]
             or position(self.items[row]) >= first
-            for question, row, time in zip(*(each.tolist() for each in pairs), times, strict=True)
+            for lookup, row, time in zip(*(each.tolist() for each in pairs), times, strict=True)
         ]
         within = np.array(kept, bool)
-        return Pairs(pairs.questions[within], pairs.rows[within])
+        return Pairs(pairs.lookups[within], pairs.rows[within])
 
     def expire(self, moment_us: int) -> None:
         """Forget the dead, if they are many, now that everything until this moment is decided."""
@@ -171,7 +169,7 @@ class WindowState:
             index.keep(rows)
 
     def surely_holds_all(self, moment_us: int, doubt_us: int) -> bool:
-        """Whether nothing that later questions look at has a time until `doubt_us`, where what
+        """Whether nothing that later lookups look at has a time until `doubt_us`, where what
         came may be wrong or incomplete."""
         if doubt_us <= NEVER_US:
             return True

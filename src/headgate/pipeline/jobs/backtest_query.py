@@ -21,7 +21,7 @@ from headgate.plan.normalize import normalize
 from headgate.plan.translate import compose
 from headgate.store.item_files import JOINED
 from headgate.store.read_store import RowLocation, read_rows
-from headgate.windows.arrivals import Arrival, Output
+from headgate.windows.arrivals import Arrival, FeedOutput
 from headgate.windows.stage import JoinStage
 
 _NUMBER = 0
@@ -161,7 +161,7 @@ class Replay:
 
     def _take(
         self,
-        outputs: Sequence[Output],
+        outputs: Sequence[FeedOutput],
         place_of: Mapping[Key, RowLocation],
         found: dict[Key, Joined],
     ) -> None:

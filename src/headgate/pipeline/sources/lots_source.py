@@ -26,8 +26,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
 from headgate.pipeline.sources.source_format import Options, chunks
 from headgate.store.data_folder import DataFolder
-from headgate.tables.lanes import lanes
-from headgate.tables.table_lots import Lot, LotFile, last_lot, read_lot, read_lot_progress
+from headgate.tables.change_batches import (
+    ChangeBatch,
+    ChangeFile,
+    last_change_batch,
+    read_change_batch,
+    read_change_progress,
+)
+from headgate.tables.spark_partition_keys import partition_keys
 
 COLUMNS = pa.schema(
     [
@@ -64,7 +70,7 @@ class LotsSource(DataSource):
 @dataclass(frozen=True, slots=True)
 class NumberedFile:
     number: int
-    file: LotFile
+    file: ChangeFile
 
 
 class LotPart(InputPartition):
@@ -80,11 +86,11 @@ class LotsReader(DataSourceStreamReader):
         self._folder, self._buckets, self._parts = folder, buckets, parts
 
     def initialOffset(self) -> dict[str, int]:
-        return {"lot": read_lot_progress(self._folder.tables).number}
+        return {"lot": read_change_progress(self._folder.tables).number}
 
     def latestOffset(self, start: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002
         begin = int(start["lot"])
-        return {"lot": min(last_lot(self._folder.tables, after=begin), begin + 1)}
+        return {"lot": min(last_change_batch(self._folder.tables, after=begin), begin + 1)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -92,7 +98,7 @@ class LotsReader(DataSourceStreamReader):
     def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[LotPart]:
         found: list[LotPart] = []
         for number in range(int(start["lot"]) + 1, int(end["lot"]) + 1):
-            files = _numbered(read_lot(self._folder.tables, number))
+            files = _numbered(read_change_batch(self._folder.tables, number))
             sizes = [(at, Path(each.file.path).stat().st_size) for at, each in enumerate(files)]
             parts = chunks(sizes, self._parts) or [()]
             found += [
@@ -105,10 +111,10 @@ class LotsReader(DataSourceStreamReader):
         assert isinstance(partition, LotPart)
         # Late imports: kernels, which the process that is only asked for offsets need not load.
         from headgate.pipeline.snapshot import open_snapshot  # noqa: PLC0415
-        from headgate.tables.cut_changes import cut_file  # noqa: PLC0415
+        from headgate.tables.change_pieces import cut_file  # noqa: PLC0415
 
-        lot = read_lot(self._folder.tables, partition.lot)
-        lane_of = lanes(self._buckets)
+        lot = read_change_batch(self._folder.tables, partition.lot)
+        lane_of = partition_keys(self._buckets)
         if partition.is_first:
             for lane in lane_of:
                 yield _row(lane, lot.number, ("", 0, 0), b"")
@@ -137,7 +143,7 @@ class LotsReader(DataSourceStreamReader):
         """Nothing is open."""
 
 
-def _numbered(lot: Lot) -> list[NumberedFile]:
+def _numbered(lot: ChangeBatch) -> list[NumberedFile]:
     history = [NumberedFile(HISTORY + at, each) for at, each in enumerate(lot.history)]
     return history + [NumberedFile(at, each) for at, each in enumerate(lot.files)]
 

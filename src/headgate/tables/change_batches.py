@@ -1,0 +1,143 @@
+"""Change batches: which changes the table joins process next, written before they are processed.
+
+    finished batches ──► tables/lots/17.json ──► one micro-batch of the query ──► progress: 17
+                         snapshot, instant, files
+
+A change batch fixes all that a micro-batch depends on: the files of changes, in order; the
+snapshot, and with it the subscriptions; the instant by which rows expire; the feeds whose results
+are delivered. Batch 17 is offset 17 of the query, so a replay processes the same changes with the
+same subscriptions.
+
+A new group (or one that comes back) first loads its rows from the `history`, all stored files,
+without messages. Messages are written for what arrives from then on.
+
+On disk the batches are in the folder `lots`, with the keys of earlier versions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headgate.model.errors import PipelineError
+from headgate.store.whole_files import write_whole
+
+KEPT = 100
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """A file of the store, and which of its sources are tables that are joined."""
+
+    path: str
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    number: int
+    snapshot: str
+    moment: datetime
+    """Everything that arrived until then has been taken, with this lot."""
+    files: tuple[ChangeFile, ...] = ()
+    history: tuple[ChangeFile, ...] = ()
+    fresh: tuple[str, ...] = ()
+    """The names of groups that have no rows yet."""
+    groups: tuple[str, ...] = ()
+    """The names of all groups that there are."""
+    ended: tuple[str, ...] = ()
+    """Those that there are no more."""
+    wanted: str = ""
+    """The file with the numbers of feeds whose results somebody wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeProgress:
+    """The last lot that was taken, until which moment, and the groups that have rows since."""
+
+    number: int = 0
+    decided: datetime = NEVER
+    groups: tuple[str, ...] = field(default=())
+
+
+def write_change_batch(folder: Path, lot: ChangeBatch) -> None:
+    content = {
+        "snapshot": lot.snapshot,
+        "moment": lot.moment.isoformat(),
+        "files": [[each.path, each.tables] for each in lot.files],
+        "history": [[each.path, each.tables] for each in lot.history],
+        "fresh": lot.fresh,
+        "groups": lot.groups,
+        "ended": lot.ended,
+        "wanted": lot.wanted,
+    }
+    write_whole(_path(folder, lot.number), json.dumps(content).encode())
+    _path(folder, lot.number - KEPT).unlink(missing_ok=True)
+
+
+def read_change_batch(folder: Path, number: int) -> ChangeBatch:
+    path = _path(folder, number)
+    try:
+        found = json.loads(path.read_bytes())
+        return ChangeBatch(
+            number,
+            str(found["snapshot"]),
+            datetime.fromisoformat(found["moment"]),
+            _files(found["files"]),
+            _files(found["history"]),
+            tuple(map(str, found["fresh"])),
+            tuple(map(str, found["groups"])),
+            tuple(map(str, found["ended"])),
+            str(found["wanted"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"the lot '{path}' cannot be read: {error}") from None
+
+
+def last_change_batch(folder: Path, *, after: int) -> int:
+    """The greatest number of a lot that there is, from a number on: lots come one by one."""
+    number = after
+    while _path(folder, number + 1).exists():
+        number += 1
+    return number
+
+
+def changes_complete_until(folder: Path) -> datetime:
+    """The moment that the last lot took for complete: nothing may arrive until then any more."""
+    progress = read_change_progress(folder)
+    if last_change_batch(folder, after=progress.number) > progress.number:
+        return read_change_batch(folder, progress.number + 1).moment
+    return progress.decided
+
+
+def read_change_progress(folder: Path) -> ChangeProgress:
+    path = folder / "progress.json"
+    if not path.exists():
+        return ChangeProgress()
+    try:
+        found = json.loads(path.read_bytes())
+        decided = datetime.fromisoformat(found["decided"])
+        return ChangeProgress(int(found["number"]), decided, tuple(map(str, found["groups"])))
+    except (ValueError, KeyError, TypeError) as error:
+        raise PipelineError(f"'{path}' is damaged: {error}") from None
+
+
+def write_change_progress(folder: Path, progress: ChangeProgress) -> None:
+    content = {
+        "number": progress.number,
+        "decided": progress.decided.isoformat(),
+        "groups": progress.groups,
+    }
+    write_whole(folder / "progress.json", json.dumps(content).encode())
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / "lots" / f"{number}.json"
+
+
+def _files(found: Sequence[tuple[str, Sequence[str]]]) -> tuple[ChangeFile, ...]:
+    return tuple(ChangeFile(str(path), tuple(map(str, tables))) for path, tables in found)

@@ -1,0 +1,224 @@
+"""From joins to groups: which groups a join is in, and with which ranges in each.
+
+    Stocks ⋈ Reviews                  one group of two tables
+    Stocks ⋈ Reviews ⋈ Authors        result group             ranges of all three tables
+                                      Stocks^Reviews, …        one semijoin per table: ranges of two
+
+**Payloads.** For clients, a table with a payload attribute is two tables ([Select-Joins, Appendix
+I]):
+
+    Stocks (Symbol key, PER, Logo payload)          Stocks(Symbol, PER)  ⋈[Symbol]  ⋈ Reviews
+    Stocks ⋈[Symbol] Reviews                 ──►    Stocks(Symbol, Logo) ⋈[Symbol]
+
+A logo then goes to a client when its stock enters the selection, and not again whenever the stock
+changes. plan/split_payload.py decides which tables are split; `explain` shows the same. Results are
+made of unsplit rows. Selections without a join have no clients and are not split.
+
+**Boxes of result groups.** The boxes of a join of many tables are stored as those of two: the first
+table is the left side, all others together are the right one, with attributes named by table
+number.
+
+    R(a | x)  S(a, b | y)  T(b | z)        left: x        right: 1.y  2.z
+
+Joins of the same tables differ only in their ranges, so the groups of each kind of join are found
+once; there may be a million joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from headgate.language.statements import RegisterTable
+from headgate.model.filters import TRUE
+from headgate.plan.split_payload import Halves, halves_of, is_own_key
+from headgate.tables.boxes import SelectedTable, SelectJoin, box_group
+from headgate.tables.decompose import choose_semijoins
+from headgate.tables.join_groups import JoinedTable, JoinGroup, has_rest
+from headgate.tables.stored_boxes import Names, write_boxes
+
+Registered = Mapping[str, RegisterTable]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitJoin:
+    """A join as clients hold it: with tables that may be halves of what is registered."""
+
+    join: SelectJoin
+    tables: Mapping[str, JoinedTable]
+    places: Mapping[str, int | None]
+    """For each table the place that it has in the join as it is written; None for a payload."""
+
+
+def split_payloads(join: SelectJoin, registered: Registered) -> SplitJoin:
+    """The join with every payload apart that can be; the same join if there is none."""
+    on, sides = list(join.on), list[SelectedTable]()
+    tables: dict[str, JoinedTable] = {}
+    places: dict[str, int | None] = {}
+    for place, side in enumerate(join.sides):
+        table = JoinedTable.of(registered[side.table])
+        halves = _halves(side, join, registered)
+        if halves is None:
+            sides.append(side)
+            tables[side.table] = table
+            places[side.table] = place
+            continue
+        key = halves.key
+        on += [name for name in key if name not in on]
+        sides += [
+            SelectedTable(halves.rest.name, side.ranges, side.rest, _both(side.on, key)),
+            SelectedTable(halves.payload.name, {}, TRUE, key),
+        ]
+        for half, own in ((halves.rest, place), (halves.payload, None)):
+            tables[half.name] = table.part(half.name, half.attributes)
+            places[half.name] = own
+    return SplitJoin(SelectJoin(tuple(on), tuple(sides), join.rest), tables, places)
+
+
+def has_split_payload(side: SelectedTable, join: SelectJoin, registered: Registered) -> bool:
+    """Whether a table's payload is apart in a join."""
+    return _halves(side, join, registered) is not None
+
+
+def _halves(side: SelectedTable, join: SelectJoin, registered: Registered) -> Halves | None:
+    found = halves_of(side.table, side.rest, registered)
+    if found is None or not {*side.ranges, *side.on} <= set(found.rest.attributes):
+        return None
+    others = {
+        str(each.name)
+        for other in join.sides
+        if other is not side
+        for each in registered[other.table].attributes
+    }
+    return found if is_own_key(found.key, others, join.on) else None
+
+
+def _both(on: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
+    return *on, *(name for name in key if name not in on)
+
+
+Column = tuple[int, str] | None
+
+
+def as_two_tables(join: SelectJoin) -> SelectJoin:
+    """The join with all tables but the first as one."""
+    first, *others = join.sides
+    ranges = {
+        f"{place}.{name}": own
+        for place, side in enumerate(others, 1)
+        for name, own in side.ranges.items()
+    }
+    return SelectJoin(join.on, (first, SelectedTable("", ranges)))
+
+
+def attributes_by_table(attributes: tuple[Names, Names], tables: int) -> tuple[Names, ...]:
+    """By which attributes rows of each table are selected.
+
+    >>> attributes_by_table((("x",), ("1.y", "1.z", "2.y")), 3)
+    (('x',), ('y', 'z'), ('y',))
+    """
+    found: list[list[str]] = [[] for _ in range(tables)]
+    for each in columns_of_boxes(attributes):
+        if each is not None:
+            found[each[0]].append(each[1])
+    return tuple(map(tuple, found))
+
+
+def columns_of_boxes(attributes: tuple[Names, Names]) -> list[Column]:
+    """For each column of boxes its table and attribute; None where a side has no attribute."""
+    left, right = attributes
+    parts = [each.split(".", 1) for each in right]
+    first: list[Column] = [(0, name) for name in left]
+    others: list[Column] = [(int(place), name) for place, name in parts]
+    return (first or [None]) + (others or [None])
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A join in one group; `boxed` has the ranges, as of a join of two tables."""
+
+    group: JoinGroup
+    boxed: SelectJoin
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A group of two tables, and for each the place of its side in the join; None for a payload,
+    on which nobody has a range."""
+
+    group: JoinGroup
+    places: tuple[int | None, int | None]
+
+    def part(self, join: SelectJoin) -> GroupMember:
+        sides = tuple(
+            SelectedTable(table.name, {} if place is None else join.sides[place].ranges)
+            for table, place in zip(self.group.tables, self.places, strict=True)
+        )
+        return GroupMember(self.group, SelectJoin(self.group.on, sides))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    whole: JoinGroup | None
+    pairs: tuple[_Pair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAssigner:
+    registered: Registered
+    _shapes: dict[tuple[object, ...], _Shape] = field(default_factory=dict)
+
+    def of(self, join: SelectJoin) -> Iterator[GroupMember]:
+        """Nothing if the join is empty."""
+        if join.is_empty:
+            return
+        cut = (
+            side.rest == TRUE or has_split_payload(side, join, self.registered)
+            for side in join.sides
+        )
+        alike = *join.signature, *cut
+        shape = self._shapes.get(alike)
+        if shape is None:
+            shape = self._shapes[alike] = self._shape(join)
+        if shape.whole is not None:
+            yield GroupMember(shape.whole, as_two_tables(join))
+        yield from (pair.part(join) for pair in shape.pairs)
+
+    def _shape(self, join: SelectJoin) -> _Shape:
+        apart = split_payloads(join, self.registered)
+        tables = tuple(JoinedTable.of(self.registered[side.table]) for side in join.sides)
+        if len(apart.join.sides) == 2:
+            return _Shape(None, (_Pair(JoinGroup(tables, join.on), (0, 1)),))
+        return _Shape(JoinGroup(tables, join.on, is_whole=True), tuple(_semijoins(apart)))
+
+
+def _semijoins(apart: SplitJoin) -> Iterator[_Pair]:
+    for table, form in choose_semijoins(apart.join, apart.tables).items():
+        names = form.edge.left, form.edge.right
+        left, right = (apart.tables[name] for name in names)
+        group = JoinGroup((left, right), form.edge.on, base=names.index(table))
+        yield _Pair(group, (apart.places[left.name], apart.places[right.name]))
+
+
+def write_joins(
+    folder: Path, joins: Mapping[int, Sequence[SelectJoin]], registered: Registered
+) -> tuple[tuple[JoinGroup, str], ...]:
+    """The groups of the joins of feeds, given by number, each with the name of its file."""
+    parts = GroupAssigner(registered)
+    groups: dict[str, list[tuple[int, bool, GroupMember]]] = {}
+    for feed, own in joins.items():
+        for join in own:
+            is_tested = has_rest(join)
+            for part in parts.of(join):
+                groups.setdefault(part.group.name, []).append((feed, is_tested, part))
+    written: list[tuple[JoinGroup, str]] = []
+    for some in groups.values():
+        boxes = box_group(range(len(some)), [part.boxed for _, _, part in some])
+        feeds = np.array([feed for feed, _, _ in some], np.int32)
+        tested = np.array([is_tested for _, is_tested, _ in some], np.int32)
+        path = write_boxes(folder, boxes, feeds, tested)
+        written.append((some[0][2].group, path.name))
+    return tuple(written)

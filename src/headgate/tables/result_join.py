@@ -1,0 +1,322 @@
+"""New results of a natural join of many tables, for feeds that are delivered as items.
+
+    Stocks(Symbol)  ⋈  Reviews(Symbol, Author)  ⋈  Authors(Author)
+
+    a new review ──► its stock by Symbol ──► its author by Author        one join order per table
+    a new author ──► reviews by Author ──► their stocks by Symbol        that a change may come from
+
+A result is one version of a row of each table that agree on all shared join attributes. It is made
+by the latest of them, so each result is found once, from the change that completes it.
+
+    a batch   ······|──────────── r1 ────────────|·····      from its change to the next of its key
+              ──────────────── s1 ─────────────────────
+              ··········|──── a1 ────|·················      r1 s1 a1 is made by a1
+
+Invariant: the results are those that exist after some change and did not exist before it. They do
+not depend on how changes are cut into batches.
+
+All changed rows of a table are joined at once with the next table, by bisection in a
+`VersionIndex`. After each step, combinations that no subscription can select are dropped, so the
+work grows with what is delivered and not with all that joins. Clients that hold semijoins need none
+of this.
+
+A `VersionIndex` finds row versions by some of their join values:
+
+    base   all versions, sorted by hash    found by bisection
+    tail   those added since               sorted again for each batch; few
+
+When the tail has a quarter of the base's size, both are merged without deleted versions. An entry
+is valid as long as its slot still has its version number. The key is a hash of the join values'
+codes; the caller compares the codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from headgate.model.errors import InvalidValue, StateError
+from headgate.tables import message_buffer as columns
+from headgate.tables.box_tree_kernels import Floats, Longs
+from headgate.tables.byte_codes import ByteCodes
+from headgate.tables.changes import ChangeColumns, Mask, pieces
+from headgate.tables.key_bytes import find_parts
+from headgate.tables.table_rows import JoinedRows
+
+TAIL_MIN = 4_096
+Hashes = npt.NDArray[np.uint64]
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+
+
+def mixed(codes: Longs) -> Hashes:
+    """A hash of each line of codes."""
+    found: Hashes = np.zeros(len(codes), np.uint64)
+    for column in codes.T:
+        found = (found ^ column.astype(np.uint64)) * _PRIME
+        found ^= found >> np.uint64(29)
+    return found
+
+
+@dataclass(slots=True)
+class _Sorted:
+    keys: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
+    slots: Longs = field(default_factory=lambda: np.empty(0, np.int64))
+    numbers: Longs = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @classmethod
+    def of(cls, keys: Hashes, slots: Longs, numbers: Longs) -> _Sorted:
+        order = np.argsort(keys, kind="stable")
+        return cls(keys[order], slots[order], numbers[order])
+
+    def __len__(self) -> int:
+        return self.keys.size
+
+    def runs(self, keys: Hashes) -> tuple[Longs, Longs]:
+        """For each key where its entries begin, and how many there are."""
+        first = np.searchsorted(self.keys, keys, "left")
+        return first, np.searchsorted(self.keys, keys, "right") - first
+
+
+@dataclass(slots=True)
+class VersionIndex:
+    _base: _Sorted = field(default_factory=_Sorted)
+    _tail: _Sorted = field(default_factory=_Sorted)
+
+    def add(self, codes: Longs, slots: Longs, numbers: Longs, *, number_of: Longs) -> None:
+        """New versions, with the codes of what they are found by; `number_of` is by slot."""
+        self._tail = self._together(self._tail, _Sorted(mixed(codes), slots, numbers), number_of)
+        if len(self._tail) > max(TAIL_MIN, len(self._base) // 4):
+            self._base = self._together(self._base, self._tail, number_of)
+            self._tail = _Sorted()
+
+    @staticmethod
+    def _together(one: _Sorted, other: _Sorted, number_of: Longs) -> _Sorted:
+        """Both, without what is gone."""
+        keys = np.concatenate([one.keys, other.keys])
+        slots = np.concatenate([one.slots, other.slots])
+        numbers = np.concatenate([one.numbers, other.numbers])
+        there = number_of[slots] == numbers
+        return _Sorted.of(keys[there], slots[there], numbers[there])
+
+    def count(self, codes: Longs) -> int:
+        """At most so many are found."""
+        keys = mixed(codes)
+        return int(sum(each.runs(keys)[1].sum() for each in (self._base, self._tail)))
+
+    def find(self, codes: Longs, *, number_of: Longs) -> tuple[Longs, Longs]:
+        """Pairs of a line of codes and a slot that may have them."""
+        keys, lines, found = mixed(codes), [], []
+        for entries in (self._base, self._tail):
+            first, counts = entries.runs(keys)
+            line = np.repeat(np.arange(keys.size), counts)
+            place = np.arange(line.size) + np.repeat(first - np.cumsum(counts) + counts, counts)
+            there = number_of[entries.slots[place]] == entries.numbers[place]
+            lines.append(line[there])
+            found.append(entries.slots[place][there])
+        return np.concatenate(lines), np.concatenate(found)
+
+
+AT_ONCE = 1 << 20
+"""More combinations of rows are not looked at together."""
+NEVER = np.iinfo(np.int64).max
+MaySelect = Callable[[Longs], Mask]
+"""Given rows by slot, [combination, table], −1 for tables that are still to be joined: whether
+anybody may want a result that they are part of."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStep:
+    """Which table is joined next, by which of its join attributes, and where their values are."""
+
+    table: int
+    own: tuple[int, ...]
+    known: tuple[tuple[int, int], ...]
+    """For each attribute a table before, and the place that the attribute has there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinResults:
+    """A row of each table for each result, by slot, and the change that made it."""
+
+    change: Longs
+    slots: Longs  # [result, table]
+
+    def __len__(self) -> int:
+        return self.change.size
+
+    def chosen(self, some: Longs | Mask | slice) -> JoinResults:
+        return JoinResults(self.change[some], self.slots[some])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lives:
+    """For each slot of a table the change that made its row, and the one that ended it."""
+
+    born: Longs
+    died: Longs
+
+
+class ResultJoin:
+    def __init__(
+        self,
+        attributes: Sequence[tuple[str, ...]],
+        dimensions: Sequence[int],
+        *,
+        numbers: tuple[int, int] = (0, 1),
+    ) -> None:
+        """The join attributes that each table has, and how many it is selected by."""
+        self.dimensions = tuple(dimensions)
+        self.rows = JoinedRows(dimensions, [len(each) for each in attributes], numbers)
+        self.orders = [order_from(table, attributes) for table in range(len(attributes))]
+        self._width = max(map(len, attributes))
+        self._joins: ByteCodes | None = None
+
+    def apply_silently(self, changes: ChangeColumns) -> None:
+        """Have the rows that these changes leave, and tell nobody."""
+        self._taken(changes)
+
+    def expired(self, now_s: float) -> ChangeColumns:
+        """The deletions of rows that are kept until now or less long."""
+        return self.rows.expired(now_s)
+
+    def results(self, changes: ChangeColumns, are_wanted: MaySelect) -> Iterator[JoinResults]:
+        """Take changes in their order; what they make, as far as somebody may want it.
+
+        Slots are those of now: valid until more changes are taken.
+        """
+        lines = self._taken(changes)
+        lives = [self._lives(lines, table) for table in range(len(self.dimensions))]
+        for table, order in enumerate(self.orders):
+            made = np.flatnonzero((lines[:, columns.SIDE] == table) & (lines[:, columns.NEW] >= 0))
+            slots = np.full((made.size, len(self.dimensions)), -1)
+            slots[:, table] = lines[made, columns.NEW]
+            begun = JoinResults(made, slots).chosen(are_wanted(slots))
+            yield from self._joined(begun, order, lives, are_wanted)
+
+    def _joined(
+        self,
+        found: JoinResults,
+        steps: Sequence[JoinStep],
+        lives: Sequence[_Lives],
+        are_wanted: MaySelect,
+    ) -> Iterator[JoinResults]:
+        if not len(found):
+            return
+        if not steps:
+            yield found
+            return
+        step = steps[0]
+        codes = np.column_stack(
+            [self._codes_of(table, found.slots[:, table])[:, at] for table, at in step.known]
+        )
+        versions = self._versions[step.table, step.own]
+        if len(found) > 1 and versions.count(codes) > AT_ONCE:
+            half = len(found) // 2
+            for part in (slice(0, half), slice(half, None)):
+                yield from self._joined(found.chosen(part), steps, lives, are_wanted)
+            return
+        line, slot = versions.find(codes, number_of=self._living[step.table])
+        own, lived = self._codes_of(step.table, slot)[:, step.own], lives[step.table]
+        change = found.change[line]
+        kept = (own == codes[line]).all(axis=1)
+        kept &= (lived.born[slot] < change) & (lived.died[slot] > change)
+        more = found.chosen(line[kept])
+        more.slots[:, step.table] = slot[kept]
+        more = more.chosen(are_wanted(more.slots))
+        yield from self._joined(more, steps[1:], lives, are_wanted)
+
+    def values(self, table: int, slots: Longs) -> Floats:
+        """The selection values of rows."""
+        return self.rows.tables[table].slots.value[slots]
+
+    def _lives(self, lines: Longs, table: int) -> _Lives:
+        count = len(self._living[table])
+        born, died = np.full(count, -1), np.full(count, NEVER)
+        own = np.flatnonzero(lines[:, columns.SIDE] == table)
+        for column, of in ((columns.NEW, born), (columns.OLD, died)):
+            there = own[lines[own, column] >= 0]
+            of[lines[there, column]] = there
+        return _Lives(born, died)
+
+    def _taken(self, changes: ChangeColumns) -> Longs:
+        self.rows.tidy()
+        if self.rows.joins is not self._joins:
+            self._index_all()
+        for table, gone in enumerate(self._gone):
+            self._living[table][gone] = -1
+        lines = self.rows.apply(changes)
+        self._know_values()
+        for table in range(len(self.dimensions)):
+            own = lines[lines[:, columns.SIDE] == table]
+            new, old = own[:, columns.NEW], own[:, columns.OLD]
+            self._gone[table] = old[old >= 0]
+            self._add(table, new[new >= 0])
+        return lines
+
+    def _index_all(self) -> None:
+        """The rows were loaded: make everything that is made of them."""
+        self._joins = self.rows.joins
+        self._values = ByteCodes()
+        self._codes: Longs = np.empty((0, self._width), np.int64)
+        """By join value, the codes of its parts."""
+        self._versions = {
+            (step.table, step.own): VersionIndex() for order in self.orders for step in order
+        }
+        self._living = [np.empty(0, np.int64) for _ in self.dimensions]
+        """By slot, the number of the version that it has; −1 if it is gone."""
+        self._gone = [np.empty(0, np.int64) for _ in self.dimensions]
+        """Slots of rows that the last changes ended."""
+        self._know_values()
+        for table, rows in enumerate(self.rows.tables):
+            self._add(table, rows.living())
+
+    def _add(self, table: int, slots: Longs) -> None:
+        number = self.rows.tables[table].slots.number
+        living = self._living[table]
+        if len(number) > len(living):
+            more = np.full(len(number) - len(living), -1)
+            living = self._living[table] = np.concatenate([living, more])
+        living[slots] = number[slots]
+        codes = self._codes_of(table, slots)
+        for (other, own), versions in self._versions.items():
+            if other == table:
+                versions.add(codes[:, own], slots, number[slots], number_of=living)
+
+    def _codes_of(self, table: int, slots: Longs) -> Longs:
+        """The codes of the join attributes of rows, [row, attribute]."""
+        found: Longs = self._codes[self.rows.tables[table].slots.join[slots]]
+        return found
+
+    def _know_values(self) -> None:
+        """Cut join values that are new into their parts."""
+        first, texts = len(self._codes), self.rows.joins.texts
+        begin, length = np.empty((2, len(texts) - first, self._width), np.int64)
+        if not find_parts(texts.start, texts.data, first, begin, length):
+            raise StateError("a join value is damaged: it ends before its last part")
+        parts = pieces(begin.ravel(), length.ravel(), texts.data)
+        fresh = self._values.codes_of(parts).reshape(-1, self._width)
+        self._codes = np.concatenate([self._codes, fresh])
+
+
+def order_from(first: int, attributes: Sequence[tuple[str, ...]]) -> list[JoinStep]:
+    """How to join all others to a table: each shares an attribute with those before it.
+
+    >>> [step.table for step in order_from(2, [("a",), ("a", "b"), ("b",)])]
+    [1, 0]
+    """
+    known = {name: (first, at) for at, name in enumerate(attributes[first])}
+    left = [table for table in range(len(attributes)) if table != first]
+    steps: list[JoinStep] = []
+    while left:
+        table = max(left, key=lambda each: (len(known.keys() & set(attributes[each])), -each))
+        shared = [name for name in attributes[table] if name in known]
+        if not shared:
+            raise InvalidValue("the tables of a join are not connected by its attributes")
+        own = tuple(attributes[table].index(name) for name in shared)
+        steps.append(JoinStep(table, own, tuple(known[name] for name in shared)))
+        for at, name in enumerate(attributes[table]):
+            known.setdefault(name, (table, at))
+        left.remove(table)
+    return steps
