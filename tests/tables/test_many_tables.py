@@ -222,8 +222,8 @@ def test_clients_hold_the_join(lots: list[Changes]) -> None:
 
 def test_a_join_of_many_tables_is_spread_by_what_all_tables_have(tmp_path: Path) -> None:
     groups = TableWorld(tmp_path, script=TABLES + FEEDS).snapshot.groups.values()
-    whole = {len(group.tables): group for group in groups if group.is_whole}
-    shared = {tuple(t.name for t in g.tables): g.shared for g in groups if g.is_whole}
+    whole = {len(group.tables): group for group in groups if group.is_for_results}
+    shared = {tuple(t.name for t in g.tables): g.shared for g in groups if g.is_for_results}
     assert shared == {
         ("Reviews", "Prices"): ("Symbol",),
         ("Stocks", "Reviews", "Authors"): (),

@@ -101,7 +101,7 @@ def _run_group(
         wanted = SUBSCRIPTIONS.wanted(subscribed, group.name, folder.plans / lot.wanted)
     held.select_by(_attributes(subscribed.boxes, group))
     teller = GroupOutput(group, held, subscribed, wanted)
-    held.run(step, teller.tell)
+    held.run(step, teller.announce)
     day = f"day={lot.moment.date().isoformat()}"
     name = f"{lot.number}-{bucket.number}.parquet"
     messages_count, messages_path = _write(
@@ -125,7 +125,7 @@ def _run_group(
 
 
 def _attributes(boxes: OpenBoxes, group: JoinGroup) -> Attributes:
-    if group.is_whole:
+    if group.is_for_results:
         return attributes_by_table(boxes.attributes, len(group.tables))
     return boxes.attributes
 

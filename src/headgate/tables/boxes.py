@@ -185,7 +185,7 @@ def _range_of_relation(relation: Relation, number: float, *, is_exact: bool) -> 
 
 
 def number_of(value: Value | None) -> float | None:
-    """A number or a timestamp as kernels want it; None if it is neither, or missing."""
+    """A number or a timestamp as a float; None if it is neither, or missing."""
     if value is None:
         return None
     kind = kind_of(value)
@@ -201,7 +201,7 @@ def number_of(value: Value | None) -> float | None:
 
 
 def _is_exact(value: Value, number: float) -> bool:
-    """Whether neither the bound nor a value beside it can have been rounded to the bound."""
+    """Whether the bound is exact, and no other value rounds to it."""
     return (isinstance(value, datetime) or value == number) and abs(number) < ROUNDED_FROM
 
 

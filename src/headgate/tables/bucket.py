@@ -43,10 +43,10 @@ from headgate.tables.rows_state import restore, save
 from headgate.tables.server import SelectJoinServer
 
 Attributes = tuple[tuple[str, ...], ...]
-"""Those of each table by which subscriptions select."""
+"""The attributes of each table that subscriptions restrict."""
 Server = SelectJoinServer | ResultJoin
 BASE_MIN = 1 << 20
-"""A log that is shorter is never made a new base."""
+"""A shorter log is never replaced by a new base."""
 HELD_MAX = 256
 
 
@@ -60,15 +60,16 @@ class BucketState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupUpdate:
-    """What a batch does to the rows of a group: expire some, then take changes."""
+    """What a batch does to the rows of a group: load history, expire rows, apply changes."""
 
     now_s: float
     silent: Sequence[bytes] = ()
-    """Packed pieces of changes that nobody is told of."""
-    told: Sequence[bytes] = ()
+    """Packed pieces of changes that are applied without messages: the history of a new group."""
+    announced: Sequence[bytes] = ()
+    """Packed pieces of changes that messages and results are written for."""
 
     def packed(self, before: str, after: str) -> bytes:
-        contents = [*self.silent, *self.told]
+        contents = [*self.silent, *self.announced]
         sizes = np.array([len(each) for each in contents], np.int64)
         head: dict[str, JSON] = {
             "before": before,
@@ -80,14 +81,14 @@ class GroupUpdate:
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.silent)) + sum(map(len, self.told))
+        return sum(map(len, self.silent)) + sum(map(len, self.announced))
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
     before: str
     after: str
-    step: GroupUpdate
+    update: GroupUpdate
 
     @classmethod
     def unpacked(cls, blob: bytes) -> _Entry:
@@ -97,15 +98,15 @@ class _Entry:
             content = arrays["content"].tobytes()
             parts = [content[a:b] for a, b in zip([0, *ends], ends, strict=False)]
             cut = int(str(head["silent"]))
-            step = GroupUpdate(float(str(head["now_s"])), parts[:cut], parts[cut:])
-            return cls(str(head["before"]), str(head["after"]), step)
+            update = GroupUpdate(float(str(head["now_s"])), parts[:cut], parts[cut:])
+            return cls(str(head["before"]), str(head["after"]), update)
         except (KeyError, ValueError) as error:
             raise StateError(f"the log of a join cannot be read: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What the state of a group consists of."""
+    """The token of the latest rows, and the extent of base and log."""
 
     token: str = ""
     base_bytes: int = 0
@@ -126,7 +127,7 @@ class _Head:
 
 
 class BucketServer:
-    """The server of one group and bucket, with whatever attributes its subscriptions select by."""
+    """The server of one group and bucket, for the attributes that its subscriptions restrict."""
 
     def __init__(self, group: JoinGroup, numbers: tuple[int, int]) -> None:
         self.group = group
@@ -135,7 +136,7 @@ class BucketServer:
         self.server = self._empty()
 
     def select_by(self, attributes: Attributes) -> None:
-        """From now on rows have the values of these attributes."""
+        """Keep the selection values of these attributes from now on."""
         if attributes != self.attributes:
             state = self.save()
             self.attributes = attributes
@@ -148,16 +149,18 @@ class BucketServer:
     def save(self) -> bytes:
         return save(self.server.rows, shape=str(self.attributes))
 
-    def run(self, step: GroupUpdate, tell: Callable[[ChangeColumns], object] | None = None) -> None:
-        """What a step does to the rows; `tell` applies what others are to be told of."""
-        apply = tell or self.server.apply_silently
-        if step.silent:
-            self.server.apply_silently(self._columns(step.silent))
-        expired = self.server.expired(step.now_s)
+    def run(
+        self, update: GroupUpdate, announce: Callable[[ChangeColumns], object] | None = None
+    ) -> None:
+        """Apply an update to the rows; `announce` applies changes with messages and results."""
+        apply = announce or self.server.apply_silently
+        if update.silent:
+            self.server.apply_silently(self._columns(update.silent))
+        expired = self.server.expired(update.now_s)
         if len(expired):
             apply(expired)
-        if step.told:
-            apply(self._columns(step.told))
+        if update.announced:
+            apply(self._columns(update.announced))
 
     def _columns(self, contents: Sequence[bytes]) -> ChangeColumns:
         return combine_pieces(
@@ -167,7 +170,7 @@ class BucketServer:
     def _empty(self) -> Server:
         group, numbers = self.group, self._numbers
         dimensions = [max(1, len(names)) for names in self.attributes]
-        if group.is_whole:
+        if group.is_for_results:
             return ResultJoin(group.join_attributes, dimensions, numbers=numbers)
         left, right = dimensions
         return SelectJoinServer((left, right), join_attributes=len(group.on), numbers=numbers)
@@ -179,14 +182,14 @@ class BucketServer:
 
 @dataclass(slots=True)
 class ServerCache:
-    """Servers that a worker remembers, by place and group, each with the token of its rows."""
+    """The servers in a worker's memory, by bucket and group, each with the token of its rows."""
 
     servers: OrderedDict[tuple[str, str], tuple[str, BucketServer]] = field(
         default_factory=OrderedDict
     )
 
     def take(self, place: str, group: str) -> tuple[str, BucketServer] | None:
-        """Whoever takes a server may change it, so it is not held meanwhile."""
+        """The caller may change the server, so the cache no longer has it."""
         return self.servers.pop((place, group), None)
 
     def keep(self, place: str, group: str, token: str, server: BucketServer) -> None:
@@ -203,12 +206,12 @@ class Bucket:
     count: int
     """How many buckets there are."""
     place: str
-    """A name for this bucket among all that a worker may meet."""
+    """A name for this bucket, unique in the worker."""
     blobs: BucketState
     held: ServerCache
 
     def opened(self, group: JoinGroup, *, is_fresh: bool) -> BucketServer:
-        """The server with the rows that the state has; none if the group is fresh."""
+        """The server with the rows of the state; without rows if the group is new."""
         if is_fresh:
             self.forget(group.name)
         head = self._head(group.name)
@@ -222,20 +225,20 @@ class Bucket:
             if (base := self.blobs.get(f"{group.name}/base")) is not None:
                 server.restore(base)
         for each in log[known[0] :]:
-            server.run(each.step)
+            server.run(each.update)
         return server
 
-    def commit(self, group: str, step: GroupUpdate, server: BucketServer) -> None:
-        """The rows are those that the server has after this step."""
+    def commit(self, group: str, update: GroupUpdate, server: BucketServer) -> None:
+        """Save that the rows are those of the server after this update."""
         head = self._head(group)
         token = secrets.token_hex(8)
-        if head.log_bytes + step.size > max(BASE_MIN, head.base_bytes):
+        if head.log_bytes + update.size > max(BASE_MIN, head.base_bytes):
             base = server.save()
             self._cut_log(group, head)
             self.blobs.put(f"{group}/base", base)
             head = _Head(token, len(base), head.next, head.next, 0)
         else:
-            entry = step.packed(head.token, token)
+            entry = update.packed(head.token, token)
             self.blobs.put(f"{group}/log/{head.next}", entry)
             head = replace(
                 head, token=token, next=head.next + 1, log_bytes=head.log_bytes + len(entry)
@@ -244,7 +247,7 @@ class Bucket:
         self.held.keep(self.place, group, token, server)
 
     def forget(self, group: str) -> None:
-        """Have no rows of this group."""
+        """Delete all rows of this group."""
         self.held.take(self.place, group)
         self._cut_log(group, self._head(group))
         self.blobs.remove(f"{group}/base")

@@ -31,7 +31,7 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of the store, and which of its sources are tables that are joined."""
+    """A file of the store, and the joined tables that it has changes of."""
 
     path: str
     tables: tuple[str, ...]
@@ -42,41 +42,41 @@ class ChangeBatch:
     number: int
     snapshot: str
     moment: datetime
-    """Everything that arrived until then has been taken, with this lot."""
+    """All changes that arrived until then are processed with this batch."""
     files: tuple[ChangeFile, ...] = ()
     history: tuple[ChangeFile, ...] = ()
     fresh: tuple[str, ...] = ()
-    """The names of groups that have no rows yet."""
+    """The names of groups that have no rows yet: new ones, and ones that came back."""
     groups: tuple[str, ...] = ()
-    """The names of all groups that there are."""
+    """The names of all groups."""
     ended: tuple[str, ...] = ()
-    """Those that there are no more."""
+    """The names of groups that no longer exist."""
     wanted: str = ""
-    """The file with the numbers of feeds whose results somebody wants."""
+    """The file with the numbers of the feeds whose results are delivered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeProgress:
-    """The last lot that was taken, until which moment, and the groups that have rows since."""
+    """The last batch that was processed, its instant, and the groups that have rows since."""
 
     number: int = 0
     decided: datetime = NEVER
     groups: tuple[str, ...] = field(default=())
 
 
-def write_change_batch(folder: Path, lot: ChangeBatch) -> None:
+def write_change_batch(folder: Path, batch: ChangeBatch) -> None:
     content = {
-        "snapshot": lot.snapshot,
-        "moment": lot.moment.isoformat(),
-        "files": [[each.path, each.tables] for each in lot.files],
-        "history": [[each.path, each.tables] for each in lot.history],
-        "fresh": lot.fresh,
-        "groups": lot.groups,
-        "ended": lot.ended,
-        "wanted": lot.wanted,
+        "snapshot": batch.snapshot,
+        "moment": batch.moment.isoformat(),
+        "files": [[each.path, each.tables] for each in batch.files],
+        "history": [[each.path, each.tables] for each in batch.history],
+        "fresh": batch.fresh,
+        "groups": batch.groups,
+        "ended": batch.ended,
+        "wanted": batch.wanted,
     }
-    write_whole(_path(folder, lot.number), json.dumps(content).encode())
-    _path(folder, lot.number - KEPT).unlink(missing_ok=True)
+    write_whole(_path(folder, batch.number), json.dumps(content).encode())
+    _path(folder, batch.number - KEPT).unlink(missing_ok=True)
 
 
 def read_change_batch(folder: Path, number: int) -> ChangeBatch:
@@ -95,11 +95,11 @@ def read_change_batch(folder: Path, number: int) -> ChangeBatch:
             str(found["wanted"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"the lot '{path}' cannot be read: {error}") from None
+        raise PipelineError(f"the change batch '{path}' cannot be read: {error}") from None
 
 
 def last_change_batch(folder: Path, *, after: int) -> int:
-    """The greatest number of a lot that there is, from a number on: lots come one by one."""
+    """The number of the last batch; batches are written one by one."""
     number = after
     while _path(folder, number + 1).exists():
         number += 1
@@ -107,7 +107,7 @@ def last_change_batch(folder: Path, *, after: int) -> int:
 
 
 def changes_complete_until(folder: Path) -> datetime:
-    """The moment that the last lot took for complete: nothing may arrive until then any more."""
+    """The instant until which all changes are in a batch: nothing may arrive before it any more."""
     progress = read_change_progress(folder)
     if last_change_batch(folder, after=progress.number) > progress.number:
         return read_change_batch(folder, progress.number + 1).moment

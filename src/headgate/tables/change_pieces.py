@@ -126,8 +126,8 @@ def cut_rows(
 def _until(rows: pa.RecordBatch, keep_s: float) -> Floats:
     if keep_s == math.inf:
         return np.full(rows.num_rows, math.inf)
-    moments = rows.column("@time").cast(pa.timestamp("us", tz="UTC"), safe=False)
-    return np.asarray(moments.cast(pa.int64())).astype(np.float64) / 1e6 + keep_s
+    times = rows.column("@time").cast(pa.timestamp("us", tz="UTC"), safe=False)
+    return np.asarray(times.cast(pa.int64())).astype(np.float64) / 1e6 + keep_s
 
 
 def _chosen(texts: Texts, chosen: Longs, *, empty: Mask | None = None) -> Texts:
@@ -191,10 +191,10 @@ def cut_file(
         for batch in opened.iter_batches(ROWS_AT_ONCE, columns=sorted(needed)) if joined else ():
             known: dict[tuple[str, str | None], tuple[pa.RecordBatch, Mask]] = {}
             for group, side, table in joined:
-                told = table.source, table.changes
-                if told not in known:
-                    known[told] = rows_of(batch, *told, unknown)
-                rows, gone = known[told]
+                key = table.source, table.changes
+                if key not in known:
+                    known[key] = rows_of(batch, *key, unknown)
+                rows, gone = known[key]
                 if rows.num_rows:
                     own = cut_rows(
                         rows,

@@ -85,7 +85,7 @@ class ChangeColumns:
         )
 
     def checked(self, dimensions: Sequence[int]) -> ChangeColumns:
-        """With values as kernels want them, and certain that they fit."""
+        """The same changes, validated, with values as kernels take them."""
         count = len(self)
         lengths = {len(self.keys), len(self.joins), len(self.payloads), len(self.values)}
         lengths |= {self.gone.size, self.until_s.size, self.body_bytes.size}
@@ -103,7 +103,7 @@ class ChangeColumns:
 
 
 def selection_values(values: Floats) -> Floats:
-    """Values as kernels want them: NaN is missing, and −∞ the least finite number."""
+    """Values as kernels take them: NaN is missing, and −∞ the least finite number."""
     return np.ascontiguousarray(np.where(np.isnan(values), MISSING, np.maximum(values, LEAST)))
 
 

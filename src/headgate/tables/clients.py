@@ -72,7 +72,7 @@ class Client:
                 self._drop(row.number, prune=not self.keeps_unjoined)
             return None
         if message.replaces is not None:
-            # The new row is there in the same moment: nothing is left without a partner.
+            # The new row takes its place at once, so no row is left without a partner.
             self._drop(message.replaces, prune=False)
         for row in message.rows:
             self._hold(row)
@@ -244,8 +244,8 @@ def _joined(
         if None not in join:
             by_join.setdefault(join, []).append(row)
     for some in before:
-        wanted = tuple(some[place].joins[at] for place, at in step.before)
-        for row in by_join.get(wanted, ()):
+        join = tuple(some[place].joins[at] for place, at in step.before)
+        for row in by_join.get(join, ()):
             yield (*some, row)
 
 

@@ -59,7 +59,7 @@ def _group(own: Sequence[tuple[str, GroupMember]]) -> Iterable[str]:
     boxes = box_group(range(len(own)), [part.boxed for _, part in own])
     group, feeds = own[0][1].group, _count(len({feed for feed, _ in own}), "feed")
     names, on = [table.name for table in group.tables], ", ".join(group.on)
-    if group.is_whole:
+    if group.is_for_results:
         selected = _selected(names, attributes_by_table(boxes.attributes, len(names)))
         yield f"{' ⋈ '.join(names)} on {on}: {_count(len(own), 'join')} of {feeds}"
         yield f"  results: {selected}; {_spread(group)}"
@@ -88,8 +88,8 @@ def _spread(group: JoinGroup) -> str:
 
 
 def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
-    apart = split_payloads(join, tables)
-    many = len(apart.join.sides) > 2
+    split = split_payloads(join, tables)
+    many = len(split.join.sides) > 2
     scheme = "" if many else f", by {DEFAULT_SCHEME}"
     yield f"{' ⋈ '.join(side.table for side in join.sides)} on {', '.join(join.on)}{scheme}"
     for side in join.sides:
@@ -99,8 +99,8 @@ def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
         yield f"  results are tested: {unparse_filter(join.rest)}"
     if many:
         chosen, costs = (
-            choose_semijoins(apart.join, apart.tables),
-            semijoin_costs(apart.join, apart.tables),
+            choose_semijoins(split.join, split.tables),
+            semijoin_costs(split.join, split.tables),
         )
         yield f"  clients hold {', '.join(map(str, chosen.values()))}, by {DEFAULT_SCHEME}"
         for form in sorted(costs.keys() - set(chosen.values())):

@@ -45,16 +45,16 @@ Registered = Mapping[str, RegisterTable]
 
 @dataclass(frozen=True, slots=True)
 class SplitJoin:
-    """A join as clients hold it: with tables that may be halves of what is registered."""
+    """A join as clients hold it: its tables may be halves of registered tables."""
 
     join: SelectJoin
     tables: Mapping[str, JoinedTable]
     places: Mapping[str, int | None]
-    """For each table the place that it has in the join as it is written; None for a payload."""
+    """The position of each table in the join as written; None for a payload table."""
 
 
 def split_payloads(join: SelectJoin, registered: Registered) -> SplitJoin:
-    """The join with every payload apart that can be; the same join if there is none."""
+    """The join with payloads as tables of their own where possible; else the same join."""
     on, sides = list(join.on), list[SelectedTable]()
     tables: dict[str, JoinedTable] = {}
     places: dict[str, int | None] = {}
@@ -79,7 +79,7 @@ def split_payloads(join: SelectJoin, registered: Registered) -> SplitJoin:
 
 
 def has_split_payload(side: SelectedTable, join: SelectJoin, registered: Registered) -> bool:
-    """Whether a table's payload is apart in a join."""
+    """Whether a table's payload is a table of its own in a join."""
     return _halves(side, join, registered) is not None
 
 
@@ -104,7 +104,7 @@ Column = tuple[int, str] | None
 
 
 def as_two_tables(join: SelectJoin) -> SelectJoin:
-    """The join with all tables but the first as one."""
+    """The join with all tables but the first as one table."""
     first, *others = join.sides
     ranges = {
         f"{place}.{name}": own
@@ -115,7 +115,7 @@ def as_two_tables(join: SelectJoin) -> SelectJoin:
 
 
 def attributes_by_table(attributes: tuple[Names, Names], tables: int) -> tuple[Names, ...]:
-    """By which attributes rows of each table are selected.
+    """The restricted attributes of each table.
 
     >>> attributes_by_table((("x",), ("1.y", "1.z", "2.y")), 3)
     (('x',), ('y', 'z'), ('y',))
@@ -128,7 +128,7 @@ def attributes_by_table(attributes: tuple[Names, Names], tables: int) -> tuple[N
 
 
 def columns_of_boxes(attributes: tuple[Names, Names]) -> list[Column]:
-    """For each column of boxes its table and attribute; None where a side has no attribute."""
+    """The table and attribute of each column of the boxes; None for a side without attributes."""
     left, right = attributes
     parts = [each.split(".", 1) for each in right]
     first: list[Column] = [(0, name) for name in left]
@@ -138,16 +138,16 @@ def columns_of_boxes(attributes: tuple[Names, Names]) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """A join in one group; `boxed` has the ranges, as of a join of two tables."""
+    """A join in one group; `boxed` has its ranges there, as a join of two tables."""
 
     group: JoinGroup
     boxed: SelectJoin
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
-    """A group of two tables, and for each the place of its side in the join; None for a payload,
-    on which nobody has a range."""
+class _PairGroup:
+    """A group of two tables, and the position of each in the join; None for a payload table, which
+    has no ranges."""
 
     group: JoinGroup
     places: tuple[int | None, int | None]
@@ -161,18 +161,18 @@ class _Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    whole: JoinGroup | None
-    pairs: tuple[_Pair, ...]
+class _JoinGroups:
+    results: JoinGroup | None
+    pairs: tuple[_PairGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAssigner:
     registered: Registered
-    _shapes: dict[tuple[object, ...], _Shape] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], _JoinGroups] = field(default_factory=dict)
 
     def of(self, join: SelectJoin) -> Iterator[GroupMember]:
-        """Nothing if the join is empty."""
+        """The groups of a join; none if one of its ranges is empty."""
         if join.is_empty:
             return
         cut = (
@@ -180,33 +180,36 @@ class GroupAssigner:
             for side in join.sides
         )
         alike = *join.signature, *cut
-        shape = self._shapes.get(alike)
-        if shape is None:
-            shape = self._shapes[alike] = self._shape(join)
-        if shape.whole is not None:
-            yield GroupMember(shape.whole, as_two_tables(join))
-        yield from (pair.part(join) for pair in shape.pairs)
+        groups = self._known.get(alike)
+        if groups is None:
+            groups = self._known[alike] = self._groups_of(join)
+        if groups.results is not None:
+            yield GroupMember(groups.results, as_two_tables(join))
+        yield from (pair.part(join) for pair in groups.pairs)
 
-    def _shape(self, join: SelectJoin) -> _Shape:
-        apart = split_payloads(join, self.registered)
+    def _groups_of(self, join: SelectJoin) -> _JoinGroups:
+        split = split_payloads(join, self.registered)
         tables = tuple(JoinedTable.of(self.registered[side.table]) for side in join.sides)
-        if len(apart.join.sides) == 2:
-            return _Shape(None, (_Pair(JoinGroup(tables, join.on), (0, 1)),))
-        return _Shape(JoinGroup(tables, join.on, is_whole=True), tuple(_semijoins(apart)))
+        if len(split.join.sides) == 2:
+            return _JoinGroups(None, (_PairGroup(JoinGroup(tables, join.on), (0, 1)),))
+        return _JoinGroups(
+            JoinGroup(tables, join.on, is_for_results=True), tuple(_semijoins(split))
+        )
 
 
-def _semijoins(apart: SplitJoin) -> Iterator[_Pair]:
-    for table, form in choose_semijoins(apart.join, apart.tables).items():
+def _semijoins(split: SplitJoin) -> Iterator[_PairGroup]:
+    for table, form in choose_semijoins(split.join, split.tables).items():
         names = form.edge.left, form.edge.right
-        left, right = (apart.tables[name] for name in names)
+        left, right = (split.tables[name] for name in names)
         group = JoinGroup((left, right), form.edge.on, base=names.index(table))
-        yield _Pair(group, (apart.places[left.name], apart.places[right.name]))
+        yield _PairGroup(group, (split.places[left.name], split.places[right.name]))
 
 
 def write_joins(
     folder: Path, joins: Mapping[int, Sequence[SelectJoin]], registered: Registered
 ) -> tuple[tuple[JoinGroup, str], ...]:
-    """The groups of the joins of feeds, given by number, each with the name of its file."""
+    """Write the subscriptions of joins, by feed number, one file per group; return the groups with
+    the names of their files."""
     parts = GroupAssigner(registered)
     groups: dict[str, list[tuple[int, bool, GroupMember]]] = {}
     for feed, own in joins.items():

@@ -34,45 +34,46 @@ class GroupSubscriptions:
 
 @dataclass(slots=True)
 class GroupOutput:
-    """For one batch. `wanted` are those of feeds whose results somebody wants, if there are any."""
+    """The output of one batch. `delivered` are the subscriptions of feeds whose results are
+    delivered, if there are any."""
 
     group: JoinGroup
     held: BucketServer
     subscribed: GroupSubscriptions
-    wanted: GroupSubscriptions | None
+    delivered: GroupSubscriptions | None
     changes: int = 0
     messages: list[pa.Table] = field(default_factory=list)
     results: list[pa.Table] = field(default_factory=list)
 
-    def tell(self, changes: ChangeColumns) -> None:
+    def announce(self, changes: ChangeColumns) -> None:
         self.changes += len(changes)
         server = self.held.server
         if isinstance(server, ResultJoin):
-            self._tell_whole(server, changes)
+            self._announce_results(server, changes)
             return
         server.use(self.subscribed.index)
         if self.group.base is not None:
-            told = server.apply_for_base(changes, JoinSide(self.group.base))
-        elif self.wanted is None:
-            told = server.apply_columns(changes)
+            messages = server.apply_for_base(changes, JoinSide(self.group.base))
+        elif self.delivered is None:
+            messages = server.apply_columns(changes)
         else:
-            told = self._tell_both(server, changes, self.wanted)
-        if len(told):
-            self.messages.append(messages_table(told, server, self.group, self.held.attributes))
+            messages = self._announce_both(server, changes, self.delivered)
+        if len(messages):
+            self.messages.append(messages_table(messages, server, self.group, self.held.attributes))
 
-    def _tell_both(
-        self, server: SelectJoinServer, changes: ChangeColumns, wanted: GroupSubscriptions
+    def _announce_both(
+        self, server: SelectJoinServer, changes: ChangeColumns, delivered: GroupSubscriptions
     ) -> MessageBatch:
-        told, found = server.apply_for_both(changes, wanted.index)
-        self._add(results_of_pairs(found, wanted.index, wanted.boxes, server, self.group))
-        return told
+        messages, found = server.apply_for_both(changes, delivered.index)
+        self._add(results_of_pairs(found, delivered.index, delivered.boxes, server, self.group))
+        return messages
 
-    def _tell_whole(self, server: ResultJoin, changes: ChangeColumns) -> None:
-        if self.wanted is None:
+    def _announce_results(self, server: ResultJoin, changes: ChangeColumns) -> None:
+        if self.delivered is None:
             server.apply_silently(changes)
             return
-        wanted = self.wanted
-        self._add(results_of_changes(changes, wanted.index, wanted.boxes, server, self.group))
+        delivered = self.delivered
+        self._add(results_of_changes(changes, delivered.index, delivered.boxes, server, self.group))
 
     def _add(self, results: pa.Table | None) -> None:
         if results is not None:

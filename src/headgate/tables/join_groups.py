@@ -46,11 +46,11 @@ TABLES_MAX = 8
 class JoinedTable:
     name: str
     rows: Schema
-    """The attributes of its rows: without the one that says what happened to them."""
+    """The attributes of its rows, without the change attribute."""
     changes: str | None = None
     keep_s: int | None = None
     part_of: str | None = None
-    """The table that it is some attributes of, if it is not all of a table."""
+    """The registered table, if this is only a part of its attributes."""
 
     @property
     def source(self) -> str:
@@ -63,7 +63,7 @@ class JoinedTable:
 
     @property
     def is_payload(self) -> bool:
-        """Whether it has nothing beside a key but payloads."""
+        """Whether it has a key and payload attributes only."""
         return all(each.key or each.payload for each in self.rows.attributes) and any(
             each.payload for each in self.rows.attributes
         )
@@ -98,13 +98,13 @@ class JoinGroup:
     tables: tuple[JoinedTable, ...]
     on: tuple[str, ...]
     base: int | None = None
-    """Of a semijoin, the place of the table whose rows clients hold."""
-    is_whole: bool = False
-    """Whether it is for results alone."""
+    """For a semijoin, the position of its base table, whose rows clients hold."""
+    is_for_results: bool = False
+    """Whether it is a result group."""
 
     @property
     def form(self) -> SemijoinForm | None:
-        """The semijoin that it is, if it is one."""
+        """The form of the semijoin, if the group is one."""
         if self.base is None:
             return None
         left, right = (table.name for table in self.tables)
@@ -117,7 +117,7 @@ class JoinGroup:
 
     @cached_property
     def join_attributes(self) -> tuple[tuple[str, ...], ...]:
-        """Those that each table has."""
+        """The join attributes that each table has."""
         return tuple(
             tuple(name for name in self.on if table.rows.get(name) is not None)
             for table in self.tables
@@ -126,7 +126,7 @@ class JoinGroup:
     @cached_property
     def formats(self) -> tuple[RowFormat, ...]:
         return tuple(
-            RowFormat(table.rows, own, self.shared if self.is_whole else None)
+            RowFormat(table.rows, own, self.shared if self.is_for_results else None)
             for table, own in zip(self.tables, self.join_attributes, strict=True)
         )
 
@@ -137,7 +137,7 @@ class JoinGroup:
 
     @property
     def seed(self) -> np.uint64:
-        """What the hash of rows begins with: where nothing is shared, it says which bucket."""
+        """The seed of the hash that picks a bucket; without shared attributes it alone decides."""
         return HASH_START if self.shared else np.uint64(int(self.name, 16))
 
     @property
@@ -167,7 +167,7 @@ class JoinGroup:
 
     def to_json(self) -> dict[str, object]:
         base = {} if self.base is None else {"base": self.base}
-        whole = {"whole": True} if self.is_whole else {}
+        whole = {"whole": True} if self.is_for_results else {}
         tables = [each.to_json() for each in self.tables]
         return {"tables": tables, "on": [*self.on], **base, **whole}
 
@@ -179,16 +179,16 @@ class JoinGroup:
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """A plan in two: its joins of tables, and everything else, if there is anything else."""
+    """A plan in two parts: its table joins, and everything else, if there is anything else."""
 
     joins: Sequence[SelectJoin]
     rest: algebra.Plan | None
     refused: str = ""
-    """Why its joins of tables cannot be served."""
+    """Why its table joins are not supported; empty if they are."""
 
 
 def split_plan(plan: algebra.Plan) -> SplitPlan:
-    """What of a normalised plan joins tables: branches of a union, each by itself."""
+    """The table joins among the branches of a normalised plan, and the rest of the plan."""
     top = plan.input if isinstance(plan, algebra.Transform) else plan
     branches = top.inputs if isinstance(top, algebra.Union) else (top,)
     joined = [each for each in branches if _joins_tables(each)]
@@ -211,7 +211,7 @@ def split_plan(plan: algebra.Plan) -> SplitPlan:
 
 
 def has_rest(join: SelectJoin) -> bool:
-    """Whether ranges do not say all: results are tested by the rest."""
+    """Whether the join has residual filters, which are evaluated on results."""
     return join.rest != TRUE or any(side.rest != TRUE for side in join.sides)
 
 

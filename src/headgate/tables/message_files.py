@@ -78,8 +78,8 @@ def messages_table(
             "numbers": pa.ListArray.from_arrays(pa.array(starts), numbers),
         }
     )
-    told = {"group": group.to_json(), "attributes": attributes}
-    return table.replace_schema_metadata({METADATA: json.dumps(told).encode()})
+    described = {"group": group.to_json(), "attributes": attributes}
+    return table.replace_schema_metadata({METADATA: json.dumps(described).encode()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,9 +94,9 @@ class MessageFile:
     def open(cls, path: Path) -> MessageFile:
         table = pq.read_table(path, partitioning=None)
         try:
-            told = json.loads(table.schema.metadata[METADATA])
-            left, right = map(tuple, told["attributes"])
-            group = JoinGroup.from_json(told["group"])
+            described = json.loads(table.schema.metadata[METADATA])
+            left, right = map(tuple, described["attributes"])
+            group = JoinGroup.from_json(described["group"])
         except (KeyError, ValueError, TypeError) as error:
             raise StateError(f"'{path}' has no messages of a join: {error}") from None
         return cls(group, (left, right), table.to_pylist())

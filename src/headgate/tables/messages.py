@@ -104,7 +104,7 @@ def _at_most(one: Point, other: Point) -> bool:
 class JoinMessage:
     """`rows` are one row, or two that join. A deletion has one row, without its payload.
 
-    Whoever gets an insertion drops the row with the number `replaces`, if it is there.
+    A client that gets an insertion drops the row with the number `replaces`, if it has it.
     """
 
     kind: MessageKind
@@ -135,7 +135,8 @@ class SemijoinAction(IntEnum):
 @dataclass(frozen=True, slots=True)
 class SemijoinMessage:
     """`row` is of the base table, without payload if it is gone; `join` is the join value that has
-    become empty. Whoever gets an insertion drops the row with the number `replaces`."""
+    become empty. A client that gets an insertion drops the row with the number
+    `replaces`."""
 
     form: SemijoinForm
     act: SemijoinAction
@@ -158,7 +159,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageBatch:
-    """The messages of a batch of changes, in order, as arrays; see `change_kernels.py`.
+    """The messages of a batch of changes, in order, as arrays; see `message_buffer.py`.
 
     Iterating makes objects of them, until the server takes the next batch; `size_bytes` and
     `description_bytes` make none.
@@ -201,7 +202,7 @@ class MessageBatch:
 
     @property
     def description_bytes(self) -> Longs:
-        """For each message, how long its description is: what it holds beside its rows."""
+        """For each message, the size of its description: everything but its rows."""
         header, widths = self.header, np.array([each.dimensions for each in self.rows])
         own_side, excluded = header[:, columns.OWN_SIDE], header[:, columns.EXCLUDED]
         own, other = widths[own_side], widths[1 - own_side]

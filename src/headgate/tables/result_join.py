@@ -123,7 +123,7 @@ AT_ONCE = 1 << 20
 NEVER = np.iinfo(np.int64).max
 MaySelect = Callable[[Longs], Mask]
 """Given rows by slot, [combination, table], −1 for tables that are still to be joined: whether
-anybody may want a result that they are part of."""
+any subscription can select a result with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class ResultJoin:
         self._joins: ByteCodes | None = None
 
     def apply_silently(self, changes: ChangeColumns) -> None:
-        """Have the rows that these changes leave, and tell nobody."""
+        """Apply changes to the rows without results."""
         self._taken(changes)
 
     def expired(self, now_s: float) -> ChangeColumns:
@@ -182,7 +182,7 @@ class ResultJoin:
         return self.rows.expired(now_s)
 
     def results(self, changes: ChangeColumns, are_wanted: MaySelect) -> Iterator[JoinResults]:
-        """Take changes in their order; what they make, as far as somebody may want it.
+        """Apply changes in their order; yield the new results that a subscription may select.
 
         Slots are those of now: valid until more changes are taken.
         """

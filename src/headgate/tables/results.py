@@ -15,17 +15,14 @@ have none.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from headgate.match.item_columns import (
     FEEDS,
@@ -42,7 +39,6 @@ from headgate.match.item_columns import (
 from headgate.model.evaluate import matches
 from headgate.model.items import Item
 from headgate.plan.algebra import Plan
-from headgate.store.whole_files import rename_whole
 from headgate.tables import message_buffer as columns
 from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.boxes import MISSING, SelectJoin, number_of
@@ -67,7 +63,7 @@ def results_of_pairs(
 ) -> pa.Table | None:
     """The results in messages that hold pairs of rows, with their feeds; None if there are none.
 
-    That a row is gone takes nothing back from whoever gets items.
+    Deletions of rows do not withdraw items that were delivered.
     """
     header = messages.header
     both = (header[:, columns.MESSAGE_KIND] == MessageKind.INSERT) & (
@@ -101,10 +97,10 @@ def results_of_changes(
     """The results that changes make in a join of more than two tables; None if there are none."""
     slots, made_by, results, subscriptions, before = [], [], [], [], 0
 
-    def wanted(some: Longs) -> Mask:
-        return may_be_selected(points_of(server, some, boxes.attributes), index)
+    def may_select(slots: Longs) -> Mask:
+        return may_be_selected(points_of(server, slots, boxes.attributes), index)
 
-    for some in server.results(changes, wanted):
+    for some in server.results(changes, may_select):
         points = points_of(server, some.slots, boxes.attributes)
         result, subscription = subscriptions_of_results(points, index, boxes.dimensions)
         kept, place = np.unique(result, return_inverse=True)
@@ -115,7 +111,7 @@ def results_of_changes(
         before += kept.size
     if not before:
         return None
-    # In an order that does not depend on how the rows are kept: by change, then by the rows.
+    # An order that does not depend on the layout of rows: by change, then by version numbers.
     every, change = np.concatenate(slots), np.concatenate(made_by)
     numbers = [table.slots.number[every[:, at]] for at, table in enumerate(server.rows.tables)]
     order = np.lexsort((*numbers[::-1], change))
@@ -147,12 +143,12 @@ def _table(
     tables: Sequence[TableRows],
     group: JoinGroup,
 ) -> pa.Table | None:
-    """Results as items, those that some subscription has: `pairs` are of both."""
+    """The results that some subscription has, as items; `pairs` are result and subscription."""
     result, subscription = pairs
     if not result.size:
         return None
     tested = boxes.tested[subscription]
-    # A feed that is a union of joins may have a result twice: by one without a test is enough.
+    # A feed that is a union of joins may have a result twice; one without a residual is enough.
     order = np.lexsort((tested, boxes.feeds[subscription], result))
     result, feed, tested = (
         result[order],
@@ -177,7 +173,7 @@ def _lists(places: Longs, feeds: np.ndarray, count: int) -> pa.Array:
 
 
 def _items(slots: Longs, tables: Sequence[TableRows], group: JoinGroup) -> pa.Table:
-    """Rows that join as items: named as the language says, with all ids, and the latest time."""
+    """Joined rows as items: attributes named as in the language, all ids, the latest time."""
     merged: dict[str, pa.Array] = {}
     ids: list[pa.Array] = []
     times: list[pa.Array] = []
@@ -205,28 +201,19 @@ def _later(one: pa.Array, other: pa.Array) -> pa.Array:
     return pc.if_else(pc.greater(one, other), one, other)
 
 
-def write_parquet(table: pa.Table, path: Path) -> None:
-    """The whole file at once under its name."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(table, fresh, compression="lz4")
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
-    rename_whole(fresh, path)
-
-
 KEPT_MAX = 100_000
 
 
 @dataclass(slots=True)
 class ResidualFilters:
-    """For one thread. `plans` gives the plans of feeds by number, as far as they are there."""
+    """Evaluates residual filters; for one thread. `plans` returns the plans of those feeds that
+    exist, by number."""
 
     plans: Callable[[Sequence[int]], Mapping[int, Plan]]
     _joins: dict[int, Sequence[SelectJoin]] = field(default_factory=dict)
 
     def tested(self, results: pa.Table, group: JoinGroup) -> pa.Table:
-        """The results with those feeds that have them for sure; without those that none has."""
+        """The results with the feeds whose residual they satisfy; others are dropped."""
         inner = results.column(INNER).to_pylist()
         if not any(inner):
             return results
@@ -237,13 +224,13 @@ class ResidualFilters:
             for batch in results.combine_chunks().to_batches()
             for item in items_of_batch(batch, group.schema)
         ]
-        for item, known, asked in zip(items, feeds, inner, strict=True):
-            known += [feed for feed in asked if self._has(feed, item, group)]
+        for item, known, undecided in zip(items, feeds, inner, strict=True):
+            known += [feed for feed in undecided if self._has(feed, item, group)]
             known.sort()
         none: list[list[int]] = [[] for _ in feeds]
-        for wanted, values in ((FEEDS_FIELD, feeds), (INNER_FIELD, none)):
-            at = results.schema.get_field_index(wanted.name)
-            results = results.set_column(at, wanted, pa.array(values, wanted.type))
+        for column, values in ((FEEDS_FIELD, feeds), (INNER_FIELD, none)):
+            at = results.schema.get_field_index(column.name)
+            results = results.set_column(at, column, pa.array(values, column.type))
         return results.filter(pa.array([bool(each) for each in feeds]))
 
     def _has(self, feed: int, item: Item, group: JoinGroup) -> bool:
@@ -261,7 +248,7 @@ class ResidualFilters:
 
 
 def _satisfies(join: SelectJoin, item: Item, group: JoinGroup) -> bool:
-    """All of it, ranges too: which of a feed's joins has found the item is not known."""
+    """The ranges are tested too, as it is unknown which of a feed's joins found the item."""
     if not matches(join.rest, item):
         return False
     for side, names in zip(join.sides, group.names, strict=True):

@@ -1,13 +1,13 @@
-"""What can happen to a row of a table, in the words by which change-data-capture tells it.
+"""What can happen to a row of a table, in the words of change data capture.
 
     kind     means                              words
     put      the row is this from now on        insert, update, upsert, replace, read, …
     delete   the row is gone                    delete, remove, …
     before   what the row was; nothing happens  update_before, before, -U
 
-A row that is inserted twice is replaced, and one that is updated but not there is inserted: whoever
-reads a log of changes from somewhere in its middle meets both. So there is one kind for all.
-Words are compared without regard to case. A row without a word is put.
+Inserting an existing row replaces it, and updating an unknown row inserts it: a reader that starts
+in the middle of a change log meets both. So both are one kind, `put`. Words are compared
+case-insensitively. A row without a word is put.
 """
 
 from __future__ import annotations

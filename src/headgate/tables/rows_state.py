@@ -27,7 +27,7 @@ Values = Callable[[int, Texts], Floats]
 
 
 def save(rows: JoinedRows, *, shape: str = "") -> bytes:
-    """`shape` says what the selection values are; whoever has another one cannot use them."""
+    """`shape` names the selection attributes; a reader with another shape recomputes the values."""
     head: dict[str, JSON] = {
         "version": VERSION,
         "next_number": rows.next_number,

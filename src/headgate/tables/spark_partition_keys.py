@@ -14,22 +14,22 @@ _MASK = 0xFFFFFFFF
 
 @lru_cache(maxsize=8)
 def partition_keys(buckets: int) -> tuple[int, ...]:
-    """The lane of each bucket, given as many partitions.
+    """The key of each bucket, for as many partitions as buckets.
 
-    >>> [partition_of(lane, 4) for lane in lanes(4)]
+    >>> [partition_of(key, 4) for key in partition_keys(4)]
     [0, 1, 2, 3]
     """
     found: dict[int, int] = {}
-    lane = 0
+    key = 0
     while len(found) < buckets:
-        found.setdefault(partition_of(lane, buckets), lane)
-        lane += 1
+        found.setdefault(partition_of(key, buckets), key)
+        key += 1
     return tuple(found[bucket] for bucket in range(buckets))
 
 
-def partition_of(lane: int, partitions: int) -> int:
+def partition_of(key: int, partitions: int) -> int:
     """Where Spark puts an int: MurmurHash3 with four bytes and Spark's seed."""
-    mixed = _rotated(lane * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
+    mixed = _rotated(key * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
     hashed = (_rotated(SEED ^ mixed, 13) * 5 + 0xE6546B64) & _MASK
     hashed ^= 4
     hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _MASK

@@ -231,10 +231,10 @@ def _widened(boxes: OpenBoxes, attributes: tuple[Names, Names]) -> tuple[Floats,
     points = np.empty((count, 2 * half))
     points[tree.subscription] = tree.points
     named = [(side, name) for side in JoinSide for name in boxes.attributes[side] or ("",)]
-    wanted = [(side, name) for side in JoinSide for name in attributes[side] or ("",)]
-    low = np.full((count, len(wanted)), MISSING)
-    high = np.full((count, len(wanted)), np.inf)
-    for at, each in enumerate(wanted):
+    columns = [(side, name) for side in JoinSide for name in attributes[side] or ("",)]
+    low = np.full((count, len(columns)), MISSING)
+    high = np.full((count, len(columns)), np.inf)
+    for at, each in enumerate(columns):
         if each in named:
             own = named.index(each)
             low[:, at], high[:, at] = points[:, own], points[:, half + own]

@@ -15,7 +15,7 @@ from headgate.model.items import Item
 
 SECOND_US = 1_000_000
 NEVER_US = -(2**62)
-"""Before every moment."""
+"""Before every instant."""
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _FIRST_US, _LAST_US = microseconds(_FIRST), microseconds(_LAST)
 
@@ -56,9 +56,9 @@ def position(item: Item) -> Position:
 
 
 def instant_of(us: int) -> datetime:
-    """The moment as a `datetime`, or the nearest that there is.
+    """The instant as a `datetime`, or the nearest that there is.
 
-    >>> moment_of(1_500_000).isoformat()
+    >>> instant_of(1_500_000).isoformat()
     '1970-01-01T00:00:01.500000+00:00'
     """
     if us <= _FIRST_US:

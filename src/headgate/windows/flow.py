@@ -63,7 +63,7 @@ class Flow:
         self.leave_out({})
 
     def step(
-        self, moment_us: int, leaves: Mapping[int, list[Element]], due: Sequence[WaitingItem]
+        self, instant_us: int, leaves: Mapping[int, list[Element]], due: Sequence[WaitingItem]
     ) -> tuple[list[FeedOutput], list[WaitingItem]]:
         """Items that came to leaves and items that are due go up the graph: what feeds then have,
         and what waits."""
@@ -82,8 +82,8 @@ class Flow:
             outputs.take(number, found)
             self._send_on(number, found)
             if self.graph.joins[number]:
-                waiting += self._wait_or_send(number, found, moment_us)
-        self._end(moment_us)
+                waiting += self._wait_or_send(number, found, instant_us)
+        self._end(instant_us)
         return outputs.in_order(), waiting
 
     def _send(self, number: int, elements: list[Element]) -> None:
@@ -108,13 +108,15 @@ class Flow:
                 if is_in:
                     self._send(above, [each])
 
-    def _wait_or_send(self, number: int, found: list[Element], moment_us: int) -> list[WaitingItem]:
+    def _wait_or_send(
+        self, number: int, found: list[Element], instant_us: int
+    ) -> list[WaitingItem]:
         """Items that are due go to the joins above a node now; the others wait."""
-        now = [each for each in found if each.due_us <= moment_us]
+        now = [each for each in found if each.due_us <= instant_us]
         if now:
             for join in self.graph.joins[number]:
                 self._send(join, now)
-        return [WaitingItem(number, each) for each in found if each.due_us > moment_us]
+        return [WaitingItem(number, each) for each in found if each.due_us > instant_us]
 
     def _run(self, number: int, elements: list[Element]) -> list[Element]:
         match self.graph.nodes[number]:
@@ -125,7 +127,7 @@ class Flow:
                 self._touched.append(self.windows[number])
                 return []
             case Union():
-                # The same item, which may come through several inputs, is known at one moment.
+                # The same item, which may come through several inputs, is known at one instant.
                 return list({each.item: each for each in elements}.values())
         return elements  # of a leaf, or of a pattern: see `_send_on`
 
@@ -142,7 +144,7 @@ class Flow:
             if some
         ]
 
-    def _end(self, moment_us: int) -> None:
+    def _end(self, instant_us: int) -> None:
         """Forget what no later step will ask for."""
         for probe in self._asked:
             probe.end_step()
@@ -153,7 +155,7 @@ class Flow:
             self._touched.append(windows[at % len(windows)])
         self._swept = (self._swept + SWEPT_WINDOWS) % max(1, len(windows))
         for window in self._touched:
-            window.expire(moment_us)
+            window.expire(instant_us)
         self._touched = []
 
     def leave_out(self, known_from: Mapping[str, int]) -> None:
@@ -161,13 +163,13 @@ class Flow:
         self._known_from = known_from
         self.doubt = self._doubts()
 
-    def is_whole(self, moment_us: int) -> bool:
+    def is_complete(self, instant_us: int) -> bool:
         """Whether the state is what it would be if nothing had been left out."""
         primaries = (number for number, joins in enumerate(self.graph.joins) if joins)
         return all(
-            window.surely_holds_all(moment_us, self.doubt[number])
+            window.surely_holds_all(instant_us, self.doubt[number])
             for number, window in self.windows.items()
-        ) and all(self.doubt[each] <= moment_us - self._lateness_us for each in primaries)
+        ) and all(self.doubt[each] <= instant_us - self._lateness_us for each in primaries)
 
     def _doubts(self) -> list[int]:
         """For each node until which time its items may be wrong or missing."""
@@ -209,7 +211,7 @@ class _Outputs:
                 self._found.setdefault(each.item, (each, number, set()))[2].update(feeds)
 
     def in_order(self) -> list[FeedOutput]:
-        """By moment, then by item; copies of one item with other annotations by their node."""
+        """By instant, then by item; copies of one item with other annotations by their node."""
         found = sorted(
             self._found.values(),
             key=lambda each: (

@@ -143,7 +143,7 @@ def _used_below(branch: Plan) -> list[Plan]:
 def replay_horizons(
     graph: Graph, *, lateness_us: int, kept_us: int, guess_us: int
 ) -> dict[str, int]:
-    """For each source, how long before the moment its items must be read from."""
+    """For each source, how long before the instant its items must be read from."""
     reach = [0] * len(graph.nodes)
 
     def raise_to(number: int, least_us: int) -> None:

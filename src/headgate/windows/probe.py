@@ -33,7 +33,7 @@ from headgate.windows.similar_index import PrimaryWords
 from headgate.windows.window_state import WindowState
 
 PAIRS_MAX = 8_000_000
-"""So many lookups are asked at once that their candidates cannot be more than this, unless those
+"""So many lookups run at once that their candidates cannot be more than this, unless those
 of a single one are."""
 Joined = frozenset[Item]
 
@@ -80,41 +80,41 @@ class Probe:
                 if start is None or start[0] <= window_doubt_us
             )
             self.doubt_us = max(self.doubt_us, max(doubtful, default=NEVER_US))
-        asked = [each.item for each in decided]
-        ways = [self._pairs(path, asked, words, bounds) for path in self.access.paths]
+        primary = [each.item for each in decided]
+        ways = [self._pairs(path, primary, words, bounds) for path in self.access.paths]
         pairs = window.in_order(distinct(ways, len(window.items)), first)
-        return self._joined(asked, pairs)
+        return self._joined(primary, pairs)
 
     def _pairs(
-        self, path: Path, asked: Sequence[Item], words: PrimaryWords, bounds: WindowBounds
+        self, path: Path, primary: Sequence[Item], words: PrimaryWords, bounds: WindowBounds
     ) -> Pairs:
         window = self.window
         match path:
             case EqualTo(name, window_name):
-                values = [item.attributes.get(name) for item in asked]
+                values = [item.attributes.get(name) for item in primary]
                 return window.equal[window_name].find(values, bounds)
             case OrderedBy(name, relation, window_name):
-                values = [item.attributes.get(name) for item in asked]
+                values = [item.attributes.get(name) for item in primary]
                 return window.ordered[window_name].find(values, relation, bounds)
             case SimilarTo(attribute, window_name, threshold):
-                texts = [words.of(item, attribute) for item in asked]
+                texts = [words.of(item, attribute) for item in primary]
                 return window.similar[window_name].find(texts, threshold, bounds)
             case WholeWindow(condition):
-                holds = (at for at, item in enumerate(asked) if matches(condition, item))
+                holds = (at for at, item in enumerate(primary) if matches(condition, item))
                 some = np.fromiter(holds, np.int64)
                 found = find_pairs(find_all, bounds.some(some), len(window.items))
                 return Pairs(some[found.lookups], found.rows)
 
-    def _joined(self, asked: Sequence[Item], pairs: Pairs) -> list[Joined]:
+    def _joined(self, primary: Sequence[Item], pairs: Pairs) -> list[Joined]:
         """The items of each lookup's rows that satisfy the rest of the predicate too."""
         items, residual = self.window.items, self.access.residual
-        found: list[list[Item]] = [[] for _ in asked]
+        found: list[list[Item]] = [[] for _ in primary]
         if residual == TRUE:
             for lookup, row in zip(*_as_lists(pairs), strict=True):
                 found[lookup].append(items[row])
         else:
             for lookup, row in zip(*_as_lists(pairs), strict=True):
-                if matches(residual, asked[lookup], window_item=items[row]):
+                if matches(residual, primary[lookup], window_item=items[row]):
                     found[lookup].append(items[row])
         return [frozenset(each) for each in found]
 

@@ -26,17 +26,17 @@ GUESS_MAX_S = 20 * 365 * 86_400.0
 
 Read = Callable[[Mapping[str, datetime | None]], Iterable[Arrival]]
 """Of each source all stored items with a time after the one given, or all that there are, that
-arrived until the moment that the stage is rebuilt for; in any order."""
+arrived until the instant that the stage is rebuilt for; in any order."""
 
 
 def rebuild(
     stage: JoinStage, read: Read, now: datetime, *, guess_s: float = REACH_DEFAULT_S
 ) -> None:
-    """Give the stage the state that it had at a moment until which everything was decided."""
+    """Give the stage the state that it had at an instant until which everything was decided."""
     while guess_s <= GUESS_MAX_S:
         since = stage.horizon(now, guess_s=guess_s)
         _replay(stage, read(since), now, since)
-        if stage.is_whole():
+        if stage.is_complete():
             return
         guess_s *= GROWTH
     _replay(stage, read(dict.fromkeys(stage.sources)), now, {})

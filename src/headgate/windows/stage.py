@@ -76,7 +76,7 @@ already, so that it is decided on arrival; waiting for the slowest feed would de
 REACH_DEFAULT_S = 86_400.0
 """A feed that could not be fetched for a day still finds its windows whole."""
 SLICE = 4_096
-"""A step takes so many arrivals, and further ones of the same moment."""
+"""A step takes so many arrivals, and further ones of the same instant."""
 
 
 class JoinStage:
@@ -109,50 +109,50 @@ class JoinStage:
 
     def begin(self, known_from: Mapping[str, datetime]) -> None:
         """Forget everything. Of some sources, items until a time will not be pushed, though they
-        exist: `is_whole` tells whether that matters."""
+        exist: `is_complete` tells whether that matters."""
         self.late = dict.fromkeys(sorted(self.sources), 0)
         self.flow = Flow(self.graph, lateness_us=self.lateness_us, kept_us=self.kept_us)
         self.flow.leave_out({name: microseconds(time) for name, time in known_from.items()})
-        self._moment_us = NEVER_US
+        self._instant_us = NEVER_US
         self._queue: list[Element] = []
         self._waiting: list[tuple[int, int, WaitingItem]] = []
         self._number = count()
 
     def push(self, arrivals: Sequence[Arrival]) -> None:
-        """Take items that have arrived after the moment of the last `advance`, in any order."""
+        """Take items that have arrived after the instant of the last `advance`, in any order."""
         for each in arrivals:
             item = each.item
             if item.source not in self.sources:
                 continue
             time_us, arrived_us = microseconds(item.time), microseconds(each.arrived)
-            assert arrived_us > self._moment_us, "it arrives in a past that is decided"
+            assert arrived_us > self._instant_us, "it arrives in a past that is decided"
             on_time_us = time_us + self.lateness_us
             self._queue.append(Element(item, time_us, arrived_us, max(arrived_us, on_time_us)))
             self.late[item.source] += arrived_us > on_time_us
 
     def advance(self, safe: datetime) -> list[FeedOutput]:
-        """All that is decided until this moment, given that all that arrived until then is here.
+        """All that is decided until this instant, given that all that arrived until then is here.
 
-        By moment of decision, then time, source and id of the item: however often it is called,
+        By instant of decision, then time, source and id of the item: however often it is called,
         the outputs of all calls are the same sequence.
         """
         safe_us = microseconds(safe)
         self._queue.sort(key=lambda each: each.arrived_us)
         outputs: list[FeedOutput] = []
-        while self._moment_us < safe_us:
+        while self._instant_us < safe_us:
             many = len(self._queue) > SLICE
             outputs += self._step(min(self._queue[SLICE].arrived_us if many else safe_us, safe_us))
         return outputs
 
     def next_decision(self) -> datetime | None:
-        """The next moment at which something is to be decided, as far as is known now."""
-        moments = [self._waiting[0][0]] if self._waiting else []
+        """The next instant at which something is to be decided, as far as is known now."""
+        instants = [self._waiting[0][0]] if self._waiting else []
         if self._queue:
-            moments.append(min(each.arrived_us for each in self._queue))
-        return instant_of(min(moments)) if moments else None
+            instants.append(min(each.arrived_us for each in self._queue))
+        return instant_of(min(instants)) if instants else None
 
     def horizon(self, now: datetime, *, guess_s: float = REACH_DEFAULT_S) -> dict[str, datetime]:
-        """For each source the time after which its items make up the state of this moment. How far
+        """For each source the time after which its items make up the state of this instant. How far
         the `last n items` of a window reach is a guess: rebuild.py tries until it is enough."""
         reach = replay_horizons(
             self.graph,
@@ -162,31 +162,31 @@ class JoinStage:
         )
         return {source: instant_of(microseconds(now) - own) for source, own in reach.items()}
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the state is what it would be if nothing had been left out (`begin`)."""
-        return self.flow.is_whole(self._moment_us)
+        return self.flow.is_complete(self._instant_us)
 
     @property
     def waiting(self) -> int:
-        """How many items wait for their moment, each as often as it is in different leaves."""
+        """How many items wait for their instant, each as often as it is in different leaves."""
         return len(self._waiting)
 
-    def _step(self, moment_us: int) -> list[FeedOutput]:
-        """Everything that is due until a moment, which is then the past."""
+    def _step(self, instant_us: int) -> list[FeedOutput]:
+        """Everything that is due until an instant, which is then the past."""
         arrived: dict[str, list[Element]] = {}
         taken = 0
-        while taken < len(self._queue) and self._queue[taken].arrived_us <= moment_us:
+        while taken < len(self._queue) and self._queue[taken].arrived_us <= instant_us:
             arrived.setdefault(self._queue[taken].item.source, []).append(self._queue[taken])
             taken += 1
         del self._queue[:taken]
         due: list[WaitingItem] = []
-        while self._waiting and self._waiting[0][0] <= moment_us:
+        while self._waiting and self._waiting[0][0] <= instant_us:
             due.append(heapq.heappop(self._waiting)[2])
         leaves: dict[int, list[Element]] = {}
         for source, elements in arrived.items():
             leaves |= self._matchers[source].match(elements)
-        outputs, waiting = self.flow.step(moment_us, leaves, due)
+        outputs, waiting = self.flow.step(instant_us, leaves, due)
         for each in waiting:
             heapq.heappush(self._waiting, (each.element.due_us, next(self._number), each))
-        self._moment_us = moment_us
+        self._instant_us = instant_us
         return outputs

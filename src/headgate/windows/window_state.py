@@ -92,7 +92,7 @@ class WindowState:
             index.insert(items)
 
     def bounds(self, decided: Sequence[Element]) -> tuple[WindowBounds, list[Position | None]]:
-        """What primary items see of the window at their moments; for the last n items also the
+        """What primary items see of the window at their instants; for the last n items also the
         position of the first of them, if there are so many."""
         positions: list[Position | None] = [None] * len(decided)
         low: list[int] = []
@@ -112,13 +112,13 @@ class WindowState:
         )
         return bounds, positions
 
-    def _first_of_last(self, until_us: int, moment_us: int) -> Position | None:
-        """The first of the last n items until some time, of those that had arrived by a moment."""
+    def _first_of_last(self, until_us: int, instant_us: int) -> Position | None:
+        """The first of the last n items until some time that had arrived by an instant."""
         end = bisect_left(self._order, ((until_us + 1,),))
         start = end - self.count
         arrived = self.arrived.array
-        # Only what came with the last insertion can have come after the moment.
-        later = [(position(self.items[r]), r) for r in self._recent if arrived[r] > moment_us]
+        # Only what came with the last insertion can have come after the instant.
+        later = [(position(self.items[r]), r) for r in self._recent if arrived[r] > instant_us]
         for entry in sorted(later, reverse=True):
             place = bisect_left(self._order, entry)
             start -= start <= place < end
@@ -139,16 +139,16 @@ class WindowState:
         within = np.array(kept, bool)
         return Pairs(pairs.lookups[within], pairs.rows[within])
 
-    def expire(self, moment_us: int) -> None:
-        """Forget the dead, if they are many, now that everything until this moment is decided."""
+    def expire(self, instant_us: int) -> None:
+        """Forget the dead, if they are many, now that everything until this instant is decided."""
         rows = len(self.items)
         if self.size_us is None:
-            end = bisect_left(self._order, ((moment_us - self.kept_us + 1,),))
+            end = bisect_left(self._order, ((instant_us - self.kept_us + 1,),))
             dead = max(0, end - self.count)
             if 2 * dead > rows:
                 self._keep(np.sort(np.array([row for _, row in self._order[dead:]], np.int64)))
             return
-        bound = moment_us - self.kept_us - self.size_us
+        bound = instant_us - self.kept_us - self.size_us
         if rows == 0 or bound < self._half_us:
             return
         times = self.times.filled
@@ -168,13 +168,13 @@ class WindowState:
         for index in self.indexes:
             index.keep(rows)
 
-    def surely_holds_all(self, moment_us: int, doubt_us: int) -> bool:
+    def surely_holds_all(self, instant_us: int, doubt_us: int) -> bool:
         """Whether nothing that later lookups look at has a time until `doubt_us`, where what
         came may be wrong or incomplete."""
         if doubt_us <= NEVER_US:
             return True
-        cut = moment_us - self.kept_us
+        cut = instant_us - self.kept_us
         if self.size_us is not None:
             return doubt_us <= cut - self.size_us
-        first = self._first_of_last(cut, moment_us)
+        first = self._first_of_last(cut, instant_us)
         return first is not None and first[0] > doubt_us
