@@ -59,9 +59,6 @@ def test_one_item_has_one_encoding_in_ascii(item: Item):
     assert encode_item(decode_item(encoded)) == encoded
 
 
-# === part: tests.deliver.test_item_encoding
-# Items as stylesheets see them, and back; and the stylesheets of the examples at work.
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

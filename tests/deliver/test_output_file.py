@@ -157,10 +157,6 @@ def test_an_unknown_extension_needs_a_stylesheet(tmp_path: Path):
     assert (tmp_path / "a.csv").read_bytes() == b"a;b\n<row>1</row>\n"
 
 
-# === part: tests.deliver.test_output_file
-# Lines for a terminal, with nothing that it would obey.
-
-
 @given(any_text, items)
 def test_a_line_is_printable(feed: str, item: Item):
     (line,) = console_lines(feed, entry_of(item))

@@ -102,10 +102,6 @@ def test_files_by_group_day_and_batch(tmp_path: Path) -> None:
     assert not (tmp_path / "g" / "day=2026-11-15").exists()
 
 
-# === part: tests.store.test_item_files
-# Only batches that are finished are read, and each with all of its files or with none.
-
-
 @pytest.fixture
 def batches(tmp_path: Path) -> Path:
     for name in ("g/3.done.json", "g/4.done.json", "g/5.json", "g/.6.json.17", "joined/0.json"):

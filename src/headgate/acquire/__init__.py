@@ -1,10 +1,48 @@
-"""Reading feeds from a hostile Internet, politely: fetch, parse, identify, and when to come again.
+"""Sources: fetching feeds from a hostile Internet, politely, and reading files as they are written.
 
-    refresh ──► fetch ──► parse_feed ──► identify ──► items ──► inbox
-    which feed   bytes     entries        what is new            numbered, on the disk
+Both halves give every new document or part of a file a number, durably, before anything is done
+with it. The numbers are the offsets of the Spark sources (pipeline/sources/), and reading a number
+again gives the same rows. Nothing here imports Spark, and a fault of one source stops no other.
+
+**Feeds**: `Acquirer` runs all of it in threads; `Inbox` is the only state.
+
+    refresh_queue ──► fetch ──► parse_feed ──► identify ──► items ──► inbox
+    which feed         bytes     entries        the new ones           numbered, on disk
     is due
 
-Nothing here knows Spark. What is remembered of a feed is a value that goes in and comes out
-(`Seen`, `FeedState`); `acquirer.py` runs all of it in threads, and `inbox.py` alone keeps anything.
-Every limit is in `limits.py`.
+    acquirer          the threads that fetch, parse and store
+    refresh_state     what is known of one feed: its rate, its size, its failures
+    refresh_queue     which feed to fetch next within a budget
+    fetch_scheduler   the same with one fetch per host at a time
+    backoff           the wait after a failure; also used by deliver/
+    fetch             one conditional GET within limits
+    connections       checked addresses, deadlines, limits per host
+    http_response     headers, status, decompressed body
+    limits            every limit on what a feed may cost
+    parse_feed        any format as entries; JSON Feed
+    parse_xml_feed    RSS and Atom, by feedparser
+    scan_xml_feed     where the entries of an XML feed are, before feedparser reads them
+    document_text     bytes as text: encodings, prolog, broken XML
+    feed_entries      a parsed document, and how its entries are made
+    plain_text        markup as plain text and as safe HTML
+    identify          entries as items: ids, new versions, identity across feeds
+    inbox             numbered documents until the pipeline has read them
+    inbox_tables      its tables and records; the state of all feeds for other processes
+    opml              lists of feeds, in and out
+
+**Files**: `FileScanner` finds what is new and writes parts to the `FileLog`; tasks call `read_part`.
+
+    scan_files ──► file_parts ──► file_log          then, on any worker:   read_part ──► rows
+    new, complete   cut at lines    numbered                                 │
+    files                                                                    └──► rejected
+
+    source_list       which sources a query reads
+    scan_files        which files there are, and what of them is new
+    file_parts        how a file is cut into parts
+    file_log          the numbers of parts, and how far each file was taken
+    read_part         one part as rows; Parquet and XML documents
+    read_json         lines and arrays of JSON
+    read_csv          CSV
+    item_rows         attributes as rows: ids and times
+    rejected          what could not be read, kept and counted
 """

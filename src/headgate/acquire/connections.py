@@ -1,22 +1,24 @@
-"""Connections that lead only to checked addresses, and that end when what needs them must end.
+"""Connections to hosts of the Internet: checked addresses, a deadline, and few at a time per host.
 
     URL ──► host, port ──► resolve once ──► check every address ──► connect to one of them
                                                   │
                                           one is refused: none is used
 
-httpcore asks its network backend for connections, so this is the one place through which every
-connection goes, those after a redirect included. The address that is connected to is the one that
-was checked: there is no second look-up that could answer otherwise (DNS rebinding). TLS still
-proves the host's *name*, and `Host` still says it, as both are made from the URL.
+`CheckedBackend` is the network backend of httpcore, so every connection goes through it, also those
+after a redirect. It connects to the address that was checked: there is no second look-up that could
+give another answer (DNS rebinding). TLS and the `Host` header still use the host's name, as both
+are made from the URL. Callers pass the errors to raise.
 
-The clock is that of the whole fetch or call (`deadline.py`). What a refusal means is for the room
-to say that connects: it gives the errors.
+`Deadline` limits a whole fetch or call. httpcore's timeouts are for one read each, so a server that
+sends one byte a second could hold a worker for months. A fetch runs in one thread, so the deadline
+is kept per thread, and every connect, read and write gets the time that is left. `getaddrinfo`
+cannot be interrupted: it runs in a thread of its own, which is abandoned when the time is up.
 
-Name servers can be slow on purpose too, and `getaddrinfo` cannot be interrupted: it runs in a
-thread of its own that is left behind when time is up, and ends by the resolver's own limits.
+`HostLimits` is the politeness to one host: at most two requests at once, at least a second from the
+beginning of one to the next. The wait counts as part of the fetch.
 
 Rejected: checking the host before the request (the name may resolve otherwise a moment later), and
-a proxy (one more service to run). Proxies of the environment are not used for the same reason.
+a proxy (one more service to run). Proxies of the environment are ignored for the same reason.
 """
 
 from __future__ import annotations
@@ -123,12 +125,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         raise self._unknown(f"the name servers did not answer for '{host}' in {timeout_s:.0f} s")
 
 
-# === part: headgate.acquire.connections
-# Connections that end when what they are made for must end.
-#
-# httpcore's limits are for one read each, so a server that sends one byte a second would hold a
-# worker for months. A fetch or a call runs in one thread from its beginning to its end, and so its
-# deadline is kept for the thread: every connect, read and write is given what is left until then.
+# --- deadlines ------------------------------------------------------------------------------------
 
 Resolver = Callable[[str, int], Sequence[str]]
 """The addresses of a host, as texts."""
@@ -198,14 +195,7 @@ class DeadlineStream(httpcore.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-# === part: headgate.acquire.connections
-# Politeness to one host: few connections at once, and a pause between two beginnings.
-#
-#     host a  ──┤1├──────┤3├──────        at most 2 at once, at least 1 s from one to the next
-#               ──────┤2├──────────       whoever waits longer than the fetch may take gives up
-#
-# A worker that waits here is not lost: the wait counts as a part of its fetch. The refresh policy
-# spreads the feeds of one host anyway, so waiting is the exception.
+# --- limits per host ------------------------------------------------------------------------------
 
 FORGET_ABOVE = 10_000
 """With this many hosts known, those that nobody uses are forgotten."""

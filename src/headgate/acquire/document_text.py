@@ -1,18 +1,30 @@
-"""The text of a document whose bytes may say one encoding, mean another, and break both.
+"""From the bytes of a document to text that an XML parser accepts: decode, cut the prolog, repair.
 
-What is believed, in this order:
+**decode_text** takes the first encoding that fits without an error:
 
     byte order mark ──► charset of the content type ──► XML declaration ──► UTF-8 ──► windows-1252
 
-- The first that fits without an error is taken. Where it is not the one that was declared, or where
-  bytes had to be replaced, that is a problem of the document, and no more.
-- Bytes that are not all ASCII and yet are right UTF-8 are UTF-8, whatever single-byte encoding is
-  declared: no text in another encoding looks like that by chance, and feeds that say ISO-8859-1
-  and mean UTF-8 are common.
-- Only encodings of the web are known. Python has others, and among them punycode takes quadratic
-  time; `unicode_escape` and its kin are no encodings of documents at all.
+Non-ASCII bytes that are valid UTF-8 are UTF-8 whatever single-byte encoding is declared: no text in
+another encoding looks like that by chance, and feeds that declare ISO-8859-1 and send UTF-8 are
+common. Only encodings of the web are accepted; of Python's others, punycode takes quadratic time.
+Characters that XML forbids are removed. What was guessed or removed is recorded as a problem.
 
-Characters that XML does not allow are left out, so that one stray byte does not cost the feed.
+**without_prolog** removes declarations, comments and the document type before the root element:
+
+    <?xml …?> <!-- … --> <!DOCTYPE rss [ <!ENTITY a "&b;&b;"> ]>   <rss …
+    └───────────────────────── removed ──────────────────────────┘
+
+A document type declares entities, with which a kilobyte becomes a gigabyte, or a local file is
+read. Feeds do not need them, but old feeds have document types, so they are removed, not refused.
+The patterns are possessive (`*+`), so a prolog of megabytes takes linear time.
+
+**recover_xml** repairs documents that are not well-formed:
+
+    <item><title>R&B</title><media:x/>     ──►     <item><title>R&amp;B</title><media:x/></item>
+
+libxml2's recovering parser does the work. Added here: each entry is repaired by itself, as an entry
+never contains another; HTML's named entities become characters; undeclared prefixes are declared.
+Rejected: feedparser's own recovering parser, which is slow, and quadratic on hostile texts.
 """
 
 from __future__ import annotations
@@ -122,18 +134,7 @@ def known_encoding(label: str) -> str | None:
     return None
 
 
-# === part: headgate.acquire.document_text
-# What stands before the root element, taken off: declarations, comments, document types.
-#
-#     <?xml …?> <!-- … --> <!DOCTYPE rss [ <!ENTITY a "&b;&b;"> ]>   <rss …
-#     └──────────────────────── cut off ───────────────────────────┘
-#
-# A document type is where entities are declared, and entities are how a document of a kilobyte
-# becomes one of a gigabyte, or reads a file of the machine. No feed needs them, but harmless fee..
-# old have document types, so they are cut off rather than refused; that entities were declared is
-# told. Behind this point no parser sees a document type, and the scan asserts it.
-#
-# The patterns never step back (`*+`), so a prolog of megabytes takes linear time.
+# --- the prolog -----------------------------------------------------------------------------------
 
 _MISCELLANY = re.compile(r"(?:\s++|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
 _DOCTYPE = re.compile(
@@ -164,18 +165,7 @@ def _skip(text: str, at: int) -> int:
     return found.end()
 
 
-# === part: headgate.acquire.document_text
-# XML that is almost well-formed, made so: unclosed tags, bare ampersands, unbound prefixes.
-#
-#     <item><title>R&B</title><media:x/>     ──►     <item><title>R&amp;B</title><media:x/></item>
-#
-# libxml2's recovering parser is the judge of what was meant. Three things it does not know are done
-# around it: that an entry never holds another one, so each is repaired by itself; the names of H..
-# entities (`&nbsp;`); and namespaces that nobody has declared. No entity is ever expanded: what a
-# document declares has been cut off before (prolog.py), and what is not known stays as it is wri..
-#
-# feedparser has a recovering parser of its own, which is not used: it is made of patterns in Pyt..
-# slow at best and quadratic on texts that are made for it.
+# --- recovery -------------------------------------------------------------------------------------
 
 ENTRIES_MAX = 20_000
 """How many entries of a broken document are repaired: each takes about 20 µs."""

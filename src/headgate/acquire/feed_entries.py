@@ -1,4 +1,15 @@
-"""What a feed's document says: entries with typed attributes, and what was wrong with it."""
+"""A parsed feed document: entries with typed attributes, and its problems; and how they are made.
+
+The attributes of the feed schema come from the format's own elements. Attributes that `register
+feed` declares in addition are found by name, ignoring case, with '-' and '.' as '_':
+
+    attribute `price`     RSS, Atom    <price>5</price>  or  <shop:price unit="EUR">5</shop:price>
+                          JSON Feed    "price": 5   or   "_shop": {"price": 5}
+
+They are converted like JSON values (model/json_values.py); a text is first read as a number or
+bool where one is declared. The first element of a name counts. A value that does not fit is missing
+and is recorded as a problem of its entry.
+"""
 
 from __future__ import annotations
 
@@ -71,18 +82,7 @@ class FeedProblems:
         return (*self._found, *more)
 
 
-# === part: headgate.acquire.feed_entries
-# An entry's attributes in the making: cut, cleaned, converted, each by its type.
-#
-# What the feed schema declares comes from the format's own elements. What `register feed` declares
-# besides is looked for by name, without regard to case, with '-' and '.' as '_':
-#
-#     attribute `price`     RSS, Atom    <price>5</price>  or  <shop:price unit="EUR">5</shop:price>
-#                           JSON Feed    "price": 5   or   "_shop": {"price": 5}
-#
-# and converted as JSON values are (model/items.py), after a text has been read as a number or
-# a bool where one is declared. The first element of a name counts. What does not fit is missing,..
-# a problem of its entry.
+# --- making an entry ------------------------------------------------------------------------------
 
 _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _WHOLE = re.compile(r"[+-]?\d{1,19}")

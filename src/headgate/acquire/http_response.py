@@ -1,4 +1,13 @@
-"""What a response says beside its body: when to come again, where the feed has gone, its size."""
+"""Reading an HTTP response: its headers, its status, and its body, decompressed within a limit.
+
+    gzip, x-gzip    one member or several; bytes behind the last are ignored
+    deflate         with zlib's header, as specified, or without, as some servers send it
+    identity        unchanged
+
+A kilobyte of gzip can hold a megabyte. The decompressor is therefore asked for no more bytes than
+are still allowed, and the rest is never unpacked. httpx's own decoders unpack a whole chunk at once
+and are not used for that reason. Memory: the limit, and one chunk.
+"""
 
 from __future__ import annotations
 
@@ -86,16 +95,7 @@ def status_error(
     )
 
 
-# === part: headgate.acquire.http_response
-# A body as it was before the server compressed it, never larger than allowed.
-#
-#     gzip, x-gzip    one member or several; what follows the last is not looked at
-#     deflate         with zlib's header, as it should be, or without, as some servers send it
-#     identity        as it is
-#
-# A kilobyte of gzip can hold a megabyte. So the decompressor is asked for no more bytes than are
-# still allowed, and whatever remains is never unpacked. httpx's own decoders unpack a whole chun..
-# once, and are not used for that reason. Memory: the limit, and one chunk.
+# --- the body -------------------------------------------------------------------------------------
 
 MEMBERS_MAX = 100
 OVERHEAD_MAX = 10_000

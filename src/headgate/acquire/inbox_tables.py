@@ -1,8 +1,10 @@
-"""The tables of the inbox (inbox.py), and what is kept of a feed between two fetches.
+"""The tables of the inbox (inbox.py), the records in them, and a view of them for other processes.
 
-numbers     one row: the last number that was taken, and up to which they may be gone
-documents   one row per number: which feed, how many rows, how large its body is
-feeds       one row per feed: what to send along, what was seen, its habits, its last error
+numbers     one row: the last number that was given, and up to which number files may be deleted
+documents   one row per number: its feed, its number of rows, the size of its body
+feeds       one row per feed: validators, entries seen, refresh state, last error
+
+`feed_table` and `broken_feeds` open the database read-only, while another process fetches.
 """
 
 from __future__ import annotations
@@ -121,8 +123,7 @@ def unpack_state(stored: str) -> RefreshState:
     return RefreshState.from_json(json.loads(stored))
 
 
-# === part: headgate.acquire.inbox_tables
-# What can be said of the feeds of an inbox, by any process, while another one fetches.
+# --- for other processes --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

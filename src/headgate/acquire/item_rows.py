@@ -1,17 +1,21 @@
-"""Attributes in columns as rows: what an item's id is, and its time.
+"""Attributes become rows of items: ids, times, and the conversion of items one by one.
 
-**Ids** must be the same when a part is read again, and must not be used twice for two contents.
+**Ids** must be the same when a part is read again, and differ for different contents.
 
     the attribute `id`, if a stream has it      17            the source promises that it is unique
     the key of a table, and the place           ACME@stocks.json:3   a row changes more than once
-    the place alone                             tickets.json:3       file and line; of a file that
-                                                tickets.json#2:3     was written anew, which time
+    the place alone                             tickets.json:3       file and line; the generation
+                                                tickets.json#2:3     of a file that was rewritten
 
-A text that is too long to be an id is replaced by its hash.
+A text that is too long for an id is replaced by its hash.
 
 **The time** is the attribute `time`, `timestamp` or `published`, if it is declared as a timestamp,
-present, and not in the future; else the moment at which the part was taken, which is kept with it.
-An item from the future would move the watermark of a stream so far that all others are late.
+present, and not in the future; otherwise the instant at which the part was taken, which is stored
+with the part. An item from the future would advance a stream's watermark so far that all other
+items would be late.
+
+`RowBuilder` converts items one by one, and rejects those that do not fit. It is the reference for
+the faster ways of the readers.
 """
 
 from __future__ import annotations
@@ -122,13 +126,6 @@ def _hashed(text: str) -> str:
     if len(text) <= ID_LENGTH_MAX:
         return text
     return f"long:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-
-
-# === part: headgate.acquire.item_rows
-# Items that come one by one, as rows: the careful way, which every quick one is compared with.
-#
-# Each item is attributes by name (model/items.py). What cannot be one, for whatever reason..
-# rejected with its text, and the others go on.
 
 
 class RowBuilder:

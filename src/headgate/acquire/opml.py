@@ -1,4 +1,4 @@
-"""Lists of feeds as OPML 1.0 and 2.0, in and out.
+"""Lists of feeds as OPML 1.0 and 2.0: import, export, and names for the imported feeds.
 
     <opml version="2.0"><body>
       <outline text="Music">                                    a folder
@@ -6,14 +6,19 @@
       </outline>
     </body></opml>
 
-What other programs export is often broken: a bare '&' in a title, an outline without a URL, the
-same feed twice. A list of 500 feeds must not fail for one of them, so every line that cannot be
-used is listed with its number and the reason, and the others are imported. Only if there is not
-one outline in it is a text no OPML, and even that is told in the list.
+Exported lists are often broken: a bare '&' in a title, an outline without a URL, the same feed
+twice. A list of 500 feeds must not fail for one of them, so bad lines are reported with number and
+reason, and the others are imported.
 
-Entities are cut off before any parser sees them (prolog.py), nothing is loaded, and libxml2's own
-limits on depth and size hold.
-Elements are let go as soon as they are read, so memory does not grow with the list's markup.
+Entities are removed before parsing (document_text.py), nothing is loaded, and libxml2's limits on
+depth and size apply. Elements are freed as soon as they are read.
+
+Names are made from titles: valid in the language, and unique.
+
+    'Muse: the news!'     MuseTheNews
+    '24 heures'           Feed24Heures      a name begins with a letter
+    'from'                FromFeed          a keyword is not a name
+    'Muse' once more      Muse2
 """
 
 from __future__ import annotations
@@ -206,13 +211,7 @@ def _folder(
     return folders[path]
 
 
-# === part: headgate.acquire.opml
-# Names for feeds, made from their titles: valid in the language, and each one different.
-#
-# 'Muse: the news!'     MuseTheNews
-# '24 heures'           Feed24Heures      a name begins with a letter
-# 'from'                FromFeed          a word of the language is no name
-# 'Muse' once more      Muse2
+# --- names ----------------------------------------------------------------------------------------
 
 LENGTH_MAX = 60
 

@@ -1,24 +1,29 @@
-"""A feed's bytes as entries, whatever its format: RSS 0.9x, 1.0, 2.0, Atom, JSON Feed.
+"""A feed's bytes as entries, in any format: RSS 0.9x, 1.0, 2.0, Atom, JSON Feed.
 
-The format is told by the first character, not by the content type, which is wrong too often:
-'{' begins JSON, '<' begins XML.
-
-What the attributes hold:
+The first character decides, since content types are often wrong: '{' is JSON Feed (below), '<' is
+XML (parse_xml_feed.py). Any bytes give a `ParsedFeed` or a `FeedError`, within the limits.
 
     title, description, content, author, category, guid, language    plain text (plain_text.py)
-    link, comments, enclosure                                        absolute links of the web
+    link, comments, enclosure                                        absolute http or https links
     published, updated                                               times in UTC, as stated
 
-- Texts have no tags and no control characters, since atoms look at words. Links stand behind the
-  text of `description` and `content`. Sanitised HTML for showing is in `Entry.html`.
-- `description` is only there if the entry has a summary, and `content` only if it has content:
-  what is missing is missing.
-- An entry with several categories, links or enclosures keeps the first: values are no lists, and
-  `category = 'rock'` must mean something.
-- A link that is not of http or https is left out. A time that cannot be is left out; one in the
-  future stays as it is stated, and identify.py does not believe it.
+- Texts have no tags and no control characters, as filters look at words. The links of
+  `description` and `content` are appended to the text; `FeedEntry.html` has the sanitised HTML.
+- `description` exists only if the entry has a summary, `content` only if it has content.
+- Of several categories, links or enclosures the first is kept: values are not lists.
+- Links that are not http or https, and impossible times, are left out. A time in the future stays;
+  identify.py does not use it.
 
-Any bytes give a `ParsedFeed` or a `FeedError`, within the limits.
+JSON Feed 1.0 and 1.1 (jsonfeed.org) is mapped as follows. A number as `id` becomes text, as version
+1.0 allowed. Extension attributes are looked for in the item and in its objects named '_…'.
+
+    title            title             summary         description
+    content_html     content           content_text    content, where there is no HTML
+    url              link              id              guid
+    authors, author  author            tags[0]         category
+    date_published   published         date_modified   updated
+    attachments[0]   enclosure         language        language
+    external_url     link, where there is no url
 """
 
 from __future__ import annotations
@@ -63,19 +68,7 @@ def parse_feed(
     return parse(text, base=url, schema=schema, limits=limits, problems=problems)
 
 
-# === part: headgate.acquire.parse_feed
-# JSON Feed 1.0 and 1.1 (jsonfeed.org): the same attributes from JSON keys.
-#
-#     title            title             summary         description
-#     content_html     content           content_text    content, where there is no HTML
-#     url              link              id              guid
-#     authors, author  author            tags[0]         category
-#     date_published   published         date_modified   updated
-#     attachments[0]   enclosure         language        language
-#     external_url     link, where there is no url
-#
-# A number as `id` is its text, as version 1.0 allowed. Extension attributes are looked for in the
-# item itself and in its extension objects, whose keys begin with '_'.
+# --- JSON Feed ------------------------------------------------------------------------------------
 
 
 def parse_json_feed(

@@ -1,4 +1,8 @@
-"""A part of a file as rows, and what of it was rejected; the same each time it is read."""
+"""Reads one part of a file as rows; reading it again gives the same rows and the same rejects.
+
+lines of JSON, arrays    read_json.py       Parquet          below
+CSV records              read_csv.py        XML documents    below: one item per file
+"""
 
 from __future__ import annotations
 
@@ -131,8 +135,7 @@ def _lines(file: BinaryIO, begin: int, end: int) -> Iterator[bytes]:
         yield line
 
 
-# === part: headgate.acquire.read_part
-# Files that are read as a whole: Parquet with a row for each item, XML with one item.
+# --- Parquet and XML ------------------------------------------------------------------------------
 
 
 def read_parquet(path: Path, columns: SourceColumns, rejects: Rejects) -> Iterator[ReadRows]:

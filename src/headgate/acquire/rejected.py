@@ -1,9 +1,12 @@
-"""What could not be read: kept for inspection, counted, and never in the way of the rest.
+"""Input that could not be read as items: kept for inspection, and counted.
 
     rejected/17.jsonl    {"source": …, "file": "a.json", "line": 3, "error": …, "text": …}
 
-A file is named by the number that it belongs to, so a part that is read again replaces what it has
-said before. Of one part a thousand are kept; if there are more, the last line counts them.
+A file is named by the number of its part, so reading a part again replaces its file and counts
+nothing twice. At most a thousand records per part are kept; a last line counts the rest.
+
+`RejectedCounts` counts them by source for the display of a run. It reads each file once and lists
+the folders every two seconds at most.
 """
 
 from __future__ import annotations
@@ -99,11 +102,7 @@ def remove_rejected(folders: Iterable[Path], *, before_s: float) -> None:
             path.unlink(missing_ok=True)
 
 
-# === part: headgate.acquire.rejected
-# How much was rejected, by source, for whoever watches a run: each file is read once.
-#
-# A part that is read again replaces its file, which is then another file. Folders are looked at ..
-# few seconds, however often one asks.
+# --- counting -------------------------------------------------------------------------------------
 
 LOOK_S = 2.0
 Stamp = tuple[int, int]

@@ -1,17 +1,36 @@
-"""Items as JSON without loss: what the outbox keeps, and what a webhook's receiver reads.
+"""Items as JSON, for the outbox, and as XML, for stylesheets.
 
-    value                 in JSON
+**JSON** (`encode_item`, `decode_item`). There is no schema here, so each value states its type:
+
     bool, int, text       true, 5, "rock"
-    float                 5.5; {"float": "nan"}, "inf", "-inf" for those JSON has no number for
+    float                 5.5; {"float": "nan"}, "inf", "-inf" where JSON has no number
     Link, Xml             {"link": "https://…"}, {"xml": "<p>…</p>"}
     timestamp             {"timestamp": "2026-11-16T03:00:00+00:00"}
     bytes                 {"bytes": base64}
-    text with surrogates  {"wtf8": base64}: halves of a pair would be joined by reading JSON
+    text with surrogates  {"wtf8": base64}: JSON readers would join the halves of a pair
 
-Law: decode(encode(item)) is the item with all attributes and annotations, of the same types;
-and one item has one encoding, so the outbox keeps equal items once.
+Invariant: decode(encode(item)) is the item with all attributes and annotations, of the same types.
+An item has exactly one encoding, so the outbox can store equal items once.
 
-`model/items.py` reads JSON by a schema; here there is none, so each value says its type.
+**XML** (`item_xml`, `item_of_xml`).
+
+    <item id="n1" source="MuseNews" time="2026-11-16T03:00:00+00:00">
+      <link type="link">https://muse.mu/news/1</link>
+      <title type="text">Muse in concert</title>
+      <attribute name="my price" type="int">5</attribute>
+      <annotation join="3">
+        <item id="p7" source="MusicPhotos" time="…"> … </item>
+      </annotation>
+    </item>
+
+Each attribute is an element of its name, sorted by name; names that are no XML names, or have a
+meaning here, are written as `attribute`. Markup in texts is escaped. An xml value is included as
+elements if it is well-formed. Each annotation ([RoSeS §3.2]) has the items of its join, the newest
+first.
+
+If the output of a stylesheet is an `item` element, its children are the new attributes. Their type
+is the one that they state, else that of the original attribute, else that of the feed schema, else
+text. Elements inside a text become markup. Id, source, time and annotations cannot be changed.
 """
 
 from __future__ import annotations
@@ -152,30 +171,7 @@ def _text_of(found: Json) -> str:
     return value
 
 
-# === part: headgate.deliver.item_encoding
-# An item as XML: what a stylesheet sees, and what it may answer with.
-#
-#     <item id="n1" source="MuseNews" time="2026-11-16T03:00:00+00:00">
-#       <link type="link">https://muse.mu/news/1</link>
-#       <price type="int">150</price>
-#       <title type="text">Muse in concert</title>
-#       <attribute name="my price" type="int">5</attribute>
-#       <annotation join="3">
-#         <item id="p7" source="MusicPhotos" time="…"> … </item>
-#       </annotation>
-#     </item>
-#
-# Each attribute is an element of its name, in the order of the names. Where the name is no XML n..
-# or is one that has a meaning here, it is an `attribute` with that name. A text is text: markup ..
-# is escaped, and `disable-output-escaping` is not needed, as what is read back is text again. An..
-# value is there as elements if it is well-formed. Bytes are in base64.
-# Each annotation ([RoSeS §3.2]) holds the items that its join found, the newest first.
-#
-# A stylesheet whose output is an `item` element makes an item of it: its children are the attrib..
-# They are of the type that they say, or else that the item's attribute had, or else that RSS items
-# have, or else text. Elements inside of a text (`<content><p>…</p></content>`) become markup in
-# it. Id, source, time and annotations stay what they were: a transformation alters what an
-# item says, not what it is.
+# --- XML ------------------------------------------------------------------------------------------
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _OWN_NAMES = {"annotation", "attribute", "item"}

@@ -1,13 +1,17 @@
-"""The tables of the outbox (store/database.py has the file).
+"""The tables of the outbox, the contents of items, and pruning. outbox.py has the deliveries.
 
-contents    an item as JSON, once, however many subscriptions it is delivered to
+contents    an item as JSON, stored once for all its subscriptions, under its hash
    ▲
 deliveries  one row per (subscription, version, item, source): its state and attempts
-totals      how many there are of each state: whoever watches a run asks twice a second
-agenda      one row per subscription: when something is to be done for it, or why never again
-clock       one row: the latest time that was seen, to notice a clock that goes back
+totals      the number of deliveries per state, kept by triggers: status displays read it often
+agenda      one row per subscription: when it is due next, or why it is halted (schedule.py)
+clock       one row: the latest time that was seen, to detect a clock that was set back
 files       which subscription writes which file
-twins       by which keys a subscription knows what it has had, and from which source
+twins       identity keys of the items a subscription has had (cross_feed_dedup.py)
+
+`prune` removes finished deliveries: sent ones after the time in which a batch may be replayed, dead
+letters later. For subscriptions with a file output the last items stay, as the file is made of
+them. It works in steps of a few thousand rows, so nobody waits long for the database.
 """
 
 from __future__ import annotations
@@ -89,8 +93,7 @@ END;
 )
 
 
-# === part: headgate.deliver.outbox_tables
-# The contents of items in the outbox: each one once, under its hash, for all its subscribers.
+# --- contents -------------------------------------------------------------------------------------
 
 
 class ItemContents:
@@ -136,14 +139,7 @@ def forget_contents(connection: Connection, numbers: Iterable[int]) -> None:
     )
 
 
-# === part: headgate.deliver.outbox_tables
-# Forgetting what was done: an outbox that only grows would fill the disk one day.
-#
-#     sent   kept for as long as its key may be put again (a replayed batch), then forgotten
-#     dead   kept for longer, as somebody may want to replay it
-#     files  of subscriptions whose output is a file, the last items stay: the file is made of them
-#
-# It goes in steps of a few thousand rows, so that nobody waits long for the database.
+# --- pruning --------------------------------------------------------------------------------------
 
 STEP_ROWS = 5_000
 

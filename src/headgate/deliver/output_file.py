@@ -1,13 +1,19 @@
-"""Files: the last items of a subscription as one document that is replaced as a whole.
+"""Files and lines: a document that is replaced as a whole, and lines for a terminal.
 
     .atom .xml   Atom        .rss    RSS 2.0      .json   JSON Feed
-    .html .htm   a page      .txt    text         others, with a stylesheet: what it makes, as it is
+    .html .htm   a page      .txt    text         others, with a stylesheet: its output
 
-Exactly once: the document is made of the outbox alone, where each item is once, and the same
-entries give the same bytes. Dying between writing the file and marking its items as sent leads
-to the same file again, which is then not even written. Nobody ever sees half a file (folder.py).
+A file is exact: it is made from the outbox, where each item is once, and the same entries give the
+same bytes. A crash between writing the file and marking its items leads to the same file again,
+which is then not rewritten. The replacement is atomic (safe_folder.py). The file of an ended
+subscription stays.
 
-Dead subscriptions leave their file behind; whoever runs Headgate decides about it.
+The console shows one line per item:
+
+    RockConcertStream  2026-11-16 03:00:00+00:00  Muse in concert  https://muse.mu/news/1
+
+Characters that are not printable are removed, as a title may contain escape sequences. A line is
+written before it is marked as sent, so a crash in between shows it twice.
 """
 
 from __future__ import annotations
@@ -66,15 +72,7 @@ def _joined(document: OutputDocument) -> bytes:
     return "".join(f"{entry.free or entry.body}\n" for entry in document.entries).encode()
 
 
-# === part: headgate.deliver.output_file
-# Lines for a terminal: one for each item, without anything that a terminal would obey.
-#
-#     RockConcertStream  2026-11-16 03:00:00+00:00  Muse in concert  https://muse.mu/news/1
-#
-# A title may hold escape sequences that rewrite the screen, or marks that turn the reading direc..
-# every character that is not printable is gone. What a stylesheet made may have several lines.
-#
-# A line is written before it is marked as sent, so dying in between shows it once more.
+# --- console --------------------------------------------------------------------------------------
 
 
 def console_lines(feed: str, entry: OutputEntry) -> list[str]:

@@ -1,23 +1,32 @@
 """Webhooks: a signed POST for each message (Standard Webhooks 1.0), and what its answer means.
 
-    webhook-id         the id of the message: the same at every attempt, so a receiver can tell
+    webhook-id         the id of the message: the same at every attempt, for deduplication
     webhook-timestamp  the time of this attempt
     webhook-signature  v1,HMAC-SHA256 of id, timestamp and body
 
     2xx                       taken
     410                       gone: the subscription is halted
-    429, 502, 503, 504        busy: this subscription's run stops, and Retry-After is heeded
+    429, 502, 503, 504        busy: this subscription's run stops; Retry-After is respected
     other answers             this message failed; the next one is tried
     no answer, no connection  unreachable: nothing more for this receiver in this run
     an address that is not public   refused, and not tried again
 
-At least once: an answer that is lost leads to another call with the same id. Redirects are not
-followed, as they would lead a signed body to somebody who never was given it. Of the answer's body
-64 kB are read and thrown away. One slow receiver costs one call's time limit and a worker of its
-own lane (deliver.py).
+Delivery is at least once: a lost answer leads to another call with the same id. Redirects are not
+followed, as they would send a signed body to somebody else. At most 64 kB of the answer are read. A
+slow receiver costs one call's time limit of its own workers only (deliverer.py).
 
-Every subscription has a secret of its own: an HMAC of its id under the key of this installation,
-so no secret is stored, and `secret_of` can always tell it to the subscriber.
+Each subscription has a secret of its own: an HMAC of its id under the key of this installation. None
+is stored, and `secret_of` can always compute it for the subscriber.
+
+The body is the same at every attempt:
+
+    {"type": "headgate.items", "timestamp": "2026-11-16T03:00:00Z",
+     "data": {"subscription": 7, "feed": "Mobs", "items": [
+       {"id": "n1", "source": "Drones", "time": "…", "attributes": {"altitude": 90.5},
+        "annotations": [{"join": "3", "items": [ … ]}]}]}}
+
+Times are in ISO 8601, bytes in base64, numbers that JSON lacks are null. The output of a stylesheet
+is `content` in place of `attributes`.
 """
 
 from __future__ import annotations
@@ -187,16 +196,7 @@ def _refused(status: int, headers: Mapping[str, str], now: datetime) -> OutputEr
     )
 
 
-# === part: headgate.deliver.output_webhook
-# The body of a webhook call, in the form that Standard Webhooks proposes.
-#
-#     {"type": "headgate.items", "timestamp": "2026-11-16T03:00:00Z",
-#      "data": {"subscription": 7, "feed": "Mobs", "items": [
-#        {"id": "n1", "source": "Drones", "time": "…", "attributes": {"altitude": 90.5},
-#         "annotations": [{"join": "3", "items": [ … ]}]}]}}
-#
-# Values are plain: times in ISO 8601, bytes in base64, numbers that JSON does not have as null. ..
-# a stylesheet made is `content` in place of the attributes. The body is the same at every attempt.
+# --- the body -------------------------------------------------------------------------------------
 
 Rendered = tuple[Item, TransformedText | None]
 

@@ -1,11 +1,15 @@
-"""Entries as an Atom feed (RFC 4287).
+"""Documents of entries as Atom, RSS, JSON Feed, HTML and text; the same entries, the same bytes.
 
-    feed    id, title, updated, generator, author (§4.1.1: entries need not have one)
-    entry   id, title, updated, published, link, author, category, summary, content, source
+    Atom        RFC 4287. Joined items are `related` links (§4.2.7.2) and a list in the content.
+    RSS 2.0     RSS Advisory Board 2.0.11. The author is `dc:creator`, as `author` must be a mail
+                address; the body is `content:encoded`. A channel must have a link, and a
+                subscription has no page: the link is its URN. Enclosure lengths are unknown: 0.
+    JSON Feed   1.1. The source and joined items are under `_headgate`.
+    HTML        Everything is sanitised or escaped (entry.py); a content security policy forbids
+                scripts, frames and forms again. No styles: mail readers differ too much.
+    text        title, link, source and time, then the body, indented and cut to 2,000 characters
 
-Relative links within a body were made absolute when it was sanitised; `xml:base` says the same to
-readers that look for it. Items that joins have found are `related` links (§4.2.7.2), and a list at
-the end of the content. The bytes depend on the entries alone.
+HTML and text are also the two parts of a mail.
 """
 
 from __future__ import annotations
@@ -101,16 +105,7 @@ def _add_atom(parent: etree._Element, tag: str, text: str | None = None) -> etre
     return element
 
 
-# === part: headgate.deliver.render
-# Entries as an RSS 2.0 feed (RSS Advisory Board, 2.0.11).
-#
-#     channel  title, link, description, lastBuildDate, generator
-#     item     title, link, guid, pubDate, category, comments, enclosure, description
-#              dc:creator (an RSS author must be a mail address), content:encoded (the body)
-#
-# A channel must have a link. A subscription has no page of its own, so the link is its URN, which
-# is a URI of a registered scheme as the specification asks for. The length of an enclosure is
-# not known to us and therefore 0, as the profile recommends.
+# --- RSS ------------------------------------------------------------------------------------------
 
 CONTENT = "http://purl.org/rss/1.0/modules/content/"
 DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
@@ -159,11 +154,7 @@ def _add(parent: etree._Element, tag: str, text: str | None = None) -> etree._El
     return element
 
 
-# === part: headgate.deliver.render
-# Entries as a JSON Feed (version 1.1).
-#
-# What the format has no field for is below `_headgate`, as its extensions are to be: the source ..
-# item, and the items that joins have found for it.
+# --- JSON Feed ------------------------------------------------------------------------------------
 
 JSON_FEED_VERSION = "https://jsonfeed.org/version/1.1"
 
@@ -207,11 +198,7 @@ def _related(entry: OutputEntry) -> list[Json]:
     ]
 
 
-# === part: headgate.deliver.render
-# Entries as one HTML page: the second part of a mail, and files that end in .html.
-#
-# Everything in it is sanitised or escaped (entry.py). A policy forbids scripts, frames and forms..
-# more, for readers that know it. No styles: mail readers differ too much in what they allow.
+# --- HTML -----------------------------------------------------------------------------------------
 
 _POLICY = "default-src 'none'; img-src https: http:"
 
@@ -239,14 +226,7 @@ def _html_section(entry: OutputEntry) -> str:
     )
 
 
-# === part: headgate.deliver.render
-# Entries as plain text: the first part of a mail, files that end in .txt, and the console.
-#
-# Muse in concert
-# https://muse.mu/news/1
-# MuseNews, 2026-11-16 03:00:00+00:00
-#
-#   Rock on the first of May.
+# --- text -----------------------------------------------------------------------------------------
 
 BODY_LENGTH_MAX = 2_000
 

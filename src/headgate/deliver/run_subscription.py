@@ -1,16 +1,16 @@
-"""One run of one subscription: what waits is transformed, rendered, sent, and marked.
+"""One run of one subscription: its waiting items are transformed, rendered, sent and marked.
 
-    file                  the last items as one document; then all that was pending is sent
-    mail                  one message for all that waits
-    webhook               one message for each item; with a period, one for all that waits
-    console               one message for each item
+    file                  the last items as one document; then all pending deliveries are sent
+    mail                  one message for all waiting items
+    webhook               one message per item; with a period, one for all waiting items
+    console               one message per item
 
-A run that cannot reach its receiver is an attempt for everything that it held, so that a receiver
-that is away for days leads to dead letters for all, after the last attempt, and not to one
-hopeless attempt for each of 10,000 items in turn; new items then wait for the receiver too. A
-message that is refused by itself is retried by itself and stops nothing behind it.
+If the receiver cannot be reached, the run counts as an attempt for every delivery that it held. A
+receiver that is away for days thus leads to dead letters for all of them after the last attempt,
+instead of one hopeless attempt for each of 10,000 items in turn. A message that is refused by
+itself is retried by itself and holds up nothing.
 
-Errors, expected or not, end in the outbox and in the report, and never leave `run`.
+Errors, expected or not, are recorded in the outbox and in the report and never leave `run`.
 """
 
 from __future__ import annotations
@@ -290,8 +290,7 @@ def _as_failure(error: DeliveryError, *, ends_run: bool = False) -> OutputError:
     return OutputError(str(error), busy=ends_run or isinstance(error, LimitBroken))
 
 
-# === part: headgate.deliver.run_subscription
-# What a run of deliveries did, in numbers and in the words of its errors.
+# --- the report -----------------------------------------------------------------------------------
 
 ERRORS_MAX = 100
 

@@ -1,9 +1,15 @@
-"""What a run keeps in files: where it lies, and how items become rows. No Spark, no DuckDB.
+"""What a run keeps on disk: items with their feeds as Parquet files, atomic files, SQLite files.
 
-folder      the folder of a run: what lies where
-columns     items as columns, and back
-files       the store: Parquet files of items with their feeds, by day
-finished    which batches are done with, so that their files stay as they are
+The pipeline writes the store, the commands and the API read it; retention and merging are called by
+the run. Entry points: `WholeParquet` and `item_files.path_of` for writers, `StoreReader`, `tail`,
+`Follower`, `find_item` and `stats` for readers.
 
-The pipeline writes it (pipeline/), the commands read it (serve/).
+    data_folder    the folder of a run: what lies where
+    whole_files    atomic files; the writer of Parquet files
+    database       a SQLite file with one writer and durable transactions
+    item_files     the files of the store by group, day and batch; which batches are finished
+    maintenance    merging of small files, removal of old days
+    read_store     SQL over the files, and the rows that it finds
+    tail           the last items of a feed or source, and those that arrive from now on
+    stats          counts by source, day and feed
 """

@@ -1,17 +1,18 @@
-"""Questions to the files of the store, in SQL, by DuckDB.
+"""Queries over the files of the store, in SQL, by DuckDB; and the rows that they find.
 
     SELECT … FROM {rows} WHERE …        {rows}: @source @id @time @feeds @inner @arrived
                                                 filename file_row_number
 
-Files are asked some hundreds at a time, so that whoever has enough can stop, and whoever waits sees
-how far it is. Only files of finished batches are read (store/item_files.py). A file that has gone
-meanwhile was forgotten, as it was old. A damaged one is found by halving, named in `damaged`, and
-left out; the others still answer.
+`StoreReader` asks some hundred files at a time, so a caller can stop early and show progress. It
+reads finished batches only (item_files.py). A file that is gone was removed by retention. A damaged
+file is found by bisection, recorded in `damaged`, and left out.
 
-Only Headgate's own columns are asked for in SQL: DuckDB does not tell `Price` from `price`, and
-items may have both. Attributes are read by stored_rows.py.
+SQL sees only Headgate's own columns: DuckDB does not distinguish `Price` from `price`, and items
+may have both. A query therefore finds *locations* (file and row), and `read_rows` reads the rows
+from the row groups that contain them. A row of a source that is no longer registered can be read
+too: the file has the names of its attributes.
 
-Law: every question is answered by the same rows, however the files are cut into parts.
+Invariant: a query gives the same rows, however the files are divided.
 """
 
 from __future__ import annotations
@@ -118,12 +119,7 @@ def _literal(path: Path) -> str:
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
 
 
-# === part: headgate.store.read_store
-# Rows of the store, as items: for the few that are shown.
-#
-# A question finds the places of rows (read_store.py); here they are read, of each file only the row
-# groups that hold one. A row is shown even if its source is not registered any more: the file ha..
-# names of its attributes. With the source's schema, a row is an item as filters see it.
+# --- rows -----------------------------------------------------------------------------------------
 
 REASON_LENGTH_MAX = 200
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -234,12 +230,7 @@ def _stored(batch: pa.RecordBatch) -> StoredRow:
     )
 
 
-# === part: headgate.store.read_store
-# An item by its id, wherever it lies in the store.
-#
-# Ids are only unique within a source, and an item may have come twice (two copies of a folder put
-# together, say), so all of the store is asked: one column of it, and DuckDB leaves out the row g..
-# whose least and greatest id say that it is not there.
+# --- by id ----------------------------------------------------------------------------------------
 
 
 def find_item(

@@ -1,15 +1,15 @@
-"""The last items of a feed or source, in the order in which they arrived.
+"""The last items of a feed or source, in order of arrival; and the items that arrive from now on.
 
     days       …  14  15  16      the last day first; once there are enough, no further day
     a group    3.parquet … 99     of a day the last files first: 8, then 32, then 128, …
                      ◄─────
 
-Within a group, batches arrive in the order of their numbers, so as soon as a group has given
-enough rows, its earlier files of the day cannot give later ones. Only the column `@feeds` (or
-`@source`) is read to find them; what is shown is read afterwards, from the few places found.
+Within a group, batches arrive in the order of their numbers. As soon as a group has given enough
+rows, its earlier files of the day need not be read. Only the column `@feeds` (or `@source`) is
+searched; the rows themselves are read afterwards.
 
-Cost: the files of the last day that has enough, one column of them. A feed that has had nothing for
-long costs one column of all days: `since` limits that.
+Cost: one column of the files of the last day that has enough items. A feed without recent items
+costs one column of all days; `since` limits that.
 """
 
 from __future__ import annotations
@@ -158,8 +158,7 @@ class Follower:
         return fresh
 
 
-# === part: headgate.store.tail
-# Whose items are asked for: those of a source by name, or those of a feed by number.
+# --- whose items ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
