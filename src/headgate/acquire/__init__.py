@@ -30,7 +30,7 @@ again gives the same rows. Nothing here imports Spark, and a fault of one source
     inbox_tables      its tables and records; the state of all feeds for other processes
     opml              lists of feeds, in and out
 
-**Files**: `FileScanner` finds what is new and writes parts to the `FileLog`; tasks call `read_part`.
+**Files**: `FileScanner` finds what is new and adds parts to the `FileLog`; tasks call `read_part`.
 
     scan_files ──► file_parts ──► file_log          then, on any worker:   read_part ──► rows
     new, complete   cut at lines    numbered                                 │

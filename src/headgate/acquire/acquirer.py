@@ -1,21 +1,20 @@
-"""The acquirer: a pool of threads that fetch what is due and put what is new into the inbox.
+"""The acquirer: a pool of threads that fetch the feeds that are due and put new items into the inbox.
 
-    turns ──► fetch ──► parse_feed ──► items_of ──► inbox
-      ▲                                               │
-      └───────────── what is known now ◄──────────────┘
+    fetch_scheduler ──► fetch ──► parse_feed ──► items_of ──► inbox
+          ▲                                                     │
+          └──────────────── new state of the feed ◄─────────────┘
 
-**Where it runs.** Neither in Spark's driver nor in a task. Spark asks a Python source for its
-latest offset in a process of its own, one for each query; the acquirer lives there, in threads, and
-the query reads what lies in the inbox. A slow host may take half a minute for one fetch. In a task
-it would hold one of a few slots for that time, and the whole micro-batch with it: every feed would
-be as slow as the slowest. And on executors the politeness to a host, the budget, and what was seen
-would have to be agreed upon between machines (docs/design/2026-11-16-acquire.md).
+**Where it runs.** Neither in Spark's driver nor in a task. Spark calls `latestOffset` of a Python
+source in a separate process, one per query; the acquirer lives there, and the query reads what is
+in the inbox. A slow host may take half a minute for one fetch. In a task it would hold one of a few
+slots, and the whole micro-batch, for that time. On executors, the limits per host, the budget and
+the seen entries would have to be shared between machines (docs/design/2026-11-16-acquire.md).
 
-Whatever a feed does, only that feed is backed off: every error of a fetch, also one that nobody has
-thought of, is kept with the feed. If the inbox cannot be written, what was fetched is forgotten and
-fetched again later: nothing has been marked as seen.
+An error of any kind, expected or not, is stored with its feed and delays only that feed. If the
+inbox cannot be written, the fetched document is discarded and fetched again later, as nothing was
+marked as seen.
 
-It does not run ahead of its reader: with 10,000 documents unread it pauses.
+Backpressure: with 10,000 unread documents in the inbox, nothing is fetched.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ DEFAULT_SETTINGS = AcquirerSettings()
 
 
 class Acquirer:
-    """Threads that end with their process. Thread-safe."""
+    """Daemon threads. All methods are thread-safe."""
 
     def __init__(
         self,
@@ -88,18 +87,18 @@ class Acquirer:
         self._settings = settings
         self._clock = clock
         self._fetcher = Fetcher(limits=settings.limits, allowed=settings.allowed)
-        self._turns = FetchScheduler(
+        self._scheduler = FetchScheduler(
             settings.policy,
             fetches_per_minute=settings.fetches_per_minute,
             at_once=settings.threads,
             host_delay_s=settings.limits.host_delay_s,
         )
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._stopped = False
         self._watched = False
         self._read_up_to = inbox.released
         self._pruned_at = clock()
-        # Daemons: a process that is told to end does not wait half a minute for a slow host.
+        # Daemons: a process that ends does not wait half a minute for a slow host.
         self._threads = [
             threading.Thread(target=self._work, name=f"acquire-{number}", daemon=True)
             for number in range(settings.threads)
@@ -110,10 +109,10 @@ class Acquirer:
             each.start()
 
     def close(self, *, wait_s: float = 1.0) -> None:
-        """Stop; what is being fetched now is not waited for beyond a moment, and not kept."""
-        with self._changed:
+        """Stop. Fetches that are under way are awaited for `wait_s` and then discarded."""
+        with self._condition:
             self._stopped = True
-            self._changed.notify_all()
+            self._condition.notify_all()
         until = time.monotonic() + wait_s
         for each in self._threads:
             if each.ident is not None:
@@ -121,53 +120,53 @@ class Acquirer:
         self._fetcher.close()
 
     def watch(self, feeds: Iterable[ListedFeed]) -> None:
-        """These are the feeds to fetch from now on."""
+        """Replace the list of feeds to fetch."""
         listed = {each.name: each for each in feeds}
-        with self._changed:
-            known = self._turns.feeds
+        with self._condition:
+            known = self._scheduler.feeds
             if self._watched and _addresses(listed) == _addresses(known):
                 states = dict.fromkeys(listed, RefreshState())  # only their weights have changed
             else:
                 states = self._inbox.list_feeds(listed.values(), self._clock())
             self._watched = True
             for name in known.keys() - listed.keys():
-                self._turns.remove(name)
+                self._scheduler.remove(name)
             for name, feed in listed.items():
-                self._turns.put(feed, states[name])
-            self._changed.notify_all()
+                self._scheduler.put(feed, states[name])
+            self._condition.notify_all()
 
     def read_up_to(self, number: int) -> None:
-        """The reader has got so far; until it goes on, only so much more is fetched."""
-        with self._changed:
+        """The reader has read all numbers up to this one (backpressure)."""
+        with self._condition:
             self._read_up_to = max(self._read_up_to, number)
 
     def _work(self) -> None:
         while (feed := self._next()) is not None:
             state = self._visit(feed)
-            with self._changed:
-                self._turns.done(feed, state)
-                self._changed.notify()
-            self._prune_now_and_then()
+            with self._condition:
+                self._scheduler.done(feed, state)
+                self._condition.notify()
+            self._prune_sometimes()
 
     def _next(self) -> ListedFeed | None:
-        """Wait for a turn; nothing at the end."""
-        with self._changed:
+        """Wait until a feed may be fetched; None when the acquirer is closed."""
+        with self._condition:
             while not self._stopped:
                 now = self._clock()
                 wake_at: float | None = None
                 if self._inbox.last - self._read_up_to < self._settings.unread_max:
-                    feed = self._turns.take(now)
+                    feed = self._scheduler.take(now)
                     if feed is not None:
                         return feed
-                    wake_at = self._turns.wake_at(now)
+                    wake_at = self._scheduler.wake_at(now)
                 pause_s = IDLE_S if wake_at is None else min(max(wake_at - now, 0.005), IDLE_S)
-                self._changed.wait(pause_s)
+                self._condition.wait(pause_s)
         return None
 
     def _visit(self, feed: ListedFeed) -> RefreshState:
-        """Fetch it and keep what it says; whatever goes wrong is kept too."""
-        with self._changed:
-            state = self._turns.state(feed.name)
+        """Fetch the feed and store its new items, or the error."""
+        with self._condition:
+            state = self._scheduler.state(feed.name)
         try:
             remembered = self._inbox.remembered(feed.name)
             found = self._fetcher.fetch(
@@ -179,7 +178,7 @@ class Acquirer:
                 log.error("%s", error)
             return self._failed(state, feed, self._clock())
         except Exception as error:
-            # Of all that a hostile document can do to a parser, no list is complete.
+            # Any error: there is no complete list of what a hostile document does to a parser.
             return self._fail(feed, state, error)
 
     def _keep(
@@ -193,7 +192,7 @@ class Acquirer:
         items: list[Item] = []
         seen, observation = remembered.seen, Observation()
         if isinstance(found, Fetched):
-            parsed = self._parsed(found)
+            parsed = self._parse(found)
             at = datetime.fromtimestamp(now, UTC)
             items, seen = items_of(parsed, feed.name, seen, at, limits=self._settings.limits)
             observation = observation_of(parsed, items, found.max_age_s)
@@ -201,7 +200,7 @@ class Acquirer:
         visit = SuccessfulFetch(
             now,
             state,
-            self._turns.next_at(state),
+            self._scheduler.next_at(state),
             FeedMemory(found.etag, found.last_modified, seen),
             found.moved_to,
         )
@@ -212,7 +211,7 @@ class Acquirer:
             self._inbox.put(feed, visit, document)
         return state
 
-    def _parsed(self, found: Fetched) -> ParsedFeed:
+    def _parse(self, found: Fetched) -> ParsedFeed:
         return parse_feed(
             found.body,
             content_type=found.content_type,
@@ -226,11 +225,11 @@ class Acquirer:
         expected = isinstance(error, FetchError | FeedError)
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
         if not expected:
-            log.warning("feed '%s' made a mistake of ours show", feed.name, exc_info=error)
+            log.warning("unexpected error while reading feed '%s'", feed.name, exc_info=error)
         retry_after_s = error.retry_after_s if isinstance(error, FetchError) else None
         gone = isinstance(error, FetchError) and error.gone
         state = self._failed(state, feed, now, retry_after_s=retry_after_s, gone=gone)
-        failure = FailedFetch(now, state, self._turns.next_at(state), printable(reason))
+        failure = FailedFetch(now, state, self._scheduler.next_at(state), printable(reason))
         try:
             if not self._stopped:
                 self._inbox.put_failure(feed, failure)
@@ -252,9 +251,9 @@ class Acquirer:
             state, feed.name, now, retry_after_s=retry_after_s, gone=gone, first_s=first_s
         )
 
-    def _prune_now_and_then(self) -> None:
+    def _prune_sometimes(self) -> None:
         now = self._clock()
-        with self._changed:
+        with self._condition:
             if now - self._pruned_at < PRUNE_S or self._stopped:
                 return
             self._pruned_at = now
@@ -271,7 +270,7 @@ def _addresses(feeds: Mapping[str, ListedFeed]) -> dict[str, str]:
 def observation_of(
     parsed: ParsedFeed, items: Sequence[Item], max_age_s: float | None
 ) -> Observation:
-    """What a document tells of its feed's habits, and when it wants to be asked again."""
+    """The document as an observation for the refresh policy."""
     return Observation(
         [each.time.timestamp() for each in items],
         len(parsed.entries),

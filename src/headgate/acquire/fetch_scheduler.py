@@ -1,15 +1,15 @@
-"""Whose turn it is: the refresh policy, within a budget, and with no host asked by two at once.
+"""The next feed to fetch: the refresh queue, a budget, and at most one fetch per host at a time.
 
-    refresh ──► next due ──► is its host free? ──► a fetch
-                                 │ no
-                                 ▼
-                             held for the host ──► … as soon as it is
+    refresh queue ──► next due ──► is its host free? ──► a fetch
+                                      │ no
+                                      ▼
+                                  held for the host ──► … as soon as the host is free
 
-A worker that waited for a busy host would be lost for all others (hosts.py makes it wait), and a
-host with a thousand feeds would hold every worker. So a feed whose host is busy is put aside, and
-nobody waits. The budget is a bucket of fetches that fills evenly.
+A worker that waited for a busy host (connections.py) would be lost for all other feeds, and a host
+with a thousand feeds would hold every worker. So a feed whose host is busy is held here, and no
+worker waits. The budget is a token bucket.
 
-Cost: that of refresh.py, and a look at each host for which feeds are held.
+Cost: that of refresh_queue.py, and a look at each host that has held feeds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from headgate.acquire.inbox_tables import ListedFeed
 from headgate.acquire.refresh_queue import RefreshPolicy, RefreshQueue
 from headgate.acquire.refresh_state import RefreshState
 
-ASIDE_MAX = 64
-"""So many feeds are put aside at most before somebody else asks again."""
+HELD_PER_CALL_MAX = 64
+"""At most so many feeds are held in one call of `take`."""
 HOSTS_MAX = 10_000
 
 
@@ -56,7 +56,7 @@ class FetchScheduler:
         return len(self._feeds)
 
     def put(self, feed: ListedFeed, state: RefreshState) -> None:
-        """A feed that is new, or is known anew."""
+        """Add a feed, or change its URL or weight."""
         before = self._feeds.get(feed.name)
         self._feeds[feed.name] = feed
         if before is None or before.url != feed.url:
@@ -73,7 +73,7 @@ class FetchScheduler:
         return self._feeds
 
     def state(self, name: str) -> RefreshState:
-        """What is known of it; of one that is gone by now, nothing."""
+        """Its state; a feed that was removed has none."""
         return self._refresh.state(name) if name in self._feeds else RefreshState()
 
     def next_at(self, state: RefreshState) -> float:
@@ -81,7 +81,7 @@ class FetchScheduler:
         return self._refresh.earliest(state)
 
     def take(self, now: float) -> ListedFeed | None:
-        """The feed to fetch now, if there is one; whoever takes it says when it is `done`."""
+        """The feed to fetch now, if there is one. The caller reports the end with `done`."""
         self._fill(now)
         if self._tokens < 1.0:
             return None
@@ -96,17 +96,17 @@ class FetchScheduler:
         return feed
 
     def done(self, feed: ListedFeed, state: RefreshState) -> None:
-        """The fetch is over, and this is what is known now."""
+        """The fetch has ended; `state` is the new state of the feed."""
         self._active.discard(feed.name)
         self._host(feed.url).busy = False
         listed = self._feeds.get(feed.name)
         if listed is not None:
-            # What was fetched from another URL tells nothing of this one.
+            # The URL may have changed during the fetch.
             known = state if listed.url == feed.url else self._refresh.state(feed.name)
             self._refresh.put(feed.name, replace(known, weight=listed.weight))
 
     def wake_at(self, now: float) -> float | None:
-        """When it may be worth to ask again, if nothing else happens; nothing: only if it does."""
+        """When `take` may succeed again if no fetch ends before; None if only that can help."""
         if self._tokens < 1.0:
             return now + (1.0 - self._tokens) / self._per_s if self._per_s > 0 else None
         times = [each.free_at for each in self._hosts.values() if each.held and not each.busy]
@@ -128,14 +128,14 @@ class FetchScheduler:
         return None
 
     def _next_due(self, now: float) -> str | None:
-        """The next one whose host is free; the others are put aside."""
-        for _ in range(ASIDE_MAX):
+        """The next due feed whose host is free; the others are held."""
+        for _ in range(HELD_PER_CALL_MAX):
             due = self._refresh.next_due(now, 1)
             if not due:
                 return None
             name = due[0]
             if name in self._held or name in self._active:
-                continue  # nobody has reported on it for long; it is still on its way
+                continue  # its lease has ended, but the fetch has not
             host = self._host(self._feeds[name].url)
             if not host.busy and host.free_at <= now and not host.held:
                 return name

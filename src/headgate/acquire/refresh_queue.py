@@ -1,40 +1,35 @@
-"""Which feeds to fetch next, if only so many can be fetched in a minute.
+"""Which feeds to fetch next, within a budget of fetches per minute.
 
 An entry of feed i waits until the feed is fetched again: T/2 on average, if it is fetched every T
-seconds. Among all ways to spend a budget of fetches, the waiting of all entries, each counted with
-the weight w of its feed, is least if (with λ for the rate of entries)
+seconds. Let λ be the rate of entries and w the weight of a feed. The weighted waiting time of all
+entries is minimal if
 
     fetches of i  ∝  √(wᵢ λᵢ)            minimise Σ wᵢ λᵢ Tᵢ / 2   where   Σ 1/Tᵢ = budget
 
-and a feed that is fetched in this rhythm has w λ T² / 2 the same as all others. To spread fetches
-so needs no solver and no clock: it is *stride scheduling*. Each feed has a place on a virtual time;
-who is first is fetched and goes on by its stride 1/√(wλ). When the budget changes, or feeds come
-and go, virtual time passes faster or slower by itself, and no place has to be computed anew.
+This needs no solver: it is *stride scheduling*. Each feed has a position on a virtual time axis. The
+first feed is fetched, and its position advances by its stride 1/√(wλ). If the budget changes, or
+feeds are added or removed, no position has to be recomputed.
 
-**Saturation comes first.** A document holds so many entries and no more; what falls out of it
-unseen is not late but lost. So each feed has a deadline (feed_state.py), and feeds whose deadline
-has come are fetched before all others. If there are more of them than can be fetched, those that
-save most entries come first, w · min(λ t, window), but each fifth time the one whose deadline is
-oldest, so that no feed starves.
+**Saturation comes first.** A document holds a limited number of entries; entries that drop out
+unseen are lost. So each feed has a deadline (refresh_state.py), and feeds past their deadline are
+fetched before all others: those that save most entries first, w · min(λ t, window), but every fifth
+time the one with the oldest deadline, so that no feed starves.
 
-    waiting ──► ready ──────────────► handed out ──► waiting …
-     until its   by its place on                        a heap each
-     earliest    the virtual time
+    waiting ──► ready ──────────────► leased ──► waiting …
+     until its   by position on                     each state is a heap
+     earliest    virtual time
      time          └──► deadline ──► overdue
-                         by time      by what is at stake, and by deadline
+                         by time      by entries at stake, and by deadline
 
-A feed waits at least for the minimum interval, for its own `ttl`, for `Retry-After`, through its
-skip hours (UTC), through the pause after a failure, and until a fiftieth of an entry is to be
-expected: asking more often is a burden to the server and of use to nobody. It is asked once a day
-anyway, as it may have changed its habits.
+A feed waits at least for the minimum interval, its own `ttl`, `Retry-After`, its skip hours (UTC),
+the pause after a failure, and until 0.02 entries are expected; but at most a day. A leased feed
+that is not reported within ten minutes comes back by itself.
 
-A feed that was handed out comes back by itself if nobody reports on it within ten minutes.
+Cost: O(log n) per fetch. Outdated heap entries are skipped when they come up, and removed when they
+are the majority.
 
-Cost: O(log n) for each feed that is fetched. Entries of heaps that are out of date are skipped when
-they come up, and swept out when they are the majority.
-
-Rejected: fetching in proportion to the rate, which is what one would guess: the busiest feeds then
-take the whole budget, and an entry of a quiet feed waits for days.
+Rejected: fetching in proportion to the rate. The busiest feeds would take the whole budget, and
+entries of quiet feeds would wait for days.
 """
 
 from __future__ import annotations
@@ -73,12 +68,12 @@ class RefreshPolicy:
 
 DEFAULT_POLICY = RefreshPolicy()
 
-_Place = tuple[float, str, int]
-"""A feed in a heap: its key there, its name, and its turn; another turn is out of date."""
+_HeapEntry = tuple[float, str, int]
+"""A feed in a heap: sort key, name, ticket; it is outdated if the feed has another ticket."""
 
 
 class RefreshQueue:
-    """The feeds and when each is due. Not thread-safe: one thread decides, others fetch."""
+    """The feeds and when each is due. Not thread-safe."""
 
     def __init__(
         self,
@@ -88,16 +83,16 @@ class RefreshQueue:
     ) -> None:
         self._policy = policy
         self._states: dict[str, RefreshState] = {}
-        self._turn = 0
-        self._turns: dict[str, int] = {}
-        self._places: dict[str, float] = {}
+        self._last_ticket = 0
+        self._tickets: dict[str, int] = {}
+        self._positions: dict[str, float] = {}
         self._virtual = 0.0
-        self._waiting: list[_Place] = []
-        self._ready: list[_Place] = []
-        self._deadlines: list[_Place] = []
-        self._overdue: list[_Place] = []
-        self._oldest: list[_Place] = []
-        self._handed_out = 0
+        self._waiting: list[_HeapEntry] = []
+        self._ready: list[_HeapEntry] = []
+        self._deadlines: list[_HeapEntry] = []
+        self._overdue: list[_HeapEntry] = []
+        self._oldest: list[_HeapEntry] = []
+        self._leases = 0
         for feed, state in (states or {}).items():
             self.put(feed, state)
 
@@ -105,19 +100,19 @@ class RefreshQueue:
         return len(self._states)
 
     def put(self, feed: str, state: RefreshState) -> None:
-        """A new feed, or one of which all is known anew; if it was handed out, no longer."""
+        """Add a feed, or replace its state; a lease ends."""
         self._states[feed] = state
-        if feed not in self._places:
+        if feed not in self._positions:
             ahead = 0.0 if state.fetched_at is None else jitter(feed, 0) * self._stride(feed)
-            self._places[feed] = self._virtual + ahead
+            self._positions[feed] = self._virtual + ahead
         self._wait(feed, self.earliest(state))
 
     def reweigh(self, feed: str, weight: float) -> None:
-        """Its subscribers have become more or fewer; it counts from the next turn on."""
+        """Change the weight; it counts from the next fetch on."""
         self._states[feed] = replace(self._states[feed], weight=weight)
 
     def remove(self, feed: str) -> None:
-        for each in (self._states, self._turns, self._places):
+        for each in (self._states, self._tickets, self._positions):
             each.pop(feed, None)
 
     def state(self, feed: str) -> RefreshState:
@@ -130,7 +125,7 @@ class RefreshQueue:
     def failed(
         self, feed: str, now: float, *, retry_after_s: float | None = None, gone: bool = False
     ) -> None:
-        """The fetch failed; the feed is backed off, and comes back by itself."""
+        """Record a failed fetch: the feed waits for its backoff."""
         if feed in self._states:
             state = self._states[feed]
             first_s = self._policy.backoff_first_s
@@ -140,86 +135,86 @@ class RefreshQueue:
             self.put(feed, state)
 
     def next_due(self, now: float, budget: int) -> list[str]:
-        """The feeds to fetch now, at most so many, the most urgent first."""
+        """Lease at most `budget` feeds that are due, the most urgent first."""
         self._wake(now)
         due: list[str] = []
         while len(due) < budget and (feed := self._next()) is not None:
             allowed_at = after_skipped_hours(now, self._states[feed].skip_hours)
-            if allowed_at > now:  # its turn came so late that its quiet hours have begun
+            if allowed_at > now:  # its skip hours have begun while it waited
                 self._wait(feed, allowed_at)
                 continue
             due.append(feed)
-            self._hand_out(feed, now)
+            self._lease(feed, now)
         return due
 
     def wake_at(self) -> float | None:
-        """When a feed may be due at the earliest, if none is now; nothing where there is none."""
-        while self._waiting and self._turns.get(self._waiting[0][1]) != self._waiting[0][2]:
+        """The earliest time at which a feed may become due; None without feeds."""
+        while self._waiting and self._tickets.get(self._waiting[0][1]) != self._waiting[0][2]:
             heapq.heappop(self._waiting)
         return self._waiting[0][0] if self._waiting else None
 
     def _next(self) -> str | None:
-        """Who is overdue comes first: by what is at stake, or, each fifth time, by its deadline."""
-        self._handed_out += 1
-        overdue = self._overdue if self._handed_out % OLDEST_EVERY else self._oldest
+        """The next feed: overdue ones first, by entries at stake or, every fifth time, by deadline."""
+        self._leases += 1
+        overdue = self._overdue if self._leases % OLDEST_EVERY else self._oldest
         for heap in (overdue, self._ready):
             while heap:
-                key, feed, turn = heapq.heappop(heap)
-                if self._turns.get(feed) == turn:
+                key, feed, ticket = heapq.heappop(heap)
+                if self._tickets.get(feed) == ticket:
                     if heap is self._ready:
                         self._virtual = max(self._virtual, key)
                     return feed
         return None
 
     def _wake(self, now: float) -> None:
-        """Let in whose earliest time has come, and see whose deadline has."""
+        """Move feeds whose earliest time, or whose deadline, has come."""
         while self._waiting and self._waiting[0][0] <= now:
-            _, feed, turn = heapq.heappop(self._waiting)
-            if self._turns.get(feed) == turn:
-                heapq.heappush(self._ready, (self._places[feed], feed, turn))
-                heapq.heappush(self._deadlines, (self._deadline(feed), feed, turn))
+            _, feed, ticket = heapq.heappop(self._waiting)
+            if self._tickets.get(feed) == ticket:
+                heapq.heappush(self._ready, (self._positions[feed], feed, ticket))
+                heapq.heappush(self._deadlines, (self._deadline(feed), feed, ticket))
         while self._deadlines and self._deadlines[0][0] <= now:
-            deadline, feed, turn = heapq.heappop(self._deadlines)
-            if self._turns.get(feed) == turn:
-                heapq.heappush(self._overdue, (-self._at_stake(feed, now), feed, turn))
-                heapq.heappush(self._oldest, (deadline, feed, turn))
+            deadline, feed, ticket = heapq.heappop(self._deadlines)
+            if self._tickets.get(feed) == ticket:
+                heapq.heappush(self._overdue, (-self._at_stake(feed, now), feed, ticket))
+                heapq.heappush(self._oldest, (deadline, feed, ticket))
 
-    def _hand_out(self, feed: str, now: float) -> None:
-        """It goes on by its stride, and waits for a report, or until nobody believes in one."""
+    def _lease(self, feed: str, now: float) -> None:
+        """Advance its position by its stride, and wait for the report or the end of the lease."""
         stride = self._stride(feed)
-        # Who had to wait beyond its place, for its own earliest time, goes on from its place; but
-        # nobody saves up turns, and nobody pays for having been fetched early.
-        place = min(self._places[feed], self._virtual) + stride
-        self._places[feed] = max(place, self._virtual)
+        # A feed that had to wait for its earliest time advances from its own position, but never
+        # behind the virtual time: no feed saves up fetches, or pays for an early one.
+        place = min(self._positions[feed], self._virtual) + stride
+        self._positions[feed] = max(place, self._virtual)
         self._wait(feed, now + LEASE_S)
 
     def _stride(self, feed: str) -> float:
-        """How far a feed goes; the first time any part of it, so that they do not go in step."""
+        """1/√(wλ); the first time a part of it, so that new feeds do not move in step."""
         state = self._states[feed]
         stride = 1.0 / math.sqrt(max(state.weight, 1e-9) * state.rate_per_s)
         return stride if state.fetched_at is not None else stride * jitter(feed, 0)
 
     def _wait(self, feed: str, until: float) -> None:
-        # Turns are counted for all feeds together: one that is removed and comes back has others.
-        self._turn += 1
-        self._turns[feed] = self._turn
-        heapq.heappush(self._waiting, (until, feed, self._turn))
+        # Tickets are counted for all feeds together, so a feed that was removed gets a new one.
+        self._last_ticket += 1
+        self._tickets[feed] = self._last_ticket
+        heapq.heappush(self._waiting, (until, feed, self._last_ticket))
         self._sweep()
 
     def _deadline(self, feed: str) -> float:
         state = self._states[feed]
         if state.fetched_at is None:
-            return math.inf  # nothing is known to be lost yet; its place is the first anyway
+            return math.inf  # it has no known window, and its position is the first anyway
         return state.fetched_at + min(state.saturation_s, self._policy.interval_max_s)
 
     def _at_stake(self, feed: str, now: float) -> float:
-        """How much a fetch would save: entries that are expected in the document, by weight."""
+        """The weighted number of entries that a fetch is expected to find."""
         state = self._states[feed]
         waited_s = now - (state.fetched_at or now)
         return state.weight * min(state.rate_per_s * waited_s, float(state.window))
 
     def earliest(self, state: RefreshState) -> float:
-        """Before this time the feed is not fetched, whatever the budget."""
+        """The time before which the feed is not fetched, whatever the budget."""
         at = state.not_before
         if state.fetched_at is not None:
             useful_s = min(USEFUL_ITEMS / state.rate_per_s, self._policy.interval_max_s / 2)
@@ -228,16 +223,16 @@ class RefreshQueue:
         return after_skipped_hours(at, state.skip_hours)
 
     def _sweep(self) -> None:
-        """Leave out what is out of date, when it is the majority."""
+        """Remove outdated heap entries where they are the majority."""
         most = 2 * len(self._states) + 1_000
         heaps = self._waiting, self._ready, self._deadlines, self._overdue, self._oldest
         for heap in heaps:
             if len(heap) > most:
-                heap[:] = [each for each in heap if self._turns.get(each[1]) == each[2]]
+                heap[:] = [each for each in heap if self._tickets.get(each[1]) == each[2]]
                 heapq.heapify(heap)
 
     def to_json(self) -> dict[str, Json]:
-        """All states; what is on the heaps follows from them."""
+        """All states; the heaps are rebuilt from them."""
         return {feed: state.to_json() for feed, state in self._states.items()}
 
     @classmethod
@@ -249,17 +244,17 @@ class RefreshQueue:
 
 
 def after_skipped_hours(at: float, hours: Iterable[int]) -> float:
-    """The first moment from then on that is not in one of these hours of the day (UTC).
+    """The first instant from then on that is not in one of these hours of the day (UTC).
 
     >>> after_skipped_hours(3 * HOUR_S + 60, [3, 4]) / HOUR_S
     5.0
     """
     skipped = frozenset(hours)
     if not skipped or at <= 0 or len(skipped) >= 24:
-        return at  # who skips all hours has not understood what they are for
-    for moment in _hours_from(at):
-        if int(moment // HOUR_S) % 24 not in skipped:
-            return moment
+        return at  # a feed that skips all hours is mistaken
+    for instant in _hours_from(at):
+        if int(instant // HOUR_S) % 24 not in skipped:
+            return instant
     return at
 
 

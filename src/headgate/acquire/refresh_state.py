@@ -1,24 +1,23 @@
-"""What is known of one feed's habits: how often it publishes, how much it shows, how it fails.
+"""What is known of one feed: how often it publishes, how many entries it shows, how it fails.
 
-**The rate** is estimated online as a Gamma-Poisson posterior: `items` entries have come in
-`exposure_s` seconds, both with a half-life, so that a feed may change its habits, and on top of a
-weak prior, so that a new feed is neither never nor always fetched:
+**The rate** is estimated online as a Gamma-Poisson posterior. `items` entries have arrived in
+`exposure_s` seconds; both decay with a half-life, so a feed may change its habits; a weak prior
+gives new feeds a moderate rate:
 
     rate  =  (prior items + items) / (prior seconds + exposure_s)
 
-An observation is a fetch: so many new entries since the last one. Two of them are special. The
-first fetch shows a whole document, and its entries' own times say over how long it was written.
-And where a fetch finds nothing but new entries, older ones have fallen out of the document unseen:
-then only the time since the oldest one that is left has been observed.
+Each fetch is an observation: the number of new entries since the last one. There are two special
+cases. The first fetch shows a whole document, and the times of its entries say how long it took to
+publish them. If all entries of a document are new, older ones may have dropped out unseen; then the
+observation covers only the time since the oldest entry that is left.
 
-**The window** is how many entries the document holds. A feed is *saturated* when more than that
-have come: the rest is lost. `saturation_s` is how long one may wait so that this is unlikely: the
-time in which as many entries are expected as leave room for two standard deviations
-(μ + 2√μ = window).
+**The window** is the number of entries in the document. If more are published between two fetches,
+the feed is *saturated* and entries are lost. `saturation_s` is the longest wait for which this is
+unlikely: the expected number of entries leaves room for two standard deviations (μ + 2√μ = window).
 
-A failure doubles the pause, from five minutes to a day, ± 50 % by a hash of feed and failure (so
-that feeds that failed together do not come back together). A feed is never given up: also one that
-is gone for good is asked once a week.
+A failure doubles the pause, from five minutes to a day, ± 50 % by a hash of feed and failure, so
+feeds that fail together do not come back together. A feed is never given up: one that is gone (410)
+is fetched once a week.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ Json = dict[str, float | int | list[int] | None]
 
 @dataclass(frozen=True, slots=True)
 class RefreshState:
-    """All that the refresh policy knows of a feed. Times are seconds since 1970."""
+    """The state of one feed for the refresh policy. Times are seconds since 1970."""
 
     weight: float = 1.0
-    """How much an entry of it counts: its subscribers."""
+    """The importance of an entry: the number of subscribers."""
     items: float = 0.0
     exposure_s: float = 0.0
     window: int = WINDOW_UNKNOWN
     fetched_at: float | None = None
-    """When it was last fetched with success."""
+    """The last successful fetch."""
     failures: int = 0
     not_before: float = 0.0
     ttl_s: float = 0.0
@@ -83,18 +82,18 @@ class RefreshState:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a successful fetch has shown; of an unchanged feed, nothing new and no document."""
+    """The result of a successful fetch; an unchanged feed has no new entries and no document."""
 
     new_times: Sequence[float] = ()
-    """When the new entries were published, as they say."""
+    """The stated publication times of the new entries."""
     document_size: int | None = None
-    """How many entries the document has, unless it was not sent."""
+    """The number of entries in the document; None if it was not sent (304)."""
     ttl_s: float = 0.0
     skip_hours: tuple[int, ...] = ()
 
 
 def after_success(state: RefreshState, now: float, seen: Observation) -> RefreshState:
-    """What is known after a successful fetch."""
+    """The state after a successful fetch."""
     exposure_s, count = _exposure(state, now, seen)
     kept = 0.5 ** (exposure_s / HALF_LIFE_S)
     has_document = seen.document_size is not None
@@ -112,7 +111,7 @@ def after_success(state: RefreshState, now: float, seen: Observation) -> Refresh
 
 
 def _exposure(state: RefreshState, now: float, seen: Observation) -> tuple[float, float]:
-    """Over how many seconds how many entries were observed."""
+    """The observed seconds, and the number of entries in them."""
     times = [min(each, now) for each in seen.new_times]
     since = None if state.fetched_at is None else max(now - state.fetched_at, 0.0)
     whole = seen.document_size is not None and 0 < seen.document_size <= len(times)
@@ -143,6 +142,6 @@ def after_failure(
 
 
 def jitter(feed: str, number: int) -> float:
-    """A number from 0 to 1 that looks random and is the same each time."""
+    """A pseudo-random number from 0 to 1, the same for the same arguments."""
     digest = blake2b(f"{number}:{feed}".encode(), digest_size=4).digest()
     return int.from_bytes(digest) / 2**32

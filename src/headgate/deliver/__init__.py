@@ -1,6 +1,6 @@
 """Delivery: from matched items to feed files, mails, webhook calls and console lines.
 
-The pipeline puts deliveries into the outbox, in one transaction per batch; `Deliverer.run_due` sends
+The pipeline puts deliveries into the outbox, one transaction per batch; `Deliverer.run_due` sends
 what is due, again and again. Files are exact; mails and webhooks are sent at least once, under an
 id that is the same at every attempt. A receiver that is slow or away holds up only itself.
 

@@ -15,7 +15,7 @@ Delivery is at least once: a lost answer leads to another call with the same id.
 followed, as they would send a signed body to somebody else. At most 64 kB of the answer are read. A
 slow receiver costs one call's time limit of its own workers only (deliverer.py).
 
-Each subscription has a secret of its own: an HMAC of its id under the key of this installation. None
+Each subscription has its own secret: an HMAC of its id under the key of this installation. None
 is stored, and `secret_of` can always compute it for the subscriber.
 
 The body is the same at every attempt:
