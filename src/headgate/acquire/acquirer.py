@@ -1,4 +1,4 @@
-"""The acquirer: a pool of threads that fetch the feeds that are due and put new items into the inbox.
+"""The acquirer: threads that fetch the feeds that are due and put new items into the inbox.
 
     fetch_scheduler ──► fetch ──► parse_feed ──► items_of ──► inbox
           ▲                                                     │

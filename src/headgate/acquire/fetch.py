@@ -1,27 +1,25 @@
 """Fetching a feed: one conditional GET, within limits of time, size and trust.
 
-    fetch ──► turn at the host ──► connect (checked) ──► GET, If-None-Match, If-Modified-Since
+    fetch ──► limit per host ──► connect (checked) ──► GET, If-None-Match, If-Modified-Since
                     ▲                                            │
                     └────────── redirect, at most 5 ◄────────────┤
                                                                  ├── 200  Fetched
                                                                  ├── 304  NotModified
-                                                                 └── all else, FetchError
+                                                                 └── other: FetchError
 
-- Every hop of a redirect is checked like the first one: its scheme here, its address at connect
-  time (model/addresses.py). From https it never goes back to http: what was registered as secret
-  from the network stays so. A feed that has moved for good is reported (`moved_to`), if every hop
-  up to there was permanent; who keeps the catalog may note it.
-- The robot says who it is (`User-Agent`). It keeps no cookies and sends no passwords: a URL with
-  one is refused, as it would end up in logs. robots.txt is not asked, as is the custom of feed
-  readers: a feed is fetched because a person has registered it, and links are not followed.
-- A body that is cut short is an error, never half a feed.
+- Every redirect is checked like the first URL: the scheme here, the address when connecting
+  (connections.py). A redirect from https to http is refused. If all redirects up to some URL were
+  permanent, the feed has moved there (`moved_to`).
+- The User-Agent names the robot. There are no cookies and no passwords: a URL with a password is
+  refused, as it would end up in logs. robots.txt is not read, as is usual for feed readers: a
+  person has registered the feed, and links are not followed.
+- A body that is cut short is an error.
 
-Cost: a thread for the time of the fetch, at most `total_s`, and twice `body_bytes_max` of memory.
-The response's headers are limited to 100 kB while they come in (by httpcore) and to
-`header_bytes_max` when they are complete.
+Cost: one thread for at most `total_s`, and twice `body_bytes_max` of memory. httpcore limits the
+headers to 100 kB while they arrive; `header_bytes_max` limits them when they are complete.
 
-Rejected: httpx's client. It keeps cookies, and its decoders unpack without a limit. Its parts are
-used: URLs, certificates, and httpcore's connection pool.
+Rejected: httpx's client, which keeps cookies and decompresses without a limit. Its URLs and
+certificates, and httpcore's connection pool, are used.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ class NotModified:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A body, and what to send along next time. `url` is where the body came from in the end."""
+    """A body and its validators. `url` is the one after all redirects."""
 
     url: str
     body: bytes
@@ -92,7 +90,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Hop:
-    """Where the next request goes, and where the feed has moved to for good so far."""
+    """The next request, and where the feed has moved to by permanent redirects so far."""
 
     url: httpx.URL
     moved_to: str | None = None
@@ -113,7 +111,9 @@ class Fetcher:
         self._limits = limits
         self._agent = f"Headgate/{__version__} (+{project_url})"
         self._deadline = Deadline("fetch")
-        self._gate = HostLimits(at_once=limits.connections_per_host, delay_s=limits.host_delay_s)
+        self._host_limits = HostLimits(
+            at_once=limits.connections_per_host, delay_s=limits.host_delay_s
+        )
         self._pool = httpcore.ConnectionPool(
             ssl_context=httpx.create_ssl_context(trust_env=False),
             max_connections=limits.connections_max,
@@ -140,7 +140,7 @@ class Fetcher:
         self.close()
 
     def close(self) -> None:
-        """Close the connections that nobody uses now."""
+        """Close the idle connections."""
         self._pool.close()
 
     def fetch(
@@ -150,7 +150,7 @@ class Fetcher:
         etag: str | None = None,
         last_modified: str | None = None,
     ) -> Fetched | NotModified:
-        """The feed at this URL, or that it is the same as when it was last fetched.
+        """The feed at this URL, or `NotModified` if it is unchanged.
 
         Raises `FetchError`, whose message names the URL and what is wrong there.
         """
@@ -169,7 +169,7 @@ class Fetcher:
             "Accept": ACCEPT,
             "Accept-Encoding": "gzip, deflate",
         }
-        # What a server once sent is sent back to it, but never a line break.
+        # Validators come from the server: a line break in one would inject a header.
         if etag and etag.isprintable() and etag.isascii():
             headers["If-None-Match"] = etag
         if last_modified and last_modified.isprintable() and last_modified.isascii():
@@ -182,10 +182,10 @@ class Fetcher:
         for _ in range(self._limits.redirects_max + 1):
             host, patience_s = hop.url.host, self._deadline.left_s()
             try:
-                with self._gate.slot(host, patience_s=patience_s, goes_on=host == came_from):
+                with self._host_limits.slot(host, patience_s=patience_s, goes_on=host == came_from):
                     answer = self._get(hop, headers)
             except httpcore.TimeoutException:
-                raise self._late() from None
+                raise self._timeout() from None
             except (httpcore.NetworkError, httpcore.ProtocolError) as error:
                 raise FetchError(f"the connection failed: {error}") from None
             if not isinstance(answer, _Hop):
@@ -193,7 +193,7 @@ class Fetcher:
             hop, came_from = answer, host
         raise FetchError(f"it redirects more than {self._limits.redirects_max} times")
 
-    def _late(self) -> FetchError:
+    def _timeout(self) -> FetchError:
         if self._deadline.left_s() <= 0:
             return FetchError(f"it took longer than {self._limits.total_s:g} s")
         return FetchError(f"it did not accept a connection in {self._limits.connect_s:g} s")
@@ -209,9 +209,9 @@ class Fetcher:
             "GET", target, headers=sent, extensions={"timeout": timeouts}
         ) as got:
             found = read_headers(got.headers, bytes_max=self._limits.header_bytes_max)
-            return self._judge(hop, got, found, sent=headers)
+            return self._answer(hop, got, found, sent=headers)
 
-    def _judge(
+    def _answer(
         self,
         hop: _Hop,
         got: httpcore.Response,
@@ -243,7 +243,7 @@ class Fetcher:
 
 
 def redirected(hop: _Hop, status: int, found: Mapping[str, str], *, length_max: int) -> _Hop:
-    """The next hop, or an error where a redirect leads nowhere or down."""
+    """The next hop; an error for a redirect without a location, or from https to http."""
     location = found.get("location", "")
     if not location:
         raise FetchError(f"the server answered {status} without saying where to go")

@@ -1,14 +1,14 @@
-"""The log of what was taken from files: a number for each part, and how far each file was read.
+"""The file log: a number for each part of a file, and how far each file was taken.
 
-    numbers   one row: the last number, and up to which they may be gone
+    numbers   one row: the last number, and up to which number parts may be deleted
     parts     one row per number: a part of a file (file_parts.py), as JSON
-    files     one row per source and file: up to which byte it was taken, and what it looked like
-    forgotten one row per file that is gone for good: only which generation it was, as a file of its
-              name that comes later must not have its ids
+    files     one row per source and file: up to which byte it was taken, and its state then
+    forgotten one row per file that is gone: its generation, so that a later file of the same name
+              gets other ids
     problems  one row per source that cannot be read as it is registered
 
-A number and how far its file was read change in one transaction, so a crash takes no byte twice
-and leaves none out.
+The numbers of parts and the progress of their file change in one transaction, so a crash neither
+repeats nor loses a byte.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ FileKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class FileProgress:
-    """How far a file was taken, and what it looked like then."""
+    """How far a file was taken, and its state at that time."""
 
     size: int
     mtime_ns: int
@@ -104,7 +104,7 @@ class FileLog:
         return {(source, path): _seen(text) for source, path, text in found}
 
     def take(self, taken: Iterable[tuple[FileKey, FileProgress, Sequence[FilePart]]]) -> None:
-        """Give every part its number, and note how far the files were taken: all of it, or none."""
+        """Number the parts and store the progress of their files, in one transaction."""
         last = self._last
         with self._database.transaction() as connection:
             for (source, path), seen, parts in taken:
@@ -122,7 +122,7 @@ class FileLog:
         self._last = last
 
     def missing(self) -> dict[FileKey, float]:
-        """Since when files that were taken are not there."""
+        """Files that are missing, and since when."""
         with self._database.reading() as connection:
             found = connection.execute(
                 "SELECT source, path, missing_since FROM files WHERE missing_since IS NOT NULL"
@@ -130,7 +130,7 @@ class FileLog:
         return {(source, path): since for source, path, since in found}
 
     def note_missing(self, changed: Mapping[FileKey, float | None]) -> None:
-        """Files that are missing since then, or that are back."""
+        """Store since when files are missing; None for files that are back."""
         with self._database.transaction() as connection:
             connection.executemany(
                 "UPDATE files SET missing_since = ? WHERE source = ? AND path = ?",
@@ -146,7 +146,7 @@ class FileLog:
             connection.executemany("DELETE FROM files WHERE source = ? AND path = ?", list(files))
 
     def generation(self, file: FileKey) -> int:
-        """Which generation a forgotten file was; none is 0."""
+        """The generation of a forgotten file; 0 for an unknown one."""
         with self._database.reading() as connection:
             found = connection.execute(
                 "SELECT generation FROM forgotten WHERE source = ? AND path = ?", file
@@ -159,7 +159,7 @@ class FileLog:
             connection.executemany("INSERT INTO problems VALUES (?, ?)", sorted(problems.items()))
 
     def end_within(self, start: int, *, rows_max: int | None) -> int:
-        """How far one can read from there; at least one number, if there is one."""
+        """The end of a batch that starts after `start`: at least one number, if there is one."""
         if rows_max is None or start >= self._last:
             return self._last
         end, total = start, 0
@@ -194,7 +194,7 @@ class FileLog:
         return [_part(text) for (text,) in found]
 
     def release(self, number: int) -> None:
-        """The reader is done with all numbers up to this one."""
+        """The reader needs no number up to this one any more."""
         until = number - MARGIN
         if until - self._released < RELEASE_STEP:
             return
@@ -205,7 +205,7 @@ class FileLog:
 
 
 def file_problems(folder: Path) -> dict[str, str]:
-    """By source, why it cannot be read as it is registered; from any process."""
+    """By source, why it cannot be read as registered. May be called by any process."""
     path = folder / FILE
     if not path.exists():
         return {}

@@ -1,12 +1,12 @@
-"""Parts of files: what one number of the log stands for, and how a file is cut into parts.
+"""Parts of files: what one number of the file log stands for, and how a file is cut into parts.
 
-    lines of JSON   ┌── 8 MB ──┬── 8 MB ──┬─ rest ─┐   cut behind line ends, so that a large file is
-                    │ number 4 │ number 5 │  6     │   read by several tasks, and not all at once
-    CSV             one part for all that is new: where a record ends is only known from its begin
+    lines of JSON   ┌── 8 MB ──┬── 8 MB ──┬─ rest ─┐   cut behind line ends, so that several tasks
+                    │ number 4 │ number 5 │  6     │   read a large file
+    CSV             one part for all that is new: record ends are only known from the beginning
     array, Parquet, document    the whole file
 
-A part has a checksum of its bytes. Who reads it later reads the same bytes, or notices that the
-file was changed and says so, but never takes other rows for the same number.
+A part has a checksum of its bytes. A later reader reads the same bytes, or finds that the file was
+changed and rejects the part; a number never gives other rows.
 
 Cost: each file is read once to be cut, at about 1 GB/s.
 """
@@ -50,11 +50,11 @@ class FilePart:
     """When it was taken: microseconds since 1970."""
     checksum: int
     rows: int
-    """About how many; not fewer than there are, where a line is a row."""
+    """An estimate of the rows; an upper bound where a line is a row."""
     generation: int = 1
-    """How often the file has been written anew."""
+    """Counts how often the file was rewritten."""
     continues: bool = False
-    """It begins within a line that was taken already."""
+    """It begins within a line whose beginning was taken before."""
     header: tuple[str, ...] = ()
     number: int = 0
 
@@ -70,7 +70,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class NewParts:
-    """What of a file is taken: the parts, up to which byte, and the line that comes next."""
+    """The new parts of a file, the byte where they end, and the number of the next line."""
 
     parts: tuple[FilePart, ...]
     end: int
@@ -80,7 +80,7 @@ class NewParts:
 
 
 def shape_of(file: BinaryIO, format_: str) -> str:
-    """How the items lie in a file of this format."""
+    """The shape of a file of this format."""
     if format_ == "csv":
         return TABLE
     if format_ != "json":
@@ -91,9 +91,9 @@ def shape_of(file: BinaryIO, format_: str) -> str:
 
 
 def cut_parts(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:
-    """The parts of a file from where it was left; `before` says where that is.
+    """The parts of a file from the end of `before` on.
 
-    Of lines and records only those that are complete, unless the `whole` is wanted.
+    An incomplete last line or record is included only with `whole`.
     """
     if before.shape == LINES:
         return _cut_lines(file, before, size, whole=whole)
@@ -242,7 +242,7 @@ def read_range(file: BinaryIO, begin: int, end: int) -> Iterator[bytes]:
 
 
 def fingerprint(path: Path, end: int) -> str:
-    """Tells whether the first `end` bytes are still the same; of more than 1 MB, both ends."""
+    """A hash of the first `end` bytes; of more than 1 MB only of both ends."""
     digest = blake2b(str(end).encode(), digest_size=16)
     with path.open("rb") as file:
         digest.update(file.read(min(end, FINGERPRINT_BYTES)))

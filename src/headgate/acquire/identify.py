@@ -1,30 +1,28 @@
-"""Entries as items: what is new, what is a new version, and what is the same as elsewhere.
+"""Entries as items: their ids, which are new, and what identifies an item across feeds.
 
-**Which entry it is.** Its guid, or else its link in normal form, or else a hash of its content. A
-text that is too long to be an id is replaced by its hash.
+**The id** of an entry is its guid, or else its normalised link, or else a hash of its content. A
+text that is too long for an id is replaced by its hash.
 
-**What is new.** `Seen` is what is remembered of a feed: for each entry it has had, a hash of the
-content and its `updated` time. It goes in and comes out as a value, so that whoever stores it
-stores it with the items, and a replay finds the same ones new.
+**New entries.** `Seen` remembers for each entry of a feed a hash of its content and its `updated`
+time. It is a value that goes in and comes out, so it can be stored in one transaction with the
+items, and a replay finds the same entries new.
 
     not seen                                     an item
     seen, same content                           nothing
     seen, other content, `updated` is later      a new version: an item with the id 'id#hash'
     seen, other content, `updated` is not        nothing: a counter, an advertisement, a typo
 
-A source publishes an id once, with one content (model/items.py), so a new version needs an id of
-its own; it is made of the content, so that the same version has the same id wherever it is found.
-Many feeds change an entry's text at each fetch, and only `updated` says that the change matters to
-readers (RFC 4287 §4.2.15).
+A source publishes an id once, with one content (model/items.py), so a new version needs another id.
+It is made from the content and is the same wherever the version is found. Many feeds change the
+text of an entry at each fetch; only `updated` says that a change matters (RFC 4287 §4.2.15).
 
-**When it was.** `updated`, else `published`, else the time of the fetch. An entry from the future
-has the time of the fetch too: a single one would move the watermark of a stream so far that
-everything behind it is late. The attributes stay as they are stated.
+**The time** is `updated`, else `published`, else the time of the fetch. An entry of the future has
+the time of the fetch: it would advance the watermark so far that all other items would be late. The
+attributes stay as they are stated.
 
-**The same in two feeds.** `keys_of` gives an item's keys, and two items are the same if they share
-one: a guid that is a URI (a guid '17' is unique in its feed only), a link that leads further than
-to a host's front page, or the same words, if they are at least eight. Which of them is dropped is
-the pipeline's decision.
+**The same item in two feeds.** `keys_of` gives the identity keys of an item; two items are the same
+if they share one: a guid that is a URI ('17' is unique in its feed only), a link that is not a
+host's front page, or the same words, if there are at least eight (deliver/cross_feed_dedup.py).
 
 Cost: a hash of each entry's texts; memory for three times as many entries as the document has.
 """
@@ -54,7 +52,7 @@ _WORDS = ("title", "description", "content")
 
 
 class SeenEntry(NamedTuple):
-    """How an entry looked when it was last published as an item."""
+    """An entry as it was when it was last made an item."""
 
     digest: str
     updated_s: float | None
@@ -62,7 +60,7 @@ class SeenEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is remembered of one feed, the latest seen last. Keys are hashes of entries' ids."""
+    """The entries of one feed that were seen, the latest last. Keys are hashes of their ids."""
 
     sights: Mapping[str, SeenEntry] = field(default_factory=dict)
 
@@ -89,7 +87,7 @@ def items_of(
     *,
     limits: FeedLimits = DEFAULT_LIMITS,
 ) -> tuple[list[Item], Seen]:
-    """The document's new entries as items, in its own order, and what is seen from now on."""
+    """The new entries of the document as items, in its order, and the new `Seen`."""
     items: list[Item] = []
     sights = dict(seen.sights)
     in_document: dict[str, SeenEntry] = {}
@@ -113,7 +111,7 @@ def items_of(
 def _bounded(
     earlier: dict[str, SeenEntry], in_document: dict[str, SeenEntry], limits: FeedLimits
 ) -> dict[str, SeenEntry]:
-    """All of the document, and of what came before the latest, as far as there is room."""
+    """All entries of the document, and the latest of the earlier ones, up to a limit."""
     size = max(limits.seen_min, REMEMBERED * len(in_document))
     kept = list(earlier.items())[max(0, len(earlier) + len(in_document) - size) :]
     return {**dict(kept), **in_document}
@@ -152,7 +150,7 @@ def digest_of(attributes: Mapping[str, Value]) -> str:
 
 
 def item_time(attributes: Mapping[str, Value], fetched_at: datetime) -> datetime:
-    """When the entry was updated or published, if that is believable; else when it was fetched."""
+    """When the entry was updated or published, if that is not in the future; else the fetch."""
     for name in ("updated", "published"):
         stated = attributes.get(name)
         if isinstance(stated, datetime) and stated <= fetched_at:
@@ -167,14 +165,14 @@ class IdentityKeyKind(StrEnum):
 
 
 class IdentityKey(NamedTuple):
-    """Something that two items have in common if they are the same in two feeds."""
+    """What two items have in common if they are the same."""
 
     kind: IdentityKeyKind
     digest: str
 
 
 def keys_of(item: Item) -> tuple[IdentityKey, ...]:
-    """By what the item would be known again in another feed; it may have no such key."""
+    """The keys by which the same item is recognised in another feed; there may be none."""
     keys: list[IdentityKey] = []
     guid, link = str(item.attributes.get("guid", "")), str(item.attributes.get("link", ""))
     if ":" in guid:

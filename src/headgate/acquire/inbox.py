@@ -1,29 +1,26 @@
-"""The inbox: what was fetched and is new, by number, until the pipeline has read it.
+"""The inbox: fetched documents with new items, by number, until the pipeline has read them.
 
-    fetched body ──► 17.body     gzip, for who wants to see what a feed has said
+    fetched body ──► 17.body     gzip, for inspection
     new items    ──► 17.arrow    rows of Arrow
-                       │ both on the disk
+                       │ both synced
                        ▼
-    one transaction: number 17 is taken; what was seen, ETag, state of the feed
+    one transaction: number 17; seen entries, ETag, refresh state of the feed
 
-**Laws.** A number stands for one fetched document with new items. An offset n stands for all
-numbers up to n, and the same numbers give the same rows for ever. Whatever moment a crash chooses,
-nothing is lost and nothing is there twice: before the transaction the document has never been seen,
-and its files are overwritten by the next one that takes the number, or swept at the next start;
-after it the files are there, as they were written, synced and renamed before. An answer that says
-"not modified", or a document without new items, changes what is known of the feed but takes no
-number.
+**Invariants.** A number stands for one fetched document with new items. An offset n stands for all
+numbers up to n, and a number always gives the same rows. A crash at any time loses and repeats
+nothing: before the transaction the document has not been seen, and its files are overwritten by the
+next document of that number or removed at the next start; after it the files exist, as they were
+synced and renamed before. A document without new items, or "not modified", updates the feed but
+gets no number.
 
-Rows are kept until the reader says that it is done with them, and for a hundred numbers more.
-Bodies are kept for a week, as far as there is room.
+Rows are kept until the reader releases them, and for a hundred numbers more. Bodies are kept for a
+week, up to 1 GB.
 
-Cost: three fsyncs and a rename each for a document with new items, one for any other. Memory: one
-document at a time for each thread; what was seen of a feed is read from the file when the feed is
-fetched, not kept.
+Cost: three fsyncs and two renames per document with new items, one fsync per other fetch. Memory:
+one document per thread; seen entries are read from the database for each fetch.
 
-Rejected: rows in the database. A worker that reads a partition would open it over a network
-filesystem, where SQLite's locks are not to be trusted; files that never change can be read
-anywhere.
+Rejected: rows in the database. A worker would open it over a network file system, where SQLite's
+locks cannot be trusted; files that never change can be read anywhere.
 """
 
 from __future__ import annotations
@@ -57,16 +54,16 @@ from headgate.store.database import DurableDatabase
 from headgate.store.whole_files import sync_folder, write_synced
 
 MARGIN = 100
-"""So many numbers are kept though the reader is done with them."""
+"""So many numbers are kept after the reader has released them."""
 RELEASE_STEP = 50
-"""Files are deleted in bundles, as each bundle costs a transaction."""
+"""Files are deleted so many at a time, as each time costs a transaction."""
 DROPPED_KEPT_S = DAY_S
 BODIES_KEPT_S = 7 * DAY_S
 BODIES_BYTES_MAX = 1_000_000_000
 
 
 class Inbox:
-    """Thread-safe. One process has it open; feed_table.py reads it from others."""
+    """Thread-safe. One process opens it; others read `inbox_tables.feed_table`."""
 
     def __init__(self, folder: Path, *, wait_s: float = 0.0) -> None:
         self.folder = folder
@@ -93,21 +90,21 @@ class Inbox:
 
     @property
     def last(self) -> int:
-        """The last number that was taken; without looking into the file."""
+        """The last number that was given."""
         return self._last
 
     @property
     def released(self) -> int:
-        """Numbers up to this one may be gone."""
+        """The rows of numbers up to this one may be deleted."""
         return self._released
 
     # --- feeds ------------------------------------------------------------------------------------
 
     def list_feeds(self, feeds: Iterable[ListedFeed], now: float) -> dict[str, RefreshState]:
-        """These are the feeds from now on, and this is what is known of their habits.
+        """Replace the list of feeds; return the stored state of each.
 
-        One that is no longer listed is remembered for a day, as people drop and register again. One
-        whose URL has changed starts anew, but what was seen of it stays seen.
+        A feed that is no longer listed is remembered for a day, as people drop and register again.
+        A feed with a new URL starts with a new state, but keeps its seen entries.
         """
         listed = {each.name: each for each in feeds}
         with self._database.transaction() as connection:
@@ -126,7 +123,7 @@ class Inbox:
         return states
 
     def remembered(self, name: str) -> FeedMemory:
-        """What to send along with a fetch of this feed, and what it is compared with."""
+        """The validators and the seen entries of this feed."""
         with self._database.reading() as connection:
             found = connection.execute(
                 "SELECT etag, last_modified, seen FROM feeds WHERE name = ?", (name,)
@@ -138,9 +135,9 @@ class Inbox:
     def put(
         self, feed: ListedFeed, visit: SuccessfulFetch, document: FetchedDocument | None = None
     ) -> int | None:
-        """Keep what a fetch has shown; a document with new items is given its number.
+        """Store the result of a fetch; a document with new items gets a number.
 
-        What was fetched for a feed that is gone by now, or has another URL, is not kept.
+        Nothing is stored for a feed that was dropped, or has another URL by now.
         """
         if document is None:
             with self._database.transaction() as connection:
@@ -171,7 +168,7 @@ class Inbox:
         return rows_path(self.folder, number)
 
     def end_within(self, start: int, *, rows_max: int | None) -> int:
-        """How far one can read from there; at least one number, if there is one."""
+        """The end of a batch that starts after `start`: at least one number, if there is one."""
         last = self._last
         if rows_max is None or start >= last:
             return last
@@ -207,7 +204,7 @@ class Inbox:
             return [(int(number), int(rows)) for number, rows in found]
 
     def release(self, number: int) -> None:
-        """The reader is done with all numbers up to this one."""
+        """The reader needs no number up to this one any more."""
         before, until = self._released, number - MARGIN
         if until - before < RELEASE_STEP:
             return
@@ -218,7 +215,7 @@ class Inbox:
             self.path_of(each).unlink(missing_ok=True)
 
     def prune(self, now: float, *, bytes_max: int = BODIES_BYTES_MAX) -> int:
-        """Delete bodies that are old, or too many, and whose rows are gone; how many it were."""
+        """Delete bodies of released numbers that are old or too many; return how many."""
         with self._database.transaction() as connection:
             found = connection.execute(
                 "SELECT number, body_bytes, fetched_at FROM documents WHERE number <= ?"
@@ -238,7 +235,7 @@ class Inbox:
     # --- files ------------------------------------------------------------------------------------
 
     def _write(self, content: bytes, suffix: str) -> Path:
-        """A synced file under a name of its own: only the number decides where it goes."""
+        """A synced file under a temporary name; it is renamed when its number is known."""
         path = self.folder / f".{os.getpid()}-{threading.get_ident()}.{suffix}"
         try:
             write_synced(path, content)
@@ -256,7 +253,7 @@ class Inbox:
             raise StateError(f"'{self.folder}' cannot be written: {error.strerror}") from error
 
     def _sweep(self) -> None:
-        """Delete what a crash has left: files that no number stands for."""
+        """Delete files without a number, which a crash has left."""
         with self._database.reading() as connection:
             numbers = {int(each) for (each,) in connection.execute("SELECT number FROM documents")}
         for path in self.folder.iterdir():
@@ -294,7 +291,7 @@ WHERE name = ? AND url = ?
 def _update_feed(
     connection: sqlite3.Connection, feed: ListedFeed, visit: SuccessfulFetch, items: int
 ) -> bool:
-    """Whether there is such a feed still."""
+    """Whether the feed still exists with this URL."""
     kept = visit.remembered
     values = kept.etag, kept.last_modified, pack_seen(kept.seen), visit.moved_to
     known = pack_state(visit.state), items, visit.at, visit.next_at

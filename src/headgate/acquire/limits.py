@@ -1,7 +1,7 @@
 """Every limit on what a feed may cost, in one place.
 
-A limit on a fetch ends the fetch with an error. A limit on a document leaves the least out that it
-can (an entry, the end of a text) and says so among the document's problems.
+A limit on a fetch ends it with an error. A limit on a document leaves out as little as possible (an
+entry, the end of a text), and is recorded among the document's problems.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
-"""RSS 0.9x, 1.0, 2.0 and Atom: bytes become entries, whatever is wrong with the bytes.
+"""RSS 0.9x, 1.0, 2.0 and Atom as entries, also from broken documents.
 
     text ──► without prolog ──► scan ──► choose entries ──► feedparser ──► attributes
                  │               │ not well-formed
                  │               └──► recover ──► scan again
-                 └ no document type and so no entity ever reaches a parser
+                 └ no document type, and so no entity, reaches a parser
 
-feedparser knows the formats and their modules; what it must not do is decided here. It is given
-well-formed UTF-8 without a prolog, so it neither guesses encodings nor falls back to its slow
-parser; it neither sanitises nor resolves links, as that is done better elsewhere (plain_text.py).
-All entries are read together; where that fails, or gives another number of entries than the scan
-has found, each is read by itself, and one that cannot be read is left out alone.
+feedparser knows the formats and their modules. It gets well-formed UTF-8 without a prolog, so it
+neither guesses encodings nor falls back to its slow parser, and it neither sanitises nor resolves
+links (plain_text.py does). All entries are read together; if that fails, or gives another number of
+entries than the scan, each is read by itself, and unreadable ones are left out.
 
-Of too many entries the newest are kept by their own dates, or, where not all have one, the first,
-as feeds begin with what is new.
+Of too many entries the newest are kept by their dates, or the first ones if a date is missing, as
+feeds begin with the newest.
 
-feedparser repairs texts that were encoded as UTF-8 twice. It means that a text which *is* 'Ã©' is
-read as 'é'.
+feedparser repairs texts that were encoded as UTF-8 twice. As a consequence a text that really is
+'Ã©' is read as 'é'.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ _HTML = ("text/html", "application/xhtml+xml", "html", "xhtml")
 _ADDRESS_AND_NAME = re.compile(r"[^\s@()<>]+@[^\s@()<>]+ *\(([^()]+)\)|([^@<>()]+) <[^<>]*@[^<>]*>")
 _TTL_MAX_MINUTES = 7 * 24 * 60
 
-Found = Mapping[str, object]
-"""A dictionary of feedparser's, read as a plain one: its own `get` has surprises."""
+Fields = Mapping[str, object]
+"""A dictionary of feedparser, read as a plain one: its own `get` maps some names to others."""
 
 
 def parse_xml_feed(
@@ -108,7 +107,7 @@ def choose(scan: Scan, limits: FeedLimits, problems: FeedProblems) -> list[tuple
         if each.end - each.start > limits.entry_bytes_max:
             problems.add(f"it has more than {limits.entry_bytes_max:,} bytes", entry=number)
         elif not each.readable:
-            problems.add("its author is nobody", entry=number)
+            problems.add("its author is no name or address", entry=number)
         else:
             numbered.append((number, each))
     if len(numbered) > limits.entries_max:
@@ -140,11 +139,11 @@ def _newest(numbered: list[tuple[int, EntrySpan]], limit: int) -> list[tuple[int
 
 def _read(
     scan: Scan, chosen: list[tuple[int, EntrySpan]], limits: FeedLimits, problems: FeedProblems
-) -> list[tuple[int, EntrySpan, Found]]:
+) -> list[tuple[int, EntrySpan, Fields]]:
     together = _feedparser_entries(scan, [span for _, span in chosen], limits)
     if together is not None and len(together) == len(chosen):
         return [(*each, found) for each, found in zip(chosen, together, strict=True)]
-    read: list[tuple[int, EntrySpan, Found]] = []
+    read: list[tuple[int, EntrySpan, Fields]] = []
     for number, span in chosen:
         alone = _feedparser_entries(scan, [span], limits)
         if alone:
@@ -156,7 +155,7 @@ def _read(
 
 def _feedparser_entries(
     scan: Scan, spans: list[EntrySpan], limits: FeedLimits
-) -> list[Found] | None:
+) -> list[Fields] | None:
     document = scan.only(spans)
     try:
         # What is well-formed in its place may not be so elsewhere: a prefix can be bound there.
@@ -187,12 +186,12 @@ def _feedparse(document: bytes) -> feedparser.FeedParserDict | None:
             sanitize_html=False,
         )
     except Exception:
-        # Any of them: it is a parser of twenty years, on bytes that are made to break it.
+        # Any error: the bytes may be made to break the parser.
         return None
     return result
 
 
-def fill(values: EntryBuilder, found: Found, *, language: str | None) -> None:
+def fill(values: EntryBuilder, found: Fields, *, language: str | None) -> None:
     """An entry of feedparser's as attributes in the words of the feed schema."""
     _text_of(values, "title", found.get("title_detail"), with_links=False)
     # Without its own details, feedparser's summary is only a copy of the content.
@@ -219,12 +218,12 @@ def _text_of(values: EntryBuilder, name: str, detail: object, *, with_links: boo
         values.text(name, dict.get(detail, "value"))
 
 
-def _is_text(content: Found) -> bool:
+def _is_text(content: Fields) -> bool:
     kind = str(content.get("type", "")).lower()
     return kind in _HTML or kind in ("text/plain", "text", "plain", "")
 
 
-def _list(found: Found, name: str) -> list[dict[str, object]]:
+def _list(found: Fields, name: str) -> list[dict[str, object]]:
     values = found.get(name)
     return (
         [dict(each) for each in values if isinstance(each, dict)]
@@ -233,23 +232,23 @@ def _list(found: Found, name: str) -> list[dict[str, object]]:
     )
 
 
-def _href(found: Found, relation: str) -> object:
+def _href(found: Fields, relation: str) -> object:
     links = (each for each in _list(found, "links") if each.get("rel") == relation)
     return next((each["href"] for each in links if each.get("href")), None)
 
 
-def _link(found: Found) -> object:
+def _link(found: Fields) -> object:
     """The entry's page. feedparser takes an id for a link where there is none: it may be one."""
     link = found.get("link") or _href(found, "alternate")
     is_id = link == found.get("id") and isinstance(link, str)
     return link if not is_id or web_link(str(link)) else None
 
 
-def _term(tag: Found) -> str:
+def _term(tag: Fields) -> str:
     return first_text(tag, "term", "label")
 
 
-def _author(found: Found) -> str:
+def _author(found: Fields) -> str:
     """The names, without mail addresses where there is a name."""
     stated = first_text(found, "author")
     address = _ADDRESS_AND_NAME.fullmatch(stated.strip()[:1_000])
@@ -259,7 +258,7 @@ def _author(found: Found) -> str:
     return ", ".join(filter(None, names)) or stated
 
 
-def _language(found: Found) -> str:
+def _language(found: Fields) -> str:
     """The language of the entry's first text that has one."""
     for name in ("title_detail", "summary_detail"):
         detail = found.get(name)
@@ -268,7 +267,7 @@ def _language(found: Found) -> str:
     return ""
 
 
-def _ttl_s(head: Found) -> float | None:
+def _ttl_s(head: Fields) -> float | None:
     """RSS 2.0's `ttl`, which is in minutes."""
     text = first_text(head, "ttl")
     if not text.isdecimal() or len(text) > 9:

@@ -1,22 +1,20 @@
 """Markup as plain text and as safe HTML.
 
-Atoms see texts, and a text with its markup in it would contain the words 'div', 'href' and
-'class'. So the attributes hold plain text: what a reader of the page would read. Two things of the
-markup are kept.
+Filters look at words, and a text with markup would contain the words 'div', 'href' and 'class'. So
+attributes hold plain text: what a reader of the page would read. Two things of the markup are kept.
 
-- The *targets of its links* stand behind the text, a line for each, in the order of the page: the
-  atoms `references`, `extends` and `shares-link` ([RoSeS §3.2]) look for URLs within texts, and
-  most URLs are in `href`. They stand at the end and not behind the link's words, as there they
-  would tear phrases apart.
-- The *HTML itself*, sanitised by nh3, goes beside the attributes for whoever shows the item.
+- The *targets of its links* follow the text, one per line: the atoms `references`, `extends` and
+  `shares-link` ([RoSeS §3.2]) look for URLs in texts, and most URLs are in `href`. They are at the
+  end, as URLs between words would break phrases.
+- The *HTML itself*, sanitised by nh3, is returned with the text, for rendering.
 
     <p>New <a href="/album">album</a> out</p><p>Now</p>        New album out
                                                                Now
                                                                https://muse.mu/album
 
-Cost: about 10 µs for each tag, linear but for nh3, whose time grows with the square of the depth
-(30,000 nested `div` take 2.6 s). Markup that is nested too deep, or beyond what a document may
-cost, is not parsed: its tags are cut out by a pattern.
+Cost: about 10 µs per tag. nh3 takes time quadratic in the depth (2.6 s for 30,000 nested `div`), so
+markup that is nested too deep, or exceeds the document's budget, is not parsed: its tags are
+removed by a pattern.
 
 Rejected: removing tags with nh3 alone, which glues the words of neighbouring paragraphs together,
 and lxml's HTML parser, which recovers from broken markup in other ways than browsers do.
@@ -40,7 +38,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\
 _SPACES = re.compile(r"[ \t\r\f\xa0]+")
 _LINES = re.compile(r" ?\n[ \n]*")
 
-# They have no end tag, or need none: a browser ends them by itself.
+# Elements without an end tag, or whose end tag may be omitted.
 _UNNESTED_NAMES = """
     area base br col embed hr img input link meta source track wbr
     p li dt dd tr td th thead tbody tfoot option rt rp

@@ -1,11 +1,11 @@
-"""CSV as rows: a header in the first line, then a record for each item (RFC 4180).
+"""CSV as rows: a header in the first line, then one record per item (RFC 4180).
 
-`csv` of the standard library decides where a record ends, line by line: one that begins with a
-quote and never ends would swallow the rest of the file. So a record may have so many bytes and no
-more; beyond that its first line is rejected, and reading goes on with the second.
+`csv` of the standard library finds the end of each record, line by line. A record that begins with
+a quote and never ends would swallow the rest of the file. So the size of a record is limited;
+beyond it the first line is rejected, and reading continues with the second.
 
-A cell without text is a missing value. What is in a cell is read by the declared type: numbers as
-JSON writes them, `true` and `false`, and everything else as in JSON (model/items.py).
+An empty cell is a missing value. Other cells are read by the declared type: numbers as in JSON,
+`true` and `false`, and everything else as a JSON string (model/json_values.py).
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
-"""JSON as rows: lines with an object each, or one array of objects.
+"""JSON as rows: one object per line, or one array of objects.
 
-The careful way reads one line after the other with `json` and `attributes_of_json`, which decide
-what is right. The quick way is Arrow's own reader on a whole part at once. It is used where it
-cannot come to another result:
+The reference is `read_carefully`, which reads each line with `json` and `attributes_of_json`. The
+fast path, `read_quickly`, is Arrow's reader on a whole part. It is used only if it must give the
+same result:
 
-- Every line begins with '{' and ends with '}', and there are as many rows as lines. Arrow's reader
-  does not look at line ends between objects, so two objects on one line, or one over two, would be
-  taken; with this they are not (a value that goes on over a line end would have to begin its next
-  line with something else than '{', and two on a line make a row too many).
-- Texts are UTF-8, which Arrow's reader does not test. There is no zero byte, at which it stops, no
-  'Inf' or 'NaN' outside of texts, of which it knows other forms than `json`, no float is too large,
-  and nothing can be nested too deeply.
-- Times and bytes are read as texts and converted as the careful way does. Numbers are read as the
-  type they are declared as: what Arrow refuses there (1.0 for an int, a number beyond 64 bits) the
-  careful way decides.
+- Every line begins with '{' and ends with '}', and there are as many rows as lines. Arrow ignores
+  line ends between objects, so it would accept two objects on a line, or one on two lines. A value
+  that continues on the next line would begin it with something other than '{', and two objects on
+  a line make a row too many.
+- The text is UTF-8, which Arrow does not check. It has no zero byte, at which Arrow stops, no 'Inf'
+  or 'NaN' outside of strings, which Arrow reads in more forms than `json`, no float that is too
+  large, and no deep nesting.
+- Times and bytes are read as strings and converted as in the reference. Numbers are read as the
+  declared type; if Arrow refuses one (1.0 for an int, more than 64 bits) the reference decides.
 
-Whatever makes the quick way fail, the part is read in the careful one.
+If the fast path fails for any reason, the part is read by the reference.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from headgate.model.values import Type
 LINES_AT_ONCE = 10_000
 NESTING_MAX = 500
 SHORTEST_QUICK = 4_096
-"""A few lines are read sooner than the quick way is set up."""
+"""Bytes; for fewer the fast path takes longer to set up."""
 _NO_NUMBER = re.compile(rb"[:,\[]\s*[+-]?(?:Inf|NaN)")
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _OPEN, _CLOSE = np.frombuffer(b"[{", np.uint8), np.frombuffer(b"]}", np.uint8)
@@ -111,7 +110,7 @@ def add_json(builder: RowBuilder, rejects: Rejects, number: int, text: bytes) ->
 
 
 def nesting(text: bytes) -> int:
-    """How deep lists and objects lie in each other, unless that is certainly not too deep.
+    """The nesting depth of lists and objects; an upper bound if that is small enough.
 
     Python's own limit depends on how deep the program is, and would not be the same each time.
     """
@@ -155,7 +154,7 @@ def _reason(error: Exception) -> str:
 
 
 def read_quickly(data: bytes, columns: SourceColumns) -> dict[str, pa.Array] | None:
-    """The columns of all lines, each of them a row; nothing where that cannot be said for sure."""
+    """The columns of all lines; None where the fast path is not certain to be right."""
     count = _line_count(data)
     if count is None or not columns.schema.attributes:
         return None
@@ -202,7 +201,7 @@ def _line_count(data: bytes) -> int | None:
 
 
 def _is_outside(data: bytes, at: int) -> bool:
-    """Whether this place of a line is not within a text."""
+    """Whether this position of a line is outside of strings."""
     begun = data[data.rfind(b"\n", 0, at) + 1 : at]
     return _ESCAPED.sub(b"", begun).count(b'"') % 2 == 0
 
@@ -233,7 +232,7 @@ def _converted(table: pa.Table, schema: Schema) -> dict[str, pa.Array]:
 
 
 def _from_texts(texts: pa.Array, type_: Type) -> pa.Array:
-    """Each text that is there twice is converted once, and times as they mostly are all at once."""
+    """Convert each distinct text once; times in the usual form all at once."""
     stored = STORED_AS[type_]
     if type_ is Type.TIMESTAMP and _all(pc.match_substring_regex(texts, _PLAIN_TIME)):
         return texts.cast(stored)
@@ -243,5 +242,5 @@ def _from_texts(texts: pa.Array, type_: Type) -> pa.Array:
 
 
 def _all(answers: pa.Array) -> bool:
-    """Whether all that are there are true."""
+    """Whether all values that are not null are true."""
     return bool(pc.all(answers, min_count=0).as_py())

@@ -6,7 +6,7 @@ entries is minimal if
 
     fetches of i  ∝  √(wᵢ λᵢ)            minimise Σ wᵢ λᵢ Tᵢ / 2   where   Σ 1/Tᵢ = budget
 
-This needs no solver: it is *stride scheduling*. Each feed has a position on a virtual time axis. The
+This needs no solver: it is *stride scheduling*. Each feed has a position in virtual time. The
 first feed is fetched, and its position advances by its stride 1/√(wλ). If the budget changes, or
 feeds are added or removed, no position has to be recomputed.
 
@@ -154,7 +154,7 @@ class RefreshQueue:
         return self._waiting[0][0] if self._waiting else None
 
     def _next(self) -> str | None:
-        """The next feed: overdue ones first, by entries at stake or, every fifth time, by deadline."""
+        """Overdue feeds come first: by entries at stake, or every fifth time by deadline."""
         self._leases += 1
         overdue = self._overdue if self._leases % OLDEST_EVERY else self._oldest
         for heap in (overdue, self._ready):

@@ -1,23 +1,23 @@
-"""Which files there are, which of them are complete, and what of them is new.
+"""Which files a source has, which of them are complete, and what of them is new.
 
-**Complete** is a file that has not changed for a moment (`settle_s`). One that was written
-elsewhere and renamed into place is so from its first sight on, if it is older than that. A last
-line without a line end may still be written to: of JSON it is taken if it is an object as it
-stands, else, as of CSV, when the file has not changed for `tail_s`.
+**Complete** is a file that has not changed for `settle_s`. A file that was written elsewhere and
+renamed into place is complete at first sight if it is older than that. A last line without a line
+end may still be appended to: in JSON it is taken if it is a complete object, otherwise, as in CSV,
+when the file has not changed for `tail_s`.
 
 **New** is what was not taken before:
 
-    not known                                  all of it
-    as long as before, with the same content   nothing (somebody has touched it)
-    longer, and what was taken is unchanged    of JSON lines and CSV what was appended
-    everything else                            all of it again, as the next *generation*
+    unknown file                               all of it
+    same length and content                    nothing (it was touched)
+    longer, and the taken part is unchanged    of JSON lines and CSV the appended part
+    otherwise                                  all of it, as the next *generation*
 
-A file that is written anew is new as a whole: a table of prices that is replaced each night
-changes each night. Its items have other ids than those of the generation before.
+A rewritten file is new as a whole: a table of prices that is replaced each night changes each
+night. Its items have other ids than those of the generation before.
 
-Paths are relative to a base folder, and nothing outside of it is read, not through '..' or a
-symbolic link either. Names that begin with '.' or '_' are not looked at, at any depth, and folders
-that are links are not entered.
+Paths are relative to a base folder, and nothing outside of it is read, neither through '..' nor
+through a symbolic link. Names that begin with '.' or '_' are ignored at any depth, and folders that
+are links are not entered.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ GROWING = (LINES, TABLE)
 
 
 class FileScanner:
-    """Looks at the files of all sources. One thread at a time."""
+    """Scans the files of all sources. Not thread-safe."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class FileScanner:
         self._problems: dict[str, str] = {}
 
     def scan(self, sources: Sequence[ListedSource], *, at_once: bool = False) -> None:
-        """Take what is new and complete; `at_once`, everything that is there counts as complete."""
+        """Add what is new and complete to the log; with `at_once` every file counts as complete."""
         problems: dict[str, str] = {}
         present: set[FileKey] = set()
         waiting: list[tuple[FileKey, FileProgress, Sequence[FilePart]]] = []
@@ -77,7 +77,7 @@ class FileScanner:
             try:
                 for path in files_of(self._base, source, problems):
                     present.add((source.name, path))
-                    taken = self._look(source, path, at_once=at_once, problems=problems)
+                    taken = self._scan_file(source, path, at_once=at_once, problems=problems)
                     waiting += [taken] if taken else []
                     if len(waiting) >= TAKEN_AT_ONCE:
                         self._take(waiting)
@@ -96,7 +96,7 @@ class FileScanner:
             self._known.update((key, seen) for key, seen, _ in taken)
 
     def _forget(self, present: set[FileKey]) -> None:
-        """Note what is gone and what is back; what is gone for long is forgotten."""
+        """Note which files are missing or back; forget those that are missing for a day."""
         self._observed = {key: each for key, each in self._observed.items() if key in present}
         now = self._clock()
         gone_now = self._known.keys() - present - self._missing.keys()
@@ -113,35 +113,35 @@ class FileScanner:
         for key in gone:
             del self._missing[key], self._known[key]
 
-    def _look(
+    def _scan_file(
         self, source: ListedSource, path: str, *, at_once: bool, problems: dict[str, str]
     ) -> tuple[FileKey, FileProgress, Sequence[FilePart]] | None:
         key = source.name, path
         try:
             found = (self._base / path).stat()
-            looks = found.st_size, found.st_mtime_ns, found.st_ino
+            stamp = found.st_size, found.st_mtime_ns, found.st_ino
             known = self._known.get(key)
-            same = known is not None and (known.size, known.mtime_ns, known.inode) == looks
+            same = known is not None and (known.size, known.mtime_ns, known.inode) == stamp
             if same and not (known and known.shape in GROWING and known.end < known.size):
                 return None
-            unchanged_s = self._unchanged_s(key, looks)
+            unchanged_s = self._unchanged_s(key, stamp)
             if not at_once and unchanged_s < (self._tail_s if same else self._settle_s):
                 return None
             whole = at_once or unchanged_s >= self._tail_s
-            return key, *self._taken(source, path, looks, known, whole=whole)
+            return key, *self._taken(source, path, stamp, known, whole=whole)
         except FileNotFoundError:
             return None  # it has gone in the meantime
         except (OSError, HeadgateError) as error:
             problems[source.name] = f"{path}: {error}"
             return None
 
-    def _unchanged_s(self, key: FileKey, looks: tuple[int, int, int]) -> float:
-        """For how long a file has not changed, as far as one can tell."""
+    def _unchanged_s(self, key: FileKey, stamp: tuple[int, int, int]) -> float:
+        """For how long the file has not changed, as far as is known."""
         now = self._clock()
         before = self._observed.get(key)
-        if before is None or before[0] != looks:
-            before = self._observed[key] = looks, now
-        age_s = now - looks[1] / 1e9
+        if before is None or before[0] != stamp:
+            before = self._observed[key] = stamp, now
+        age_s = now - stamp[1] / 1e9
         # A time in the future is of no use: then what was observed counts.
         return max(now - before[1], age_s)
 
@@ -149,23 +149,23 @@ class FileScanner:
         self,
         source: ListedSource,
         path: str,
-        looks: tuple[int, int, int],
+        stamp: tuple[int, int, int],
         known: FileProgress | None,
         *,
         whole: bool,
     ) -> tuple[FileProgress, Sequence[FilePart]]:
-        size, mtime_ns, inode = looks
+        size, mtime_ns, inode = stamp
         where = self._base / path
         with where.open("rb") as file:
             shape = shape_of(file, source.format)
-            goes_on = known is not None and self._goes_on(where, known, shape, size)
-            if known is not None and goes_on and shape not in GROWING:
-                return _seen_again(known, looks), ()
-            before = self._before(source, path, shape, known, goes_on=goes_on)
+            appended = known is not None and self._is_appended(where, known, shape, size)
+            if known is not None and appended and shape not in GROWING:
+                return _seen_again(known, stamp), ()
+            before = self._before(source, path, shape, known, appended=appended)
             found = cut_parts(file, before, size, whole=whole)
             continues = bool(found.parts) and not _at_line_start(file, found.end)
-        if not found.parts and goes_on and known is not None:
-            return _seen_again(known, looks), ()
+        if not found.parts and appended and known is not None:
+            return _seen_again(known, stamp), ()
         seen = FileProgress(
             size,
             mtime_ns,
@@ -180,8 +180,8 @@ class FileScanner:
         )
         return seen, found.parts
 
-    def _goes_on(self, where: Path, known: FileProgress, shape: str, size: int) -> bool:
-        """Whether what was taken of the file is still there, and may have been appended to."""
+    def _is_appended(self, where: Path, known: FileProgress, shape: str, size: int) -> bool:
+        """Whether the taken part of the file is unchanged, so that only the rest is new."""
         if shape != known.shape or size < known.end:
             return False
         if shape not in GROWING and size != known.size:
@@ -195,14 +195,14 @@ class FileScanner:
         shape: str,
         known: FileProgress | None,
         *,
-        goes_on: bool,
+        appended: bool,
     ) -> FilePart:
-        """A part that ends where the new ones begin."""
+        """An empty part that ends where the new parts begin."""
         if known is None:
             generation = self._log.generation((source.name, path)) + 1
         else:
-            generation = known.generation + (not goes_on)
-        begin, line = (known.end, known.next_line) if known and goes_on else (0, 1)
+            generation = known.generation + (not appended)
+        begin, line = (known.end, known.next_line) if known and appended else (0, 1)
         return FilePart(
             source.name,
             source.kind,
@@ -216,13 +216,13 @@ class FileScanner:
             0,
             0,
             generation,
-            known.continues if known and goes_on else False,
-            known.header if known and goes_on else (),
+            known.continues if known and appended else False,
+            known.header if known and appended else (),
         )
 
 
-def _seen_again(known: FileProgress, looks: tuple[int, int, int]) -> FileProgress:
-    return replace(known, size=looks[0], mtime_ns=looks[1], inode=looks[2])
+def _seen_again(known: FileProgress, stamp: tuple[int, int, int]) -> FileProgress:
+    return replace(known, size=stamp[0], mtime_ns=stamp[1], inode=stamp[2])
 
 
 def _at_line_start(file: BinaryIO, end: int) -> bool:
@@ -284,5 +284,5 @@ def _matching(base: Path, below: str, parts: Sequence[str]) -> Iterator[str]:
 
 
 def is_below(path: Path, base: Path) -> bool:
-    """Whether a path leads to a place below the base folder, whatever links are on its way."""
+    """Whether a path is below the base folder after all links are resolved."""
     return Path(os.path.realpath(path)).is_relative_to(base)

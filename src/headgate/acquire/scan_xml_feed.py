@@ -1,19 +1,19 @@
-"""A first look at an XML feed: where its entries are, before anything expensive reads them.
+"""A first pass over an XML feed: where its entries are, before anything expensive reads them.
 
     <rss …><channel><title>…</title><item>…</item><item>…</item></channel></rss>
     └── opening ───┘                └ entry ┘     └ entry ┘     └─ closing ──┘
-                    └── the rest is the channel's own ──┘
+                    └── the rest belongs to the channel ──┘
 
-feedparser takes about a millisecond for an entry, so what it is given is limited first: expat reads
-the whole document once, in C, and notes for each entry its place, its date, how many elements it
-has, and the declared extension attributes. Then entries can be chosen (the newest, if there are
-too many), left out one by one, and read one by one where reading them together fails.
+feedparser takes about a millisecond per entry, so its input is limited first. expat reads the whole
+document once, in C, and notes for each entry its position, date, number of elements, and declared
+extension attributes. Then entries can be chosen (the newest, if there are too many) and read
+together or one by one.
 
-The scan is also the check that the document is well-formed XML with namespaces, not nested too
-deep, and without a document type: feedparser, which uses the same expat, will not fall back to its
-slow parser.
+The scan also checks that the document is well-formed XML with namespaces, not nested too deep, and
+without a document type. So feedparser, which uses the same expat, never falls back to its slow
+parser.
 
-Cost: about 0.3 µs for each byte of dense markup; memory for each entry, never for each element.
+Cost: about 0.3 µs per byte of dense markup; memory per entry, not per element.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _COLLECTED_MAX = 300_000
 ATTRIBUTES_MAX = 200
 """Of one element: feedparser's time grows with the square of their number."""
 OPENING_MAX = 64_000
-"""Of the tags around the entries, which stand around each one that is read by itself."""
+"""Length of the tags around the entries, which are repeated around each entry read by itself."""
 SCANNED_TO_READ = 100
-"""How many times more entries a document may have than are read of it."""
+"""A document may have this many times more entries than are read."""
 _NO_AUTHOR = re.compile(r"[a-zA-Z0-9_.+-]{65}")
 """Longer than the first part of a mail address can be. feedparser looks for one in an author, and
 its time grows with the square of such a run: 60,000 letters take 20 s."""
@@ -54,7 +54,7 @@ _TAG = re.compile(rb"""<(?:[^>"']|"[^"]*+"|'[^']*+')*+>""")
 
 @dataclass(slots=True)
 class EntrySpan:
-    """Where an entry stands (bytes), and what was noted about it on the way."""
+    """The position of an entry in bytes, and what the scan noted about it."""
 
     start: int
     end: int = 0
@@ -205,10 +205,10 @@ class _Reader:
             self._entry.readable = False
 
     def _listen(self) -> None:
-        """Texts are only asked for where they are wanted, as most of them are not."""
+        """Receive texts only while collecting one: most texts are not needed."""
         assert self.parser is not None
-        wanted = self._author is not None or self._collecting is not None
-        self.parser.CharacterDataHandler = self.characters if wanted else None
+        listening = self._author is not None or self._collecting is not None
+        self.parser.CharacterDataHandler = self.characters if listening else None
 
     def characters(self, text: str) -> None:
         if self._author is not None:
@@ -261,7 +261,7 @@ class _Reader:
 
 
 def check_root(local: str, raw: str) -> None:
-    """Refuse what is no feed, by the name of its root.
+    """Refuse documents that are not feeds, by the name of the root.
 
     feedparser looks for a document type in all that stands before the first ASCII name, with a
     pattern that takes quadratic time. So the root has such a name, and nothing stands before it.

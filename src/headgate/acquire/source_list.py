@@ -1,9 +1,8 @@
-"""The list file: which sources a streaming query reads, written by the run, read by the query.
+"""The list file: which sources a streaming query reads. The run writes it, the query reads it.
 
-People register and drop sources while a query runs, and a query's options are fixed when it
-starts. So the options name a file, which is replaced as a whole when its content changes; whoever
-reads it sees the old list or the new one. The schema is in it too. It never changes, as sources
-with another schema are another query.
+Sources are registered and dropped while a query runs, but a query's options are fixed when it
+starts. So the options name this file, which is replaced atomically when its content changes. It
+contains the schema too, which never changes: sources with another schema belong to another query.
 """
 
 from __future__ import annotations
