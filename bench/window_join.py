@@ -284,7 +284,7 @@ def _expiry(count: int) -> Row:
         },
         SCHEMAS,
         lateness_s=0,
-        reach_s=600,
+        retention_s=600,
     )
     slowest_s, most, began = 0.0, 0, time.perf_counter()
     for start in range(0, count, 1_000):

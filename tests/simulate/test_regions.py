@@ -21,7 +21,7 @@ from headgate.simulate.recent_entries import NONE
 from headgate.simulate.regions import heart, load_of, meets, regions_of
 from headgate.simulate.routing_trace import MESSAGE
 from headgate.tables.changes import JoinChange
-from headgate.tables.clients import Client
+from headgate.tables.clients import JoinClient
 from headgate.tables.messages import JoinSide, MessageBatch, Region
 from headgate.tables.recipients import content, recipients
 from headgate.tables.schemes import SCHEMES, JoinScheme
@@ -60,7 +60,7 @@ def test_clients_behind_a_network_hold_the_join(
     rest: list[JoinChange],
 ) -> None:
     network, server = made(kind, all_), SelectJoinServer(scheme=scheme)
-    clients = [Client(SCHEMES[scheme].keeps_unjoined) for _ in all_]
+    clients = [JoinClient(SCHEMES[scheme].keeps_unjoined) for _ in all_]
     for number, bounds in enumerate(all_):
         server.subscribe(box(number, bounds))
     star = CnStar(network.links, server=SERVER, repository_entries=2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headgate.tables.boxes import LEAST, MISSING, Boxes
 from headgate.tables.changes import JoinChange
-from headgate.tables.clients import Client
+from headgate.tables.clients import JoinClient
 from headgate.tables.messages import JoinMessage, JoinSide
 from headgate.tables.recipients import content, recipients
 from headgate.tables.schemes import SCHEMES, JoinScheme
@@ -91,7 +91,7 @@ class World:
     dimensions: tuple[int, int]
     scheme: JoinScheme
     server: SelectJoinServer = field(init=False)
-    clients: dict[int, Client] = field(default_factory=dict)
+    clients: dict[int, JoinClient] = field(default_factory=dict)
     bounds: dict[int, Bounds] = field(default_factory=dict)
     rows: dict[tuple[JoinSide, tuple[object, ...]], JoinChange] = field(default_factory=dict)
     received: list[tuple[int, JoinMessage]] = field(default_factory=list)
@@ -106,7 +106,7 @@ class World:
             case ("subscribe", int(number), (low, high)) if number not in self.clients:
                 self.bounds[number] = low, high
                 self.server.subscribe(box(number, (low, high)))
-                self.clients[number] = Client(SCHEMES[self.scheme].keeps_unjoined)
+                self.clients[number] = JoinClient(SCHEMES[self.scheme].keeps_unjoined)
                 self.clients[number].resync(content(self.server, number), expected=0)
             case ("unsubscribe", int(number)) if number in self.clients:
                 self.server.unsubscribe(np.array([number]))

@@ -24,7 +24,7 @@ from headgate.tables.boxes import (
     select_join_of,
 )
 from headgate.tables.changes import JoinChange
-from headgate.tables.clients import Client
+from headgate.tables.clients import JoinClient
 from headgate.tables.messages import JoinSide
 from headgate.tables.recipients import content, recipients
 from headgate.tables.server import SelectJoinServer
@@ -123,10 +123,10 @@ def satisfies(join: SelectJoin, one: bytes, other: bytes, items: dict[str, list[
     return matches(join.sides[0].rest, left) and matches(join.sides[1].rest, right)
 
 
-def clients_of(group: BoxGroup, items: dict[str, list[Item]]) -> dict[int, Client]:
+def clients_of(group: BoxGroup, items: dict[str, list[Item]]) -> dict[int, JoinClient]:
     server = SelectJoinServer(group.dimensions)
     server.subscribe(group.boxes)
-    clients = {number: Client() for number in group.boxes.numbers.tolist()}
+    clients = {number: JoinClient() for number in group.boxes.numbers.tolist()}
     changes = [
         JoinChange(
             table,

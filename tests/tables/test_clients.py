@@ -11,7 +11,7 @@ from tests.bench.multiway.histories import GRAPHS
 from tests.tables.histories import Step, World, histories
 
 from headgate.tables.changes import JoinChange
-from headgate.tables.clients import Client, Gap, MultiwayClient
+from headgate.tables.clients import Gap, JoinClient, MultiwayClient
 from headgate.tables.join_graph import Signature
 from headgate.tables.messages import (
     JoinMessage,
@@ -25,7 +25,7 @@ from headgate.tables.recipients import content
 from headgate.tables.schemes import JoinScheme
 
 
-def subscribed() -> tuple[World, Client]:
+def subscribed() -> tuple[World, JoinClient]:
     world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
     return world, world.clients[1]
@@ -35,7 +35,7 @@ def subscribed() -> tuple[World, Client]:
 def test_whatever_is_lost_or_repeated(steps: list[Step], faults: list[int]) -> None:
     """A client over a bad line holds the join whenever it does not know that it is stale."""
     world, _ = subscribed()
-    client, sent = Client(), list[JoinMessage]()
+    client, sent = JoinClient(), list[JoinMessage]()
     weak = iter(faults)
     for step in [step for step in steps if isinstance(step, JoinChange)]:
         before = len(sent)
@@ -67,7 +67,7 @@ def test_a_stale_client_keeps_what_it_has_and_takes_nothing() -> None:
             JoinChange(JoinSide.RIGHT, (2,), ("x",), (2.0,)),
         ]
     )
-    client = Client()
+    client = JoinClient()
     assert client.receive(0, messages[0]) is None
     assert client.receive(2, messages[2]) == Gap(1, 2)
     assert client.receive(1, messages[1]) == Gap(1, 1)
@@ -83,8 +83,7 @@ def test_a_client_needs_only_python() -> None:
     assert done.stdout.strip() == "[]"
 
 
-# === part: tests.tables.test_clients
-# A client notices gaps, ignores what it knows, and begins anew.
+# Clients of multi-way joins.
 
 GRAPH = GRAPHS["chain"]
 RST = Signature(("T", "R", "S"), GRAPH.edges)

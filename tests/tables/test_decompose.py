@@ -82,8 +82,7 @@ def test_a_cost_that_is_missing_is_named() -> None:
         decompose_greedy([signature], {signature.forms("S")[0]: 1.0})
 
 
-# === part: tests.tables.test_decompose
-# The closed forms of Appendix D are the means that they stand for.
+# The cost model: the closed forms of Appendix D equal sampled means.
 
 TRIALS = 200_000
 

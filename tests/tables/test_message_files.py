@@ -16,7 +16,7 @@ from tests.tables.test_bucket import LOTS, Changes, Judge, items_of
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
 from headgate.tables.boxes import ANY
-from headgate.tables.clients import Client
+from headgate.tables.clients import JoinClient
 from headgate.tables.join_groups import split_plan
 from headgate.tables.message_files import MessageFile
 from headgate.tables.messages import JoinMessage, Point
@@ -35,7 +35,7 @@ def test_clients_hold_the_join(lots: list[Changes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = TableWorld(Path(folder), script=TABLES + FEEDS)
         judge = Judge(world)
-        clients = {name: Client() for name in world.plans}
+        clients = {name: JoinClient() for name in world.plans}
         group = next(iter(world.snapshot.groups.values()))
         for changes in lots:
             items = items_of(world, changes)

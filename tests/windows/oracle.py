@@ -18,12 +18,12 @@ Known = dict[Item, datetime]
 
 
 def judge(
-    plan: Plan, arrivals: Sequence[Arrival], *, lateness: timedelta, reach: timedelta
+    plan: Plan, arrivals: Sequence[Arrival], *, lateness: timedelta, retention: timedelta
 ) -> Known:
     """What the plan outputs, each item with the moment at which that is decided."""
     output: dict[Plan, Known] = {}
     for node in bottom_up([plan]):
-        output[node] = _output(node, output, arrivals, lateness, reach)
+        output[node] = _output(node, output, arrivals, lateness, retention)
     return output[plan]
 
 
@@ -32,7 +32,7 @@ def _output(
     output: Mapping[Plan, Known],
     arrivals: Sequence[Arrival],
     lateness: timedelta,
-    reach: timedelta,
+    retention: timedelta,
 ) -> Known:
     match node:
         case Source(name):
@@ -47,7 +47,7 @@ def _output(
         case Window(_, input_):
             return output[input_]
         case Join():
-            return _join(node, output[node.primary], output[node.window], lateness, reach)
+            return _join(node, output[node.primary], output[node.window], lateness, retention)
     raise AssertionError(f"{node} has no live meaning")
 
 
@@ -57,12 +57,12 @@ def document(item: Item) -> str:
 
 
 def _join(
-    join: Join, primary: Known, secondary: Known, lateness: timedelta, reach: timedelta
+    join: Join, primary: Known, secondary: Known, lateness: timedelta, retention: timedelta
 ) -> Known:
     found: Known = {}
     for item, arrived in primary.items():
         decided = max(arrived, item.time + lateness)
-        until = max(item.time, decided - lateness - reach)
+        until = max(item.time, decided - lateness - retention)
         there = [each for each, at in secondary.items() if at <= decided]
         joined = frozenset(
             each

@@ -117,7 +117,7 @@ class History:
 
     arrivals: list[Arrival]
     lateness: timedelta
-    reach: timedelta
+    retention: timedelta
     stops: list[datetime]
     """When the stage is advanced; all arrivals are until the last."""
 
@@ -125,18 +125,18 @@ class History:
     def settings(self) -> dict[str, float]:
         return {
             "lateness_s": self.lateness.total_seconds(),
-            "reach_s": self.reach.total_seconds(),
+            "retention_s": self.retention.total_seconds(),
         }
 
     @property
     def law(self) -> dict[str, timedelta]:
-        return {"lateness": self.lateness, "reach": self.reach}
+        return {"lateness": self.lateness, "retention": self.retention}
 
 
 @st.composite
 def histories(draw: st.DrawFn, *, late: bool = True) -> History:
     lateness = draw(st.sampled_from([0, 1, 2, 6])) * HALF_HOUR
-    reach = draw(st.sampled_from([100, 4, 1, 0])) * HALF_HOUR
+    retention = draw(st.sampled_from([100, 4, 1, 0])) * HALF_HOUR
     arrivals = []
     for source in SCHEMAS:
         for item in draw(items_of(source)):
@@ -147,5 +147,5 @@ def histories(draw: st.DrawFn, *, late: bool = True) -> History:
     ends = st.integers(-2, 25).map(lambda n: START + n * HALF_HOUR)
     stops = draw(st.lists(ends, max_size=6))
     return History(
-        draw(st.permutations(arrivals)), lateness, reach, [*sorted(stops), START + timedelta(9)]
+        draw(st.permutations(arrivals)), lateness, retention, [*sorted(stops), START + timedelta(9)]
     )

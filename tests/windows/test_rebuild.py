@@ -53,7 +53,7 @@ def reads_of_restart(
     before = [each for each in arrivals if each.arrived <= NOW]
     after = [each for each in arrivals if each.arrived > NOW]
     schemas = dict.fromkeys(NAMES, STREAM)
-    whole, rebuilt = (JoinStage(plans, schemas, lateness_s=0, reach_s=0) for _ in range(2))
+    whole, rebuilt = (JoinStage(plans, schemas, lateness_s=0, retention_s=0) for _ in range(2))
     whole.push(before)
     whole.advance(NOW)
     reads: list[dict[str, float | None]] = []

@@ -79,10 +79,6 @@ def _boxes(
     return Boxes(np.array(numbers, np.int64), low, high)
 
 
-# === part: bench.baselines.multiway.compile
-# Subscriptions of one signature as boxes, and samples of them (§4, Appendix D).
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SignatureBoxes:
     """Subscriptions of one signature; bounds as in `MultiwayServer.subscribe`."""

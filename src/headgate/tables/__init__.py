@@ -55,6 +55,7 @@ Rows and changes:
     byte_codes            small numbers for byte strings
     row_format            rows between Arrow columns and bytes
     row_format_kernels    its loops
+    row_changes           what a change says about its row: put, delete
     changes               changes of rows as objects and as columns
     table_rows            the rows of joined tables, by key and by join value
     table_kernels         their index by join value, and how changes alter rows

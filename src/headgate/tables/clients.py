@@ -50,7 +50,7 @@ class Gap:
 
 
 @dataclass(slots=True)
-class Client:
+class JoinClient:
     """`expected` is the number of the next delivery."""
 
     keeps_unjoined: bool = False

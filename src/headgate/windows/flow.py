@@ -26,11 +26,11 @@ from headgate.windows.similar_index import PrimaryWords
 from headgate.windows.window_state import WindowState
 
 SWEPT_WINDOWS = 8
-"""How many windows, besides those that got something, are looked at for dead items in a step."""
+"""Windows that are checked for expired items in each step, besides those with new items."""
 
 
 class WaitingItem(NamedTuple):
-    """An item that came out of a node and is not yet due at the joins above it."""
+    """An item of a node that is not yet due at the joins above it."""
 
     node: int
     element: Element
@@ -59,14 +59,14 @@ class Flow:
                     self.probes[key] = Probe(node.predicate, key[0], self.windows[key[0]])
                 self.probe_of[number] = self.probes[key]
         self._all_windows = list(self.windows.values())
-        self.doubt: list[int] = []
-        self.leave_out({})
+        self.uncertain_until: list[int] = []
+        self.set_known_from({})
 
     def step(
         self, instant_us: int, leaves: Mapping[int, list[Element]], due: Sequence[WaitingItem]
     ) -> tuple[list[FeedOutput], list[WaitingItem]]:
-        """Items that came to leaves and items that are due go up the graph: what feeds then have,
-        and what waits."""
+        """Send items of leaves and items that are due up the graph; return the outputs of feeds and
+        the waiting items."""
         outputs = _Outputs(self.graph)
         waiting: list[WaitingItem] = []
         for each in due:
@@ -93,7 +93,7 @@ class Flow:
         self._inbox[number] += elements
 
     def _send_on(self, number: int, found: list[Element]) -> None:
-        """Give what came out of a node to those above it that take it at once."""
+        """Send the output of a node to the nodes above that take it at once."""
         patterns: list[tuple[int, PatternNode]] = []
         for above in self.graph.flows[number]:
             node = self.graph.nodes[above]
@@ -111,7 +111,7 @@ class Flow:
     def _wait_or_send(
         self, number: int, found: list[Element], instant_us: int
     ) -> list[WaitingItem]:
-        """Items that are due go to the joins above a node now; the others wait."""
+        """Send items that are due to the joins above a node; return the others."""
         now = [each for each in found if each.due_us <= instant_us]
         if now:
             for join in self.graph.joins[number]:
@@ -127,17 +127,19 @@ class Flow:
                 self._touched.append(self.windows[number])
                 return []
             case Union():
-                # The same item, which may come through several inputs, is known at one instant.
+                # The same item may come through several inputs, always with the same instants.
                 return list({each.item: each for each in elements}.values())
         return elements  # of a leaf, or of a pattern: see `_send_on`
 
     def _join(self, number: int, id_: str, elements: list[Element]) -> list[Element]:
         probe = self.probe_of[number]
         self._asked.add(probe)
-        doubt_before = probe.doubt_us
-        joined = probe.join(elements, self._words, window_doubt_us=self.doubt[probe.number])
-        if probe.doubt_us != doubt_before:
-            self.doubt = self._doubts()
+        uncertain_before = probe.uncertain_us
+        joined = probe.join(
+            elements, self._words, window_uncertain_us=self.uncertain_until[probe.number]
+        )
+        if probe.uncertain_us != uncertain_before:
+            self.uncertain_until = self._uncertain_until()
         return [
             Element(_annotated(each.item, id_, some), each.time_us, each.due_us, each.due_us)
             for each, some in zip(elements, joined, strict=True)
@@ -145,7 +147,7 @@ class Flow:
         ]
 
     def _end(self, instant_us: int) -> None:
-        """Forget what no later step will ask for."""
+        """Drop what no later step needs."""
         for probe in self._asked:
             probe.end_step()
         self._asked.clear()
@@ -158,47 +160,49 @@ class Flow:
             window.expire(instant_us)
         self._touched = []
 
-    def leave_out(self, known_from: Mapping[str, int]) -> None:
-        """Of these sources, items until a time will not come, though they exist (rebuild.py)."""
+    def set_known_from(self, known_from: Mapping[str, int]) -> None:
+        """Items of these sources until the given times will not be pushed (rebuild.py)."""
         self._known_from = known_from
-        self.doubt = self._doubts()
+        self.uncertain_until = self._uncertain_until()
 
     def is_complete(self, instant_us: int) -> bool:
-        """Whether the state is what it would be if nothing had been left out."""
+        """Whether the state is the same as if all items had been pushed."""
         primaries = (number for number, joins in enumerate(self.graph.joins) if joins)
         return all(
-            window.surely_holds_all(instant_us, self.doubt[number])
+            window.is_complete(instant_us, self.uncertain_until[number])
             for number, window in self.windows.items()
-        ) and all(self.doubt[each] <= instant_us - self._lateness_us for each in primaries)
+        ) and all(
+            self.uncertain_until[each] <= instant_us - self._lateness_us for each in primaries
+        )
 
-    def _doubts(self) -> list[int]:
-        """For each node until which time its items may be wrong or missing."""
-        doubt: list[int] = []
+    def _uncertain_until(self) -> list[int]:
+        """For each node, until which time its items may be wrong or missing."""
+        uncertain: list[int] = []
         for number, node in enumerate(self.graph.nodes):
             leaf = leaf_of(node)
             if leaf is not None:
-                doubt.append(self._known_from.get(leaf[0], NEVER_US))
+                uncertain.append(self._known_from.get(leaf[0], NEVER_US))
                 continue
-            below = [doubt[each] for each in self.graph.inputs(number)]
+            below = [uncertain[each] for each in self.graph.inputs(number)]
             if isinstance(node, Join):
                 probe = self.probe_of[number]
                 size_us = probe.window.size_us
                 if size_us is None:
-                    below[1] = probe.doubt_us
+                    below[1] = probe.uncertain_us
                 elif below[1] > NEVER_US:
                     below[1] += size_us
-            doubt.append(max(below, default=NEVER_US))
-        return doubt
+            uncertain.append(max(below, default=NEVER_US))
+        return uncertain
 
 
 def _annotated(item: Item, id_: str, joined: Joined) -> Item:
-    """As `Item.annotated`, which takes four times as long: an item may be in thousands of feeds."""
+    """As `Item.annotated`, but four times as fast: an item may be in thousands of feeds."""
     notes = item.annotations | {Annotation(id_, joined)}
     return Item(item.id, item.source, item.time, item.attributes, notes)
 
 
 class _Outputs:
-    """What feeds have by one step: an item once, with all feeds that have it."""
+    """The outputs of one step: each item once, with all feeds that have it."""
 
     def __init__(self, graph: Graph) -> None:
         self._feeds = graph.feeds
@@ -211,7 +215,7 @@ class _Outputs:
                 self._found.setdefault(each.item, (each, number, set()))[2].update(feeds)
 
     def in_order(self) -> list[FeedOutput]:
-        """By instant, then by item; copies of one item with other annotations by their node."""
+        """By instant, then item; copies of an item with different annotations by node number."""
         found = sorted(
             self._found.values(),
             key=lambda each: (

@@ -56,13 +56,13 @@ class Graph:
     """Leaves, patterns, unions, windows and joins, inputs first."""
     number_of: dict[Plan, int] = field(default_factory=dict)
     leaves: dict[str, dict[Predicate, int]] = field(default_factory=dict)
-    """By source: what is asked of its items, and the number of the node that asks."""
+    """By source: the filters on its items, and the number of each leaf."""
     flows: list[list[int]] = field(default_factory=list)
-    """For each node those that take its items at once: patterns, unions, windows."""
+    """For each node the nodes that take its items at once: patterns, unions, windows."""
     joins: list[list[int]] = field(default_factory=list)
-    """For each node the joins that it is the primary of."""
+    """For each node the joins whose primary input it is."""
     feeds: dict[int, list[str]] = field(default_factory=dict)
-    """Branches on top, and the feeds that have them."""
+    """The feeds of each top branch."""
     unsupported: dict[str, str] = field(default_factory=dict)
 
     def inputs(self, number: int) -> list[int]:
@@ -113,7 +113,7 @@ def _why_not(branches: Iterable[Plan]) -> str:
 
 
 def _add(graph: Graph, branch: Plan) -> int:
-    """The number of the branch; what is new below it is numbered too."""
+    """Add a branch and the new nodes below it; return its number."""
     for node in _used_below(branch):
         if node in graph.number_of:
             continue
@@ -133,7 +133,7 @@ def _add(graph: Graph, branch: Plan) -> int:
 
 
 def _used_below(branch: Plan) -> list[Plan]:
-    """All nodes but the sources that only leaves read; a leaf is one node."""
+    """All nodes of a branch; a leaf is one node, without its source."""
     nodes = bottom_up([branch])
     used = {branch}
     used.update(each for node in nodes if not leaf_of(node) for each in inputs_of(node))
@@ -143,14 +143,14 @@ def _used_below(branch: Plan) -> list[Plan]:
 def replay_horizons(
     graph: Graph, *, lateness_us: int, kept_us: int, guess_us: int
 ) -> dict[str, int]:
-    """For each source, how long before the instant its items must be read from."""
-    reach = [0] * len(graph.nodes)
+    """For each source, how many microseconds before the instant its items must be read from."""
+    horizon = [0] * len(graph.nodes)
 
     def raise_to(number: int, least_us: int) -> None:
-        reach[number] = max(reach[number], least_us)
+        horizon[number] = max(horizon[number], least_us)
 
     for number in reversed(range(len(graph.nodes))):
-        node, own = graph.nodes[number], reach[number]
+        node, own = graph.nodes[number], horizon[number]
         if isinstance(node, Join):
             raise_to(graph.number_of[node.primary], max(own, lateness_us))
             raise_to(graph.number_of[node.window], max(own, kept_us))
@@ -160,7 +160,7 @@ def replay_horizons(
             for each in inputs_of(node):
                 raise_to(graph.number_of[each], own)
     return {
-        source: max(reach[number] for number in leaves.values())
+        source: max(horizon[number] for number in leaves.values())
         for source, leaves in graph.leaves.items()
     }
 

@@ -33,8 +33,7 @@ from headgate.windows.similar_index import PrimaryWords
 from headgate.windows.window_state import WindowState
 
 PAIRS_MAX = 8_000_000
-"""So many lookups run at once that their candidates cannot be more than this, unless those
-of a single one are."""
+"""Lookups are batched to have at most so many candidates, unless a single one has more."""
 Joined = frozenset[Item]
 
 
@@ -44,42 +43,42 @@ class Probe:
         self.number = number
         """The window's number in the graph."""
         self.window = window
-        self.doubt_us = NEVER_US
-        """Until this time of a primary item, its last n items may have lacked some (rebuild.py)."""
+        self.uncertain_us = NEVER_US
+        """Primary items until this time may have seen incomplete `last n items` (rebuild.py)."""
         self._known: dict[int, tuple[Element, Joined]] = {}
         for path in self.access.paths:
             window.prepare(path)
 
     def join(
-        self, decided: Sequence[Element], words: PrimaryWords, *, window_doubt_us: int
+        self, decided: Sequence[Element], words: PrimaryWords, *, window_uncertain_us: int
     ) -> list[Joined]:
-        """For each primary item, which is due, what it is joined with."""
+        """For each primary item, all of them due, its partners in the window."""
         known = self._known
         new = [each for each in decided if id(each) not in known]
         at_once = max(1, PAIRS_MAX // max(1, len(self.window.items)))
         for start in range(0, len(new), at_once):
             some = new[start : start + at_once]
-            found = self._find(some, words, window_doubt_us)
-            # Holding the element itself keeps its identity from being given to another.
+            found = self._find(some, words, window_uncertain_us)
+            # Keeping a reference to the element keeps its id() from being reused.
             known.update((id(e), (e, joined)) for e, joined in zip(some, found, strict=True))
         return [known[id(each)][1] for each in decided]
 
     def end_step(self) -> None:
-        """What was found holds for one step only: then the window has changed."""
+        """Forget the results of the step: the window will have changed."""
         self._known.clear()
 
     def _find(
-        self, decided: Sequence[Element], words: PrimaryWords, window_doubt_us: int
+        self, decided: Sequence[Element], words: PrimaryWords, window_uncertain_us: int
     ) -> list[Joined]:
         window = self.window
         bounds, first = window.bounds(decided)
-        if window.size_us is None and window_doubt_us > NEVER_US:
-            doubtful = (
+        if window.size_us is None and window_uncertain_us > NEVER_US:
+            uncertain_times = (
                 each.time_us
                 for each, start in zip(decided, first, strict=True)
-                if start is None or start[0] <= window_doubt_us
+                if start is None or start[0] <= window_uncertain_us
             )
-            self.doubt_us = max(self.doubt_us, max(doubtful, default=NEVER_US))
+            self.uncertain_us = max(self.uncertain_us, max(uncertain_times, default=NEVER_US))
         primary = [each.item for each in decided]
         ways = [self._pairs(path, primary, words, bounds) for path in self.access.paths]
         pairs = window.in_order(distinct(ways, len(window.items)), first)
@@ -106,7 +105,7 @@ class Probe:
                 return Pairs(some[found.lookups], found.rows)
 
     def _joined(self, primary: Sequence[Item], pairs: Pairs) -> list[Joined]:
-        """The items of each lookup's rows that satisfy the rest of the predicate too."""
+        """The items of each lookup's rows that satisfy the residual."""
         items, residual = self.window.items, self.access.residual
         found: list[list[Item]] = [[] for _ in primary]
         if residual == TRUE:

@@ -18,21 +18,21 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from headgate.windows.arrivals import Arrival
-from headgate.windows.stage import REACH_DEFAULT_S, JoinStage
+from headgate.windows.stage import RETENTION_DEFAULT_S, JoinStage
 
 GROWTH = 4
 GUESS_MAX_S = 20 * 365 * 86_400.0
-"""Beyond that, everything is read."""
+"""With a greater guess, everything is read."""
 
 Read = Callable[[Mapping[str, datetime | None]], Iterable[Arrival]]
-"""Of each source all stored items with a time after the one given, or all that there are, that
-arrived until the instant that the stage is rebuilt for; in any order."""
+"""Reads the stored items of each source with a later time than the given one (None: all) that
+arrived until the instant of the rebuild, in any order."""
 
 
 def rebuild(
-    stage: JoinStage, read: Read, now: datetime, *, guess_s: float = REACH_DEFAULT_S
+    stage: JoinStage, read: Read, now: datetime, *, guess_s: float = RETENTION_DEFAULT_S
 ) -> None:
-    """Give the stage the state that it had at an instant until which everything was decided."""
+    """Give the stage the state that it had at `now`, when everything until then was decided."""
     while guess_s <= GUESS_MAX_S:
         since = stage.horizon(now, guess_s=guess_s)
         _replay(stage, read(since), now, since)

@@ -59,7 +59,7 @@ class PrimaryWords:
 
     def of(self, item: Item, attribute: str | None) -> Words:
         """As `primary_words`."""
-        # Holding the attributes themselves keeps their identity from being given to others.
+        # Keeping a reference to the attributes keeps their id() from being reused.
         key = id(item.attributes), attribute
         known = self._known.get(key)
         if known is None:
@@ -91,7 +91,7 @@ class SimilarIndex:
         self.attribute = attribute
         self.threshold = threshold
         self.walked = np.zeros(2, np.int64)
-        """How many entries were walked, and how many rows counted word by word."""
+        """The numbers of entries walked, and of rows counted word by word."""
         self._numbers: dict[str, int] = {}
         self._rows = 0
         self._ordered_rows = FEW_ROWS // 2
@@ -103,7 +103,7 @@ class SimilarIndex:
         self._forget_entries()
 
     def insert(self, items: Sequence[Item]) -> None:
-        """Take these items as the next rows."""
+        """Add these items as the next rows."""
         for item in items:
             numbers = self._numbers_of(window_words(item, self.attribute))
             self._words.extend(numbers, len(numbers))
@@ -115,7 +115,7 @@ class SimilarIndex:
             self._link()
 
     def keep(self, rows: Longs) -> None:
-        """Forget all but these rows, which are then numbered from 0, and order words by rarity."""
+        """Keep only these rows, renumbered from 0, and order words by rarity."""
         start, flat = self._word_start.filled, self._words.filled
         lengths = start[rows + 1] - start[rows]
         holders = np.zeros(self._rows + 1, bool)
@@ -177,7 +177,7 @@ class SimilarIndex:
         self._word_seen = GrowingArray(np.int64)
 
     def _link(self) -> None:
-        """Enter the rows that are not yet in the chains."""
+        """Add the rows that are not yet in the chains."""
         start, flat, lowest = self._word_start.array, self._words.array, self.threshold
         count = count_entries(self._linked, self._rows, start, lowest)
         self._head.reserve(len(self._numbers))

@@ -51,14 +51,14 @@ BATCH = 4_096
 
 
 class LeafMatcher:
-    """The leaves on one source. It has no state."""
+    """The leaves on one source, as one compiled program. It has no state."""
 
     def __init__(self, leaves: Mapping[Filter, int], schema: Schema) -> None:
         self._matcher = ProgramMatcher(compile_program(list(leaves), schema))
         self._numbers = list(leaves.values())
 
     def match(self, elements: Sequence[Element]) -> dict[int, list[Element]]:
-        """For each leaf, by its number in the graph, the items that are in it, in their order."""
+        """The items in each leaf, by the number of the leaf, in their order."""
         found: dict[int, list[Element]] = {}
         for start in range(0, len(elements), BATCH):
             some = elements[start : start + BATCH]
@@ -71,19 +71,19 @@ class LeafMatcher:
 
 
 LATENESS_DEFAULT_S = 60.0
-"""Covers clocks that differ, queues and batches. An item of a polled feed has mostly waited longer
-already, so that it is decided on arrival; waiting for the slowest feed would delay all others."""
-REACH_DEFAULT_S = 86_400.0
-"""A feed that could not be fetched for a day still finds its windows whole."""
+"""Covers clock skew, queues and batches. An item of a polled feed is mostly older than that when it
+arrives, and is decided on arrival; waiting for the slowest feed would delay all others."""
+RETENTION_DEFAULT_S = 86_400.0
+"""Items of a feed that could not be fetched for a day still see their whole windows."""
 SLICE = 4_096
-"""A step takes so many arrivals, and further ones of the same instant."""
+"""The number of arrivals per step, plus further ones of the same instant."""
 
 
 class JoinStage:
     """For one thread. Items come in by `push`, each once, and out by `advance`.
 
-    `sources` are those whose items it wants at all; `unsupported` are the feeds that it cannot
-    answer, each with the reason; `late` counts late items by source.
+    `sources` are those whose items it needs; `unsupported` are the feeds that it cannot evaluate,
+    each with the reason; `late` counts late items by source.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class JoinStage:
         schemas: Mapping[str, Schema],
         *,
         lateness_s: float = LATENESS_DEFAULT_S,
-        reach_s: float = REACH_DEFAULT_S,
+        retention_s: float = RETENTION_DEFAULT_S,
     ) -> None:
         """From the normalised plans of feeds by name, and the schemas of sources by name."""
         self.plans = plans
@@ -100,7 +100,7 @@ class JoinStage:
         self.sources = frozenset(self.graph.leaves)
         self.unsupported = self.graph.unsupported
         self.lateness_us = round(lateness_s * SECOND_US)
-        self.kept_us = self.lateness_us + round(reach_s * SECOND_US)
+        self.kept_us = self.lateness_us + round(retention_s * SECOND_US)
         self._matchers = {
             source: LeafMatcher(leaves, schemas[source])
             for source, leaves in self.graph.leaves.items()
@@ -108,33 +108,33 @@ class JoinStage:
         self.begin({})
 
     def begin(self, known_from: Mapping[str, datetime]) -> None:
-        """Forget everything. Of some sources, items until a time will not be pushed, though they
-        exist: `is_complete` tells whether that matters."""
+        """Reset the state. Items of these sources until the given times will not be pushed, though
+        they exist; `is_complete` says whether that matters."""
         self.late = dict.fromkeys(sorted(self.sources), 0)
         self.flow = Flow(self.graph, lateness_us=self.lateness_us, kept_us=self.kept_us)
-        self.flow.leave_out({name: microseconds(time) for name, time in known_from.items()})
+        self.flow.set_known_from({name: microseconds(time) for name, time in known_from.items()})
         self._instant_us = NEVER_US
         self._queue: list[Element] = []
         self._waiting: list[tuple[int, int, WaitingItem]] = []
         self._number = count()
 
     def push(self, arrivals: Sequence[Arrival]) -> None:
-        """Take items that have arrived after the instant of the last `advance`, in any order."""
+        """Take items that arrived after the instant of the last `advance`, in any order."""
         for each in arrivals:
             item = each.item
             if item.source not in self.sources:
                 continue
             time_us, arrived_us = microseconds(item.time), microseconds(each.arrived)
-            assert arrived_us > self._instant_us, "it arrives in a past that is decided"
+            assert arrived_us > self._instant_us, "it arrived at an instant that is decided already"
             on_time_us = time_us + self.lateness_us
             self._queue.append(Element(item, time_us, arrived_us, max(arrived_us, on_time_us)))
             self.late[item.source] += arrived_us > on_time_us
 
     def advance(self, safe: datetime) -> list[FeedOutput]:
-        """All that is decided until this instant, given that all that arrived until then is here.
+        """All outputs decided until this instant; all items that arrived until then were pushed.
 
-        By instant of decision, then time, source and id of the item: however often it is called,
-        the outputs of all calls are the same sequence.
+        Ordered by instant of decision, then time, source and id of the item: the outputs of all
+        calls are the same sequence, however often it is called.
         """
         safe_us = microseconds(safe)
         self._queue.sort(key=lambda each: each.arrived_us)
@@ -145,34 +145,36 @@ class JoinStage:
         return outputs
 
     def next_decision(self) -> datetime | None:
-        """The next instant at which something is to be decided, as far as is known now."""
+        """The next instant at which an item is decided, as far as is known now."""
         instants = [self._waiting[0][0]] if self._waiting else []
         if self._queue:
             instants.append(min(each.arrived_us for each in self._queue))
         return instant_of(min(instants)) if instants else None
 
-    def horizon(self, now: datetime, *, guess_s: float = REACH_DEFAULT_S) -> dict[str, datetime]:
-        """For each source the time after which its items make up the state of this instant. How far
-        the `last n items` of a window reach is a guess: rebuild.py tries until it is enough."""
-        reach = replay_horizons(
+    def horizon(
+        self, now: datetime, *, guess_s: float = RETENTION_DEFAULT_S
+    ) -> dict[str, datetime]:
+        """For each source, the time from which its items are needed to rebuild the state of `now`.
+        For windows of the `last n items` it is a guess, which rebuild.py checks."""
+        horizons = replay_horizons(
             self.graph,
             lateness_us=self.lateness_us,
             kept_us=self.kept_us,
             guess_us=round(guess_s * SECOND_US),
         )
-        return {source: instant_of(microseconds(now) - own) for source, own in reach.items()}
+        return {source: instant_of(microseconds(now) - own) for source, own in horizons.items()}
 
     def is_complete(self) -> bool:
-        """Whether the state is what it would be if nothing had been left out (`begin`)."""
+        """Whether the state is the same as if all items had been pushed (`begin`)."""
         return self.flow.is_complete(self._instant_us)
 
     @property
     def waiting(self) -> int:
-        """How many items wait for their instant, each as often as it is in different leaves."""
+        """The number of items that wait until they are due, once per leaf."""
         return len(self._waiting)
 
     def _step(self, instant_us: int) -> list[FeedOutput]:
-        """Everything that is due until an instant, which is then the past."""
+        """Process everything that is due until an instant."""
         arrived: dict[str, list[Element]] = {}
         taken = 0
         while taken < len(self._queue) and self._queue[taken].arrived_us <= instant_us:

@@ -40,7 +40,7 @@ Key = tuple[Kind, Comparable]
 
 
 def key_of(value: Value | None) -> Key | None:
-    """What two values have in common if they are equal; nothing for what is missing."""
+    """A key that two values share if and only if they are equal; None for a missing value."""
     return None if value is None or is_missing(value) else (kind_of(value), comparable(value))
 
 
@@ -52,17 +52,17 @@ class EqualityIndex:
         self._previous = GrowingArray(np.int32)
 
     def insert(self, items: Sequence[Item]) -> None:
-        """Take these items as the next rows."""
+        """Add these items as the next rows."""
         self._link([key_of(item.attributes.get(self.attribute)) for item in items])
 
     def keep(self, rows: Longs) -> None:
-        """Forget all but these rows, which are then numbered from 0."""
+        """Keep only these rows, renumbered from 0."""
         keys = [self._keys[row] for row in rows.tolist()]
         self._newest, self._keys, self._previous = {}, [], GrowingArray(np.int32)
         self._link(keys)
 
     def find(self, values: Sequence[Value | None], bounds: WindowBounds) -> Pairs:
-        """For each lookup, which asks for a value, the rows that have it."""
+        """For each lookup of a value, the rows that have it."""
         heads = np.array([self._head(value) for value in values], np.int64)
         return find_pairs(find_in_chains, bounds, heads, self._previous.array)
 
@@ -95,7 +95,7 @@ class _Values:
     recent: list[Entry] = field(default_factory=list)
 
     def settle(self) -> None:
-        """Sort what is not sorted, when it has become much."""
+        """Sort the recent values when there are many."""
         if len(self.recent) > FEW + isqrt(len(self.ordered)):
             self.ordered = sorted(self.ordered + self.recent)
             self.recent = []
@@ -108,7 +108,7 @@ class OrderedIndex:
         self._by_kind: dict[Kind, _Values] = {}
 
     def insert(self, items: Sequence[Item]) -> None:
-        """Take these items as the next rows."""
+        """Add these items as the next rows."""
         for row, item in enumerate(items, self._rows):
             key = key_of(item.attributes.get(self.attribute))
             if key is not None:
@@ -118,7 +118,7 @@ class OrderedIndex:
         self._rows += len(items)
 
     def keep(self, rows: Longs) -> None:
-        """Forget all but these rows, which are then numbered from 0."""
+        """Keep only these rows, renumbered from 0."""
         new_row = np.full(self._rows, -1, np.int64)
         new_row[rows] = np.arange(rows.size)
         renamed: list[int] = new_row.tolist()

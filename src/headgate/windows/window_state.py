@@ -63,7 +63,7 @@ class WindowState:
         return [*self.equal.values(), *self.similar.values(), *self.ordered.values()]
 
     def prepare(self, path: Path) -> None:
-        """Have the index that the path needs; before the first row comes."""
+        """Create the index that the path needs, before the first row."""
         assert not self.items, "indexes are made before the window is filled"
         match path:
             case EqualTo(_, name):
@@ -75,7 +75,7 @@ class WindowState:
                 index.threshold = min(index.threshold, threshold)
 
     def insert(self, elements: Sequence[Element]) -> None:
-        """Let items in that have arrived since the last time."""
+        """Add items that arrived since the last call."""
         self._recent = []
         if self.size_us is not None:
             span = self.size_us + self.kept_us
@@ -92,8 +92,8 @@ class WindowState:
             index.insert(items)
 
     def bounds(self, decided: Sequence[Element]) -> tuple[WindowBounds, list[Position | None]]:
-        """What primary items see of the window at their instants; for the last n items also the
-        position of the first of them, if there are so many."""
+        """The bounds of the window for each primary item; for the last n items also the position of
+        the first of them, if there are n."""
         positions: list[Position | None] = [None] * len(decided)
         low: list[int] = []
         for at, each in enumerate(decided):
@@ -117,7 +117,7 @@ class WindowState:
         end = bisect_left(self._order, ((until_us + 1,),))
         start = end - self.count
         arrived = self.arrived.array
-        # Only what came with the last insertion can have come after the instant.
+        # Only rows of the last insertion can have arrived after the instant.
         later = [(position(self.items[r]), r) for r in self._recent if arrived[r] > instant_us]
         for entry in sorted(later, reverse=True):
             place = bisect_left(self._order, entry)
@@ -130,7 +130,7 @@ class WindowState:
             return pairs
         times = self.times.array[pairs.rows].tolist()
         kept = [
-            # Only of its equals in time can some come before the first one.
+            # Only rows with the same time can be before the first one.
             (first := positions[lookup]) is None
             or time > first[0]
             or position(self.items[row]) >= first
@@ -140,7 +140,7 @@ class WindowState:
         return Pairs(pairs.lookups[within], pairs.rows[within])
 
     def expire(self, instant_us: int) -> None:
-        """Forget the dead, if they are many, now that everything until this instant is decided."""
+        """Drop expired rows, if they are many; everything until this instant is decided."""
         rows = len(self.items)
         if self.size_us is None:
             end = bisect_left(self._order, ((instant_us - self.kept_us + 1,),))
@@ -168,13 +168,13 @@ class WindowState:
         for index in self.indexes:
             index.keep(rows)
 
-    def surely_holds_all(self, instant_us: int, doubt_us: int) -> bool:
-        """Whether nothing that later lookups look at has a time until `doubt_us`, where what
-        came may be wrong or incomplete."""
-        if doubt_us <= NEVER_US:
+    def is_complete(self, instant_us: int, uncertain_us: int) -> bool:
+        """Whether no later lookup sees rows with a time until `uncertain_us`, which may be wrong or
+        missing."""
+        if uncertain_us <= NEVER_US:
             return True
         cut = instant_us - self.kept_us
         if self.size_us is not None:
-            return doubt_us <= cut - self.size_us
+            return uncertain_us <= cut - self.size_us
         first = self._first_of_last(cut, instant_us)
-        return first is not None and first[0] > doubt_us
+        return first is not None and first[0] > uncertain_us
