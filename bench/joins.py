@@ -102,9 +102,9 @@ class Ready:
 
 
 def _send(
-    server: SelectJoinServer, changes: list[work.Change], buffer: np.ndarray
+    server: SelectJoinServer, changes: list[work.JoinChange], buffer: np.ndarray
 ) -> tuple[MessageBatch, np.ndarray, np.ndarray]:
-    """MessageBatch, which of them go out together, and how long each is."""
+    """Messages, which of them go out together, and how long each is."""
     messages = server.apply(changes)
     sizes = messages.size_bytes
     if SCHEMES[server.scheme].is_unicast:
