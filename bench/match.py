@@ -22,13 +22,12 @@ import numpy as np
 from bench import Plot, Result, Row, Say, seconds
 from bench.baselines.duckdb_join import duckdb_us
 from bench.baselines.same_rows import BATCH, numpy_us, rarest_atom_us
+from bench.baselines.two_pass_cover import TwoPassCover
 from bench.workloads.conjunctions import SCHEMA, batch, items_of, workload
 from bench.workloads.keywords import SCHEMA as KEYWORD_SCHEMA
 from bench.workloads.keywords import keyword_filters, keyword_items
 from bench.workloads.mbd import subscriptions
-from headgate.cover.cover import ForestCover
-from headgate.cover.cover_roots import CubeCover
-from headgate.cover.cover_two_pass import TwoPassCover
+from headgate.cover.forest_cover import CubeCover, ForestCover
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.living import LivingProgram
 from headgate.match.matcher import ProgramMatcher

@@ -19,16 +19,17 @@ import numba as nb
 import numpy as np
 
 from bench import Plot, Result, Row, Say, seconds
+from bench.baselines.attribute_orders import ORDERS
+from bench.baselines.two_pass_cover import TwoPassCover
+from bench.baselines.uniform_statistics import uniform_statistics
 from bench.workloads.mbd import SCHEMA, VALUES, batch_of, publications, subscriptions
-from headgate.cover.attribute_order import ORDERS, rank_rows
 from headgate.cover.cells import cells_of_statistics
-from headgate.cover.cover import ForestCover
-from headgate.cover.cover_two_pass import TwoPassCover
+from headgate.cover.forest_cover import ForestCover
+from headgate.cover.forest_index import rank_rows
 from headgate.cover.merge_imperfect import merge_imperfect
-from headgate.cover.merge_perfect import merge_perfect
-from headgate.cover.merger import Merger
-from headgate.cover.place_values import values_of
-from headgate.cover.statistics import Statistics, uniform_statistics
+from headgate.cover.merge_perfect import Merger, merge_perfect
+from headgate.cover.probability import Statistics
+from headgate.cover.value_sets import values_of
 from headgate.match.forest import build_forest
 from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program

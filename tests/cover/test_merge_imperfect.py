@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from itertools import product
 
 import pytest
+from bench.baselines.uniform_statistics import uniform_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.cover.cells import cells_of_sample, cells_of_statistics
 from headgate.cover.merge_imperfect import ImperfectMerging, merge_imperfect
-from headgate.cover.merger import Merger
-from headgate.cover.statistics import Statistics, uniform_statistics
+from headgate.cover.merge_perfect import Merger
+from headgate.cover.probability import Statistics
 from headgate.model.atoms import (
     Atom,
     Between,

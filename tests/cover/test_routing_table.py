@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
+from bench.baselines.two_pass_cover import TwoPassCover
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.cover.cover_strategies import any_kind, cubes
+from tests.cover.naive_cover import NaiveCover
 from tests.model.strategies import counterexample
 
-from headgate.cover import cover
-from headgate.cover.merger import Merger
-from headgate.cover.routing_table import COVERS, Change, RoutingTable
+from headgate.cover import forest_cover
+from headgate.cover.forest_cover import Cover, ForestCover
+from headgate.cover.merge_perfect import Merger
+from headgate.cover.routing_table import RoutingChange, RoutingTable
 from headgate.model.atoms import Between, Comparison, IsPresent, Relation
 from headgate.model.errors import RoutingError
 from headgate.model.filters import FALSE, TRUE, And, Filter, Or
@@ -27,7 +30,7 @@ class Listener:
     def __init__(self) -> None:
         self.known: set[object] = set()
 
-    def hear(self, change: Change[object]) -> None:
+    def hear(self, change: RoutingChange[object]) -> None:
         assert not self.known & set(change.forward), "forwarded twice"
         self.known |= set(change.forward)
         assert self.known >= set(change.withdraw), "withdrawn, but never forwarded"
@@ -43,14 +46,14 @@ class Merged:
 class History(RuleBasedStateMachine):
     """Filters come and go and are merged; every rule ends with the same question."""
 
-    way = "forest"
+    way: Callable[[], Cover] = ForestCover
     filters = cubes
 
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(cover, "RECENT_MAX", 1)
-        self.table: RoutingTable[object] = RoutingTable(self.way)
+        self.patch.setattr(forest_cover, "RECENT_MAX", 1)
+        self.table: RoutingTable[object] = RoutingTable(self.way())
         self.listener = Listener()
         self.inserted: dict[object, Filter] = {}
         self.mergers: dict[object, Merged] = {}
@@ -108,7 +111,7 @@ class History(RuleBasedStateMachine):
         self.hear(self.table.remove(key))
         assert all(part in self.table for part in parts)
 
-    def hear(self, change: Change[object]) -> None:
+    def hear(self, change: RoutingChange[object]) -> None:
         self.listener.hear(change)
         self.mergers = {key: each for key, each in self.mergers.items() if key in self.table}
 
@@ -172,11 +175,11 @@ class MixedHistory(History):
 
 
 class TwoPassHistory(History):
-    way = "two-pass"
+    way = TwoPassCover
 
 
 class NaiveHistory(History):
-    way = "naive"
+    way = NaiveCover
 
 
 limits = settings(max_examples=40, stateful_step_count=20, deadline=None)
@@ -198,38 +201,40 @@ def equal(value: int) -> Filter:
     return Comparison("price", Relation.EQUAL, value)
 
 
-@pytest.fixture(params=COVERS)
+@pytest.fixture(params=[ForestCover, TwoPassCover, NaiveCover])
 def table(request: pytest.FixtureRequest) -> RoutingTable[str]:
-    return RoutingTable(request.param)
+    return RoutingTable(request.param())
 
 
 def test_the_life_of_a_covered_filter(table: RoutingTable[str]) -> None:
-    assert table.insert("narrow", more_than(9)) == Change(forward=("narrow",))
-    assert table.insert("wide", more_than(5)) == Change(("wide",), ("narrow",))
-    assert table.insert("covered", equal(7)) == Change()
+    assert table.insert("narrow", more_than(9)) == RoutingChange(forward=("narrow",))
+    assert table.insert("wide", more_than(5)) == RoutingChange(("wide",), ("narrow",))
+    assert table.insert("covered", equal(7)) == RoutingChange()
     assert table.covered_by("covered") == "wide"
-    assert table.remove("covered") == Change()
-    assert table.insert("covered", equal(7)) == Change()
-    assert table.remove("wide") == Change(("narrow", "covered"), ("wide",))
+    assert table.remove("covered") == RoutingChange()
+    assert table.insert("covered", equal(7)) == RoutingChange()
+    assert table.remove("wide") == RoutingChange(("narrow", "covered"), ("wide",))
     assert table.roots() == ("narrow", "covered")
     assert table.covered_by("narrow") is None
 
 
 def test_of_equal_filters_the_first_is_forwarded(table: RoutingTable[str]) -> None:
     first = And((more_than(3), Comparison("price", Relation.LESS_EQUAL, 9)))
-    assert table.insert_all([("a", first), ("b", first), ("c", Or((first,)))]) == Change(("a",))
-    assert table.remove("a") == Change(("b",), ("a",))
-    assert table.insert("a", first) == Change()
+    assert table.insert_all([("a", first), ("b", first), ("c", Or((first,)))]) == RoutingChange(
+        ("a",)
+    )
+    assert table.remove("a") == RoutingChange(("b",), ("a",))
+    assert table.insert("a", first) == RoutingChange()
     assert table.covered_by("a") == "b"
 
 
 def test_what_nothing_satisfies_is_forwarded_only_alone(table: RoutingTable[str]) -> None:
     never = And((more_than(9), equal(3)))
-    assert table.insert_all([("false", FALSE), ("never", never)]) == Change(("false",))
-    assert table.insert("some", more_than(1)) == Change(("some",), ("false",))
-    assert table.remove("some") == Change(("false",), ("some",))
-    assert table.insert("all", TRUE) == Change(("all",), ("false",))
-    assert table.remove("false") == Change()
+    assert table.insert_all([("false", FALSE), ("never", never)]) == RoutingChange(("false",))
+    assert table.insert("some", more_than(1)) == RoutingChange(("some",), ("false",))
+    assert table.remove("some") == RoutingChange(("false",), ("some",))
+    assert table.insert("all", TRUE) == RoutingChange(("all",), ("false",))
+    assert table.remove("false") == RoutingChange()
     assert table.covered_by("never") == "all"
 
 
@@ -239,12 +244,12 @@ def merged(*parts: str) -> Sequence[tuple[str, Merger, Sequence[str]]]:
 
 def test_a_merger_comes_and_goes_with_its_parts(table: RoutingTable[str]) -> None:
     table.insert_all([("four", equal(4)), ("five", equal(5)), ("six", equal(6))])
-    assert table.merge(merged("four", "five")) == Change(("M",), ("four", "five"))
+    assert table.merge(merged("four", "five")) == RoutingChange(("M",), ("four", "five"))
     assert len(table) == 3
-    assert table.insert("also", And((equal(4), IsPresent("x")))) == Change()
+    assert table.insert("also", And((equal(4), IsPresent("x")))) == RoutingChange()
     assert table.covered_by("also") == "M"
     # [MBD §5.1.2]: a part goes, so the merger goes and the remainder is recovered.
-    assert table.remove("five") == Change(("four",), ("M",))
+    assert table.remove("five") == RoutingChange(("four",), ("M",))
     assert table.covered_by("also") == "four"
     assert "M" not in table
 
@@ -252,11 +257,11 @@ def test_a_merger_comes_and_goes_with_its_parts(table: RoutingTable[str]) -> Non
 def test_a_filter_that_covers_a_merger_takes_it_out(table: RoutingTable[str]) -> None:
     table.insert_all([("four", equal(4)), ("five", equal(5))])
     table.merge(merged("four", "five"))
-    assert table.insert("wide", more_than(3)) == Change(("wide",), ("M",))
+    assert table.insert("wide", more_than(3)) == RoutingChange(("wide",), ("M",))
     assert "M" not in table
     assert table.covered_by("four") == "wide"
-    assert table.remove("four") == Change()
-    assert table.remove("wide") == Change(("five",), ("wide",))
+    assert table.remove("four") == RoutingChange()
+    assert table.remove("wide") == RoutingChange(("five",), ("wide",))
 
 
 def test_a_merger_that_is_covered_is_not_kept(table: RoutingTable[str]) -> None:
@@ -264,7 +269,7 @@ def test_a_merger_that_is_covered_is_not_kept(table: RoutingTable[str]) -> None:
     table.insert_all([("four", equal(4)), ("same", Between("price", 4, 5))])
     assert table.roots() == ("same",)
     table.insert("six", equal(6))
-    assert table.merge([("M", Merger(equal(5), ()), ["six"])]) == Change((), ("six",))
+    assert table.merge([("M", Merger(equal(5), ()), ["six"])]) == RoutingChange((), ("six",))
     assert "M" not in table
     assert table.covered_by("six") == "same"
 
@@ -277,7 +282,7 @@ def test_mergers_of_one_batch_may_cover_each_other(table: RoutingTable[str]) -> 
             ("N", Merger(Between("price", 0, 9), ()), ["3", "4"]),
         ]
     )
-    assert change == Change(("N",), ("1", "2", "3", "4"))
+    assert change == RoutingChange(("N",), ("1", "2", "3", "4"))
     assert {table.covered_by(str(value)) for value in (1, 2, 3, 4)} == {"N"}
     assert set(table.remove("3").forward) == {"1", "2", "4"}
 
@@ -288,25 +293,25 @@ def test_a_merger_may_be_merged(table: RoutingTable[str]) -> None:
     table.merge([("N", Merger(Between("price", 4, 6), ()), ["M", "6"])])
     assert table.roots() == ("N",)
     assert "M" not in table
-    assert table.remove("5") == Change(("4", "6"), ("N",))
+    assert table.remove("5") == RoutingChange(("4", "6"), ("N",))
 
 
 def test_a_merger_may_be_merged_where_the_judge_cannot_tell(table: RoutingTable[str]) -> None:
     table.insert_all([(str(value), equal(value)) for value in (4, 5, 9)])
     table.merge(merged("4", "5"))
     other = Merger(Comparison("stars", Relation.EQUAL, 1), ())
-    assert table.merge([("N", other, ["M", "9"])]) == Change(("N",), ("M", "9"))
+    assert table.merge([("N", other, ["M", "9"])]) == RoutingChange(("N",), ("M", "9"))
     assert "M" not in table
     assert table.covered_by("4") == "N"
-    assert table.remove("5") == Change(("4", "9"), ("N",))
+    assert table.remove("5") == RoutingChange(("4", "9"), ("N",))
 
 
 def test_a_merger_that_its_own_part_covers_is_not_kept(table: RoutingTable[str]) -> None:
     table.insert_all([(str(value), equal(value)) for value in (4, 5)])
     table.merge(merged("4", "5"))
-    assert table.merge([("N", Merger(Between("price", 4, 5), ()), ["M"])]) == Change()
+    assert table.merge([("N", Merger(Between("price", 4, 5), ()), ["M"])]) == RoutingChange()
     assert table.roots() == ("M",)
-    assert table.remove("5") == Change(("4",), ("M",)), "M still knows its parts"
+    assert table.remove("5") == RoutingChange(("4",), ("M",)), "M still knows its parts"
 
 
 def test_keys_are_checked_before_anything_is_done(table: RoutingTable[str]) -> None:
@@ -330,7 +335,7 @@ def test_keys_are_checked_before_anything_is_done(table: RoutingTable[str]) -> N
 @given(st.lists(cubes, max_size=20), st.integers(1, 7))
 @settings(max_examples=60, deadline=None)
 def test_a_batch_is_what_one_by_one_comes_to(filters: list[Filter], size: int) -> None:
-    single: RoutingTable[int] = RoutingTable("naive")
+    single: RoutingTable[int] = RoutingTable(NaiveCover())
     batches: RoutingTable[int] = RoutingTable()
     keyed = list(enumerate(filters))
     for key, filter_ in keyed:

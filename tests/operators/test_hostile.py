@@ -45,7 +45,7 @@ def operators() -> Iterator[OperatorRuntime]:
         ("catches_all", LATE, "longer"),
         ("stops_itself", LATE, "longer"),
         ("raises", RAISED, "ValueError: no 1  [31m"),
-        ("raises_badly", RAISED, "Unspeakable: it cannot say what"),
+        ("raises_badly", RAISED, "Unspeakable: its message cannot be read"),
         ("exits", RAISED, "SystemExit: enough"),
         ("exits_at_once", DIED, "its process ended with 7"),
         ("crashes", DIED, "its process was ended by SIGSEGV"),

@@ -1,4 +1,4 @@
-"""The bookkeeping of a round, with a workshop that fails as it is told: no process, no time.
+"""The bookkeeping of a round, with a child that fails as it is told: no process, no time.
 
 Whatever rows hang, die or raise, of whatever questions and in whatever parts answers come: every
 other row has its answer, each failure is counted once, and it ends.
@@ -51,7 +51,7 @@ def predicate(name: str, constant: int | None) -> EncodedCall:
 
 
 @dataclass
-class FakeWorkshop:
+class FakeChild:
     """Row k does what `rows[k]` says, whatever is asked about it.
 
     Answers come in parts of this size. `mysteries` are numbers of exchanges which end at once, and
@@ -102,7 +102,7 @@ class FakeWorkshop:
                     then = frames.LAST if at == len(asked.rows) else frames.MORE
                     then = frames.REPLACE if replaced else then
                     together = [_joined(answers)] if answers else []
-                    yield frames.unpack_part(frames.pack_part(first, together, then)[HEAD:])
+                    yield frames.unpack_response(frames.pack_response(first, together, then)[HEAD:])
                     answers, first = [], question + (at == end)
                     if replaced:
                         return
@@ -147,10 +147,10 @@ class Asked:
     """An operator, a constant if the call is plain, and rows."""
     answers: RoundAnswers
     failures: dict[str, Failures]
-    workshop: FakeWorkshop
+    child: FakeChild
 
     def expected(self) -> list[str]:
-        return [self.workshop.rows[row] for _, _, rows in self.questions for row in rows]
+        return [self.child.rows[row] for _, _, rows in self.questions for row in rows]
 
     def lost(self) -> list[str]:
         pairs = zip(self.expected(), self.answers.answered.tolist(), strict=True)
@@ -161,29 +161,29 @@ class Asked:
 
 
 def ask(
-    workshop: FakeWorkshop,
+    child: FakeChild,
     questions: list[tuple[str, int | None, list[int]]],
     breaker: Callable[[Callable[[], float]], Breaker],
 ) -> Asked:
-    ledger = OperatorStatistics(DECLARED)
+    statistics = OperatorStatistics(DECLARED)
     limits = OperatorLimits(item_s=ITEM_S, batch_s=BATCH_S)
     breakers = {name: breaker(lambda: 0.0) for name in OPERATORS}
-    means = RoundContext(workshop, limits, breakers, ledger, lambda: 0.0)  # type: ignore[arg-type]
+    context = RoundContext(child, limits, breakers, statistics, lambda: 0.0)  # type: ignore[arg-type]
     round_ = Round(
         [predicate(name, constant) for name, constant, _ in questions],
         np.cumsum([0, *(len(rows) for _, _, rows in questions)]),
         np.array([row for _, _, rows in questions for row in rows], np.int32),
         RoundItems(None, lambda: b""),
-        means,
+        context,
     )
-    return Asked(questions, round_.answer(), ledger.failures, workshop)
+    return Asked(questions, round_.answer(), statistics.failures, child)
 
 
 does = st.lists(st.sampled_from([*GOOD, *GOOD, *BAD]), min_size=1, max_size=40)
 
 
 @st.composite
-def rounds(draw: st.DrawFn) -> tuple[FakeWorkshop, list[tuple[str, int | None, list[int]]]]:
+def rounds(draw: st.DrawFn) -> tuple[FakeChild, list[tuple[str, int | None, list[int]]]]:
     rows = draw(does)
     question = st.tuples(
         st.sampled_from(list(OPERATORS)),
@@ -191,12 +191,12 @@ def rounds(draw: st.DrawFn) -> tuple[FakeWorkshop, list[tuple[str, int | None, l
         st.lists(st.integers(0, len(rows) - 1), unique=True),
     )
     mysteries = draw(st.sets(st.integers(1, 4), max_size=1))
-    return FakeWorkshop(rows, draw(st.integers(1, 8)), mysteries), draw(st.lists(question))
+    return FakeChild(rows, draw(st.integers(1, 8)), mysteries), draw(st.lists(question))
 
 
 @given(rounds())
 def test_only_bad_rows_fail_and_each_is_counted_once(
-    given_round: tuple[FakeWorkshop, list[tuple[str, int | None, list[int]]]],
+    given_round: tuple[FakeChild, list[tuple[str, int | None, list[int]]]],
 ) -> None:
     asked = ask(*given_round, breaker=NeverPauses)
     expected, answers = asked.expected(), asked.answers
@@ -207,14 +207,14 @@ def test_only_bad_rows_fail_and_each_is_counted_once(
     assert set(answers.bound) == binding
     for question in binding:
         rows, bound = asked.questions[question][2], answers.bound[question]
-        trues = [row for row in rows if asked.workshop.rows[row] == "true"]
+        trues = [row for row in rows if asked.child.rows[row] == "true"]
         assert bound.values[0].to_pylist() == trues
         assert np.diff(bound.starts).tolist() == [row in trues for row in rows]
 
 
 @given(rounds())
 def test_with_a_breaker_too_every_row_is_answered_or_counted(
-    given_round: tuple[FakeWorkshop, list[tuple[str, int | None, list[int]]]],
+    given_round: tuple[FakeChild, list[tuple[str, int | None, list[int]]]],
 ) -> None:
     asked = ask(*given_round, breaker=Breaker)
     assert len(asked.answers.answered) == len(asked.expected())
@@ -224,16 +224,16 @@ def test_with_a_breaker_too_every_row_is_answered_or_counted(
 
 
 def test_a_round_without_trouble_is_one_exchange() -> None:
-    workshop = FakeWorkshop(["true", "false"] * 50, part=1_000)
+    child = FakeChild(["true", "false"] * 50, part=1_000)
     questions = [("p", n, [n, n + 1]) for n in range(90)] + [("q", None, list(range(100)))]
-    assert ask(workshop, questions, breaker=Breaker).answers.answered.all()
-    assert workshop.exchanges == 1
+    assert ask(child, questions, breaker=Breaker).answers.answered.all()
+    assert child.exchanges == 1
 
 
 def test_whoever_ends_the_child_unseen_does_not_fail_the_others() -> None:
     """The first exchange ends for no reason, then the first question alone does so again."""
-    workshop = FakeWorkshop(["true"] * 10, part=3, mysteries={1, 2})
-    asked = ask(workshop, [("p", n, list(range(10))) for n in range(5)], breaker=NeverPauses)
+    child = FakeChild(["true"] * 10, part=3, mysteries={1, 2})
+    asked = ask(child, [("p", n, list(range(10))) for n in range(5)], breaker=NeverPauses)
     assert asked.answers.answered.tolist() == [False] * 10 + [True] * 40
     assert asked.failed() == {Failure.DIED: 10}
 
@@ -241,9 +241,9 @@ def test_whoever_ends_the_child_unseen_does_not_fail_the_others() -> None:
 def test_one_bad_row_of_many_costs_few_calls() -> None:
     rows = ["true"] * 4096
     rows[1234] = "raises"
-    asked = ask(FakeWorkshop(rows, 9), [("q", 1, list(range(4096)))], breaker=Breaker)
+    asked = ask(FakeChild(rows, 9), [("q", 1, list(range(4096)))], breaker=Breaker)
     assert int(asked.answers.answered.sum()) == 4095
-    assert len(asked.workshop.asked) <= 4096 * 3, "halves of halves"
+    assert len(asked.child.asked) <= 4096 * 3, "halves of halves"
 
 
 def test_an_operator_that_was_paused_is_tried_with_one_item() -> None:
@@ -253,9 +253,9 @@ def test_an_operator_that_was_paused_is_tried_with_one_item() -> None:
     for _ in range(3):
         breaker.failed(stopped=True)
     now = 100.0
-    workshop = FakeWorkshop(["raises"] * 5 + ["true"], part=2)
+    child = FakeChild(["raises"] * 5 + ["true"], part=2)
     questions = [("p", 1, [0, 1]), ("p", 2, [2, 3, 4]), ("q", 3, [5])]
-    asked = ask(workshop, questions, breaker=lambda _clock: breaker)
+    asked = ask(child, questions, breaker=lambda _clock: breaker)
     assert asked.failed() == {Failure.RAISED: 1, Failure.PAUSED: 4}
-    assert workshop.asked[0] == 0
+    assert child.asked[0] == 0
     assert asked.answers.answered.tolist() == [False] * 5 + [True]

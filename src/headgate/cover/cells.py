@@ -1,7 +1,7 @@
-"""Cells: the world of items in pieces, within each of which conditions on places are independent.
+"""Cells: a partition of all items, within each part of which conditions are independent.
 
-Imperfect merging asks how probable it is that an item satisfies a merger but none of its parts. Two
-kinds of knowledge answer in one form: a weight for each cell, and for each condition and cell the
+Imperfect merging needs the probability that an item satisfies a merger but none of its parts. Two
+kinds of knowledge have the same form: a weight for each cell, and for each condition and cell the
 probability of the condition within it.
 
     statistics                       one cell                 weight 1
@@ -10,14 +10,14 @@ probability of the condition within it.
     … and advertisements             … that is advertised
 
 With advertisements ([MBD §5.4], Definition 2) only items that satisfy one of them count. Their
-union is taken apart into boxes (boxes.py), and all probabilities are under the condition that an
-item is in it.
+union is split into disjoint boxes (probability.py), and all probabilities are conditional on an
+item being in it.
 
 Where a probability is not known (words without a sample, attributes without a distribution), the
 bounds are 0 and 1.
 
-Cost: memory for each condition and cell; a sample of a thousand items is enough to tell apart what
-differs in a hundredth of them.
+Cost: memory for each condition and cell; a sample of a thousand items is enough to distinguish
+conditions that differ in one percent of them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,17 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headgate.cover.boxes import ANYTHING, Box, Extent, boxes_of, disjoint
-from headgate.cover.conditions import Condition
-from headgate.cover.statistics import Statistics, position, values_in_items
+from headgate.cover.conditions import PlaceCondition
+from headgate.cover.probability import (
+    ANYTHING,
+    Box,
+    Extent,
+    Statistics,
+    boxes_of,
+    disjoint,
+    position,
+    values_in_items,
+)
 from headgate.model.errors import OperatorError, PlanError
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter, Or
@@ -42,7 +50,7 @@ from headgate.model.schema import Schema
 from headgate.model.values import Comparable, kind_of_type
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+CellNumbers = npt.NDArray[np.int64]
 
 
 class Cells(Protocol):
@@ -51,7 +59,7 @@ class Cells(Protocol):
     @property
     def weights(self) -> Floats: ...
 
-    def of(self, condition: Condition) -> tuple[Floats, Floats]: ...
+    def of(self, condition: PlaceCondition) -> tuple[Floats, Floats]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,9 +69,9 @@ class BoxCells:
     statistics: Statistics
     boxes: tuple[Box, ...]
     weights: Floats
-    _at_place: dict[Place, tuple[list[Extent], Ints]] = field(default_factory=dict)
+    _at_place: dict[Place, tuple[list[Extent], CellNumbers]] = field(default_factory=dict)
 
-    def of(self, condition: Condition) -> tuple[Floats, Floats]:
+    def of(self, condition: PlaceCondition) -> tuple[Floats, Floats]:
         if condition.values is None:
             return np.zeros(len(self.boxes)), np.ones(len(self.boxes))
         given, which = self._extents(condition.place)
@@ -71,7 +79,7 @@ class BoxCells:
         low, high = zip(*bounds, strict=True)
         return np.array(low)[which], np.array(high)[which]
 
-    def _extents(self, place: Place) -> tuple[list[Extent], Ints]:
+    def _extents(self, place: Place) -> tuple[list[Extent], CellNumbers]:
         """The different extents that boxes have at a place, and which of them each box has."""
         if place not in self._at_place:
             numbers: dict[Extent, int] = {}
@@ -100,19 +108,19 @@ def cells_of_statistics(
     if advertisements is None:
         return BoxCells(statistics, ({},), np.ones(1))
     boxes = boxes_of(Or(tuple(advertisements)), statistics.schema)
-    apart = None if boxes is None else disjoint(boxes)
-    bounds = [statistics.of_box(box) for box in apart or ()]
-    if apart is None or any(each.low < each.high for each in bounds):
-        raise PlanError("how much is advertised cannot be told from statistics; give a sample")
+    split = None if boxes is None else disjoint(boxes)
+    bounds = [statistics.of_box(box) for box in split or ()]
+    if split is None or any(each.low < each.high for each in bounds):
+        raise PlanError("the statistics do not say how much is advertised; use a sample")
     shares = np.array([each.low for each in bounds])
     if not shares.any():
-        raise PlanError("nothing is advertised: no item can come")
-    possible = tuple(box for box, share in zip(apart, shares, strict=True) if share > 0)
+        raise PlanError("no item can satisfy the advertisements")
+    possible = tuple(box for box, share in zip(split, shares, strict=True) if share > 0)
     return BoxCells(statistics, possible, shares[shares > 0] / shares.sum())
 
 
 class SampleCells:
-    """A cell for each item of a sample. Conditions are judged as a whole, words included."""
+    """A cell for each item of a sample. Conditions are evaluated on each item, words included."""
 
     def __init__(self, items: Sequence[Item], schema: Schema) -> None:
         if not items:
@@ -127,18 +135,18 @@ class SampleCells:
             places = np.array([at for _, at in there], np.int64)
             self._ordered[attribute.name] = [value for value, _ in there], places
 
-    def of(self, condition: Condition) -> tuple[Floats, Floats]:
+    def of(self, condition: PlaceCondition) -> tuple[Floats, Floats]:
         name, part = condition.place
         if condition.values is None or part is not None:
-            return self._judged(And(condition.written))
+            return self._evaluated(And(condition.written))
         ordered, places = self._ordered[name]
         found = np.zeros(len(self.items))
         for low, high in condition.values.intervals:
             found[places[position(ordered, low) : position(ordered, high)]] = 1
         return found, found
 
-    def _judged(self, filter_: Filter) -> tuple[Floats, Floats]:
-        """By the naive evaluator; operators are not called for statistics."""
+    def _evaluated(self, filter_: Filter) -> tuple[Floats, Floats]:
+        """With the naive evaluator; operators are not called for statistics."""
         try:
             found = np.array([matches(filter_, item) for item in self.items], np.float64)
         except OperatorError:

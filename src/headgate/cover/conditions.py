@@ -1,17 +1,17 @@
-"""Conjunctions as sets of numbered conditions: what a conjunction says about one place each.
+"""Conjunctions as sets of numbered conditions, one for each place that they restrict.
 
     price > 3 and price <= 9 and title contains 'rock'
         condition 0    place (price, –)     values (3, 9]
         condition 1    no values            title contains 'rock'
 
 All value atoms of a conjunction on one place make one condition, so two conjunctions differ in one
-condition exactly if they differ in what they say about one place, however they say it. Whatever
-else a conjunction has (words, links, negations, operator calls) is a condition without values:
-the same or another, nothing between. All that has variables is one condition, as one substitution
-must satisfy it together. Equal conditions have equal numbers (the predicate index of
+condition exactly if they allow different values at one place, however that is written. Everything
+else in a conjunction (words, links, negations, operator calls) is a condition without values, which
+is only compared for equality. All parts with variables are one condition, because one substitution
+must satisfy them together. Equal conditions have equal numbers (the predicate index of
 [MBD §3.1]), and a conjunction is a sorted tuple of numbers, with one for each place of values.
 
-Law: the filter of a conjunction's numbers is true of the same items as the conjunction.
+Invariant: the filter of a conjunction's numbers is true of the same items as the conjunction.
 
 Rejected: the atoms themselves as numbers. `x > 4` and `x >= 5` on integers would differ, and
 `x > 3 and x < 9` would never meet `x between 9 and 12`.
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from headgate.cover.place_values import (
+from headgate.cover.value_sets import (
     IN_VALUES_MAX,
     ValueAtom,
     atoms_for,
@@ -46,7 +46,7 @@ Conjunction = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PlaceCondition:
     """Of `values` at `place`; or, without values, whatever is written.
 
     The place of one without values is only a name for what it looks at, such as 'Contains title'.
@@ -58,18 +58,18 @@ class Condition:
 
 
 @dataclass(slots=True)
-class Conditions:
+class ConditionTable:
     """All distinct conditions, numbered as they are met."""
 
     schema: Schema
     in_values_max: int = IN_VALUES_MAX
-    known: list[Condition] = field(default_factory=list)
+    known: list[PlaceCondition] = field(default_factory=list)
     _types: dict[str, Type] = field(init=False)
     _of_atom: dict[Filter, int] = field(default_factory=dict)
     _of_values: dict[tuple[Place, IntervalSet], int] = field(default_factory=dict)
     _never: set[int] = field(default_factory=set)
     _in_common: dict[tuple[Place, IntervalSet], int] = field(default_factory=dict)
-    """What two have in common: only weighed, so it is not written down well."""
+    """Intersections, which are only weighed and never written as a filter."""
     _unwritable: set[tuple[Place, IntervalSet]] = field(default_factory=set)
     _spellings: dict[Place, dict[Comparable, Value]] = field(default_factory=dict)
     _joined: dict[tuple[int, int], int | None] = field(default_factory=dict)
@@ -107,9 +107,9 @@ class Conditions:
         return self.with_values(numbers[0], union(map(self.values, numbers)))
 
     def joined(self, left: int, right: int) -> int | None:
-        """The smallest condition around both that can be written: their union, or its hull.
+        """The smallest condition that contains both and can be written: their union, or its hull.
 
-        None where nothing but dropping both is left.
+        None if there is neither, so that both must be dropped.
         """
         key = (left, right) if left < right else (right, left)
         if key not in self._joined:
@@ -117,7 +117,7 @@ class Conditions:
         return self._joined[key]
 
     def both(self, left: int, right: int) -> int | None:
-        """What is true where both are; None where nothing is. Only for conditions with values."""
+        """The intersection of two conditions with values; None if it is empty."""
         key = (left, right) if left < right else (right, left)
         if key not in self._both:
             self._both[key] = self._intersect(*key)
@@ -127,7 +127,7 @@ class Conditions:
         """The condition of these values at the same place, if it can be written."""
         example = self.known[like]
         place = example.place
-        assert example.values is not None, "only conditions on values have others beside them"
+        assert example.values is not None, "only conditions on values can be joined"
         key = (place, values)
         if key in self._of_values or key in self._unwritable:
             return self._of_values.get(key)
@@ -147,7 +147,7 @@ class Conditions:
         known = self._of_values.get(key, self._in_common.get(key))
         if known is None:
             written = self.known[left].written + self.known[right].written
-            known = self._in_common[key] = self._add(Condition(key[0], common, written))
+            known = self._in_common[key] = self._add(PlaceCondition(key[0], common, written))
         return known
 
     def _join(self, left: int, right: int) -> int | None:
@@ -166,7 +166,7 @@ class Conditions:
             number = self._read_atom(part)
         else:
             name = f"{type(part).__name__} {getattr(part, 'attribute', None)}"
-            number = self._add(Condition((name, None), None, conjuncts(part)))
+            number = self._add(PlaceCondition((name, None), None, conjuncts(part)))
         self._of_atom[part] = number
         return number
 
@@ -176,25 +176,27 @@ class Conditions:
         for form, value in spelled_constants(atom).items():
             if kind_of(value) is kind_at(place, type_):
                 spelled.setdefault(form, value)
-        return self._number(Condition(place, None, ()), values_of(atom, type_), (atom,))
+        return self._number(PlaceCondition(place, None, ()), values_of(atom, type_), (atom,))
 
-    def _number(self, like: Condition, values: IntervalSet, written: tuple[Filter, ...]) -> int:
+    def _number(
+        self, like: PlaceCondition, values: IntervalSet, written: tuple[Filter, ...]
+    ) -> int:
         """The condition's number; it is written as it was when it was first met."""
         key = (like.place, values)
         known = self._of_values.get(key)
         if known is None:
-            known = self._of_values[key] = self._add(Condition(like.place, values, written))
+            known = self._of_values[key] = self._add(PlaceCondition(like.place, values, written))
         return known
 
-    def _add(self, condition: Condition) -> int:
+    def _add(self, condition: PlaceCondition) -> int:
         if condition.values is not None and not condition.values:
             self._never.add(len(self.known))
         self.known.append(condition)
         return len(self.known) - 1
 
     def _one_for_each_place(self, numbers: list[int]) -> list[int]:
-        """Conditions on one place become the one of what they have in common, written as they
-        were. Conditions without values stay as they are, each its own."""
+        """ConditionTable on one place become the one of what they have in common, written as they
+        were. ConditionTable without values stay as they are, each its own."""
         found: dict[Place, int] = {}
         others: list[int] = []
         for number in numbers:

@@ -1,36 +1,42 @@
-"""Imperfect merging: one conjunction in place of several, at the price of some items in vain.
+"""Imperfect merging: one conjunction in place of several, at the price of some false positives.
 
-[MBD §5.3]. The imperfect degree of a merger M of F1 … Fn is the share of P(M) that no part
-matches (Definition 1); with advertisements, among the items that are advertised (Definition 2). The
+[MBD §5.3]. The imperfect degree of a merger M of F1 … Fn is the share of P(M) that no part matches
+(Definition 1); with advertisements, among the items that are advertised (Definition 2). The
 imperfect merging threshold (IMT) is the degree times the probability of M, which is the share of
-all items that are forwarded in vain:
+all items that are forwarded as false positives:
 
     IMT(M) = P(M) · (1 − P(F1 or … or Fn) / P(M)) = P(M) − P(F1 or … or Fn)
 
-Candidates have the same attributes and differ in one or two conditions (§5.1.1). What differs is
-joined: by the union where it can be written (`in`, touching ranges), by the hull of it otherwise,
-and dropped where there is none. The paper's Table 1 is a part of that:
+Candidates have the same attributes and differ in one or two conditions (§5.1.1). Conditions that
+differ are joined: by their union where it can be written (`in`, touching ranges), by its hull
+otherwise, and dropped where there is none. Table 1 of the paper is a part of that:
 
     price < 100, price > 200   ──►  price is present        price > 150, = 145   ──►  price >= 145
     price < 100, price = 145   ──►  price <= 145            contains 'a', 'b'    ──►  dropped
 
-(The paper prints > 145 and < 145, which would lose what it wants to keep.)
+(The paper prints > 145 and < 145, which would lose items that the parts match.)
 
-The best set of mergers is NP-complete to find, so this is greedy: of all neighbouring pairs
-(neighbours.py) the one with the smallest IMT is merged next, from a heap, until the smallest is
-above the threshold. Mergers merge again. So a run up to one threshold is the beginning of the run
-up to a higher one.
+The best set of mergers is NP-complete to find, so this is greedy: of all pairs of neighbours the
+one with the smallest IMT is merged next, from a heap, until the smallest is above the threshold.
+Mergers merge again. So a run up to one threshold is the beginning of the run up to a higher one.
+Neighbours are consecutive members of a group: all conjunctions with the same rest and the same
+places left out, sorted by their values there:
 
-Law: P(M) ⊇ P(F1) ∪ … ∪ P(Fn), and the declared `imt` and `degree` are not less than the true ones,
-if the cells are right (cells.py). Both are taken against the original parts, never against mergers:
-with U1 ⊆ M1 and U2 ⊆ M2 what the parts of two mergers match,
+    rest: to = 'Paris'      left out: price
+        price < 100    price = 145    price = 147    price > 150
+             └──────────────┴──────────────┴──────────────┘          three pairs of neighbours
+
+Invariant: P(M) ⊇ P(F1) ∪ … ∪ P(Fn), and the declared `imt` and `degree` are not less than the true
+ones, if the cells are right (cells.py). Both refer to the original parts, never to mergers: with
+U1 ⊆ M1 and U2 ⊆ M2 for what the parts of two mergers match,
 
     P(U1 ∪ U2)  ≥  max(P(U1), P(U2), P(U1) + P(U2) − P(M1 ∩ M2))
 
 where M1 ∩ M2 is a box again. For two conjunctions, and in cells of one item each, it is equal.
 
-Cost: each conjunction is in k + k(k−1)/2 groups, kept in the order of their values, and is weighed
-with its two neighbours in each. A merger leaves its groups and enters new ones.
+Cost: each conjunction of k conditions is in k + k(k−1)/2 groups (k where k is above PAIRS_MAX), and
+is weighed with its two neighbours in each. A merger leaves its groups and enters new ones, each by
+a binary search. Groups are found by hashes; equal hashes of different rests only cost a comparison.
 
 Rejected    All pairs of a group: quadratic, and the closest are neighbours. Rounds, merging many
             pairs at a time: faster, but the result depends on where the rounds end.
@@ -40,16 +46,121 @@ Rejected    All pairs of a group: quadratic, and the closest are neighbours. Rou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import random
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import pairwise
 
 from headgate.cover.cells import Cells
-from headgate.cover.conditions import Conditions, Conjunction
-from headgate.cover.merger import Merger
-from headgate.cover.neighbours import Neighbours
-from headgate.cover.pair_weights import Node, PairWeights
+from headgate.cover.conditions import ConditionTable, Conjunction, PlaceCondition
+from headgate.cover.merge_costs import MergeCosts, MergeNode
+from headgate.cover.merge_perfect import Merger
 from headgate.model.filters import Filter
+from headgate.model.implies_values import Place
 from headgate.model.schema import Schema
+from headgate.model.values import Comparable
+
+_NEIGHBOUR_SEED = 20_061_117
+_MASK = 2**64 - 1
+PAIRS_MAX = 16
+"""A longer conjunction leaves out one condition only: it would be in too many groups."""
+
+Rank = tuple[bool | Comparable | None, ...]
+"""Where a condition stands among others at its place."""
+Entry = tuple[Rank, int]
+"""A conjunction's number behind the rank of what it leaves out."""
+Pair = tuple[int, int]
+
+
+class Neighbours:
+    def __init__(self, conditions: ConditionTable) -> None:
+        self._conditions = conditions
+        self._chance = random.Random(_NEIGHBOUR_SEED)
+        self._groups: defaultdict[int, list[Entry]] = defaultdict(list)
+        self._hashes: list[int] = []
+        self._place_hashes: dict[Place, int] = {}
+        self._ranks: list[Rank] = []
+
+    def add_all(self, conjunctions: Sequence[tuple[int, Conjunction]]) -> Iterator[Pair]:
+        """The first conjunctions, with their numbers; all pairs of neighbours, once each."""
+        for number, conjunction in conjunctions:
+            for key, rank in self._left_out(conjunction):
+                self._groups[key].append((rank, number))
+        found: set[Pair] = set()
+        for group in self._groups.values():
+            group.sort()
+            found.update((left, right) for (_, left), (_, right) in pairwise(group))
+        return iter(sorted((min(pair), max(pair)) for pair in found))
+
+    def add(self, number: int, conjunction: Conjunction) -> Iterable[int]:
+        """The new one's neighbours."""
+        found: dict[int, None] = {}
+        for key, rank in self._left_out(conjunction):
+            group, entry = self._groups[key], (rank, number)
+            insort(group, entry)
+            at = bisect_left(group, entry)
+            found.update((other, None) for _, other in group[max(0, at - 1) : at])
+            found.update((other, None) for _, other in group[at + 1 : at + 2])
+        return found
+
+    def remove(self, number: int, conjunction: Conjunction) -> Iterable[Pair]:
+        """The pairs that are neighbours now that it is gone."""
+        found: dict[Pair, None] = {}
+        for key, rank in self._left_out(conjunction):
+            group = self._groups[key]
+            at = bisect_left(group, (rank, number))
+            assert group[at][1] == number, "it was added with the same conditions"
+            del group[at]
+            if 0 < at < len(group):
+                pair = group[at - 1][1], group[at][1]
+                found[min(pair), max(pair)] = None
+            elif not group:
+                del self._groups[key]
+        return found
+
+    def _left_out(self, conjunction: Conjunction) -> Iterator[tuple[int, Rank]]:
+        """The key of each group, and the rank in it."""
+        known = self._conditions.known
+        while len(self._hashes) < len(known):
+            condition = known[len(self._hashes)]
+            self._hashes.append(self._chance.getrandbits(64))
+            self._ranks.append(_rank(condition, len(self._ranks)))
+            if condition.place not in self._place_hashes:
+                self._place_hashes[condition.place] = self._chance.getrandbits(64)
+        change = [self._place_hashes[known[n].place] - self._hashes[n] for n in conjunction]
+        ranks = [self._ranks[number] for number in conjunction]
+        total = sum(self._hashes[number] for number in conjunction)
+        for at, number in enumerate(conjunction):
+            yield (total + change[at]) & _MASK, ranks[at]
+            for later in range(at + 1, len(conjunction) if len(conjunction) <= PAIRS_MAX else 0):
+                first, second = (at, later)
+                if known[conjunction[later]].place < known[number].place:
+                    first, second = later, at
+                yield (total + change[at] + change[later]) & _MASK, ranks[first] + ranks[second]
+
+
+def _rank(condition: PlaceCondition, number: int) -> Rank:
+    """By the lower end, then the upper one; without values, in the order of numbers.
+
+    The place comes first, so that values of two kinds are never compared, whatever the hashes.
+    """
+    attribute, part = condition.place
+    place = attribute, part or ""
+    if not condition.values:
+        return (*place, number)
+    low, high = condition.values.intervals[0][0], condition.values.intervals[-1][1]
+    return (
+        *place,
+        low.value is not None,
+        low.value,
+        low.after,
+        high.value is None,
+        high.value,
+        high.after,
+    )
+
 
 ROUNDING = 1e-12
 """Sums of probabilities are not exact; less than this in vain is nothing."""
@@ -77,10 +188,10 @@ class ImperfectMerging:
     """A run that can be continued to a higher threshold. One thread at a time."""
 
     def __init__(self, filters: Sequence[Filter], schema: Schema, cells: Cells) -> None:
-        self._conditions = Conditions(schema)
-        self._weights = PairWeights(self._conditions, cells)
+        self._conditions = ConditionTable(schema)
+        self._weights = MergeCosts(self._conditions, cells)
         self._neighbours = Neighbours(self._conditions)
-        self._nodes: list[Node | None] = []
+        self._nodes: list[MergeNode | None] = []
         self._number_of: dict[Conjunction, int] = {}
         self._heap: list[tuple[float, int, int]] = []
         self._total = 0.0
@@ -111,7 +222,7 @@ class ImperfectMerging:
         mergers = [self._merger(each) for each in self._nodes if each and len(each.parts) > 1]
         return sorted(mergers, key=lambda merger: merger.parts)
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: MergeNode) -> None:
         """A new node, and what had the same conditions is a part of it."""
         same = self._number_of.get(node.conjunction)
         if same is not None:
@@ -141,7 +252,7 @@ class ImperfectMerging:
             vain = self._weights.vain(first, second)
             heappush(self._heap, (vain if vain > ROUNDING else 0.0, left, right))
 
-    def _merger(self, node: Node) -> Merger:
+    def _merger(self, node: MergeNode) -> Merger:
         vain = node.vain if node.vain > ROUNDING else 0.0
         degree = min(1.0, vain / node.probability) if vain else 0.0
         return Merger(self._conditions.filter_of(node.conjunction), node.parts, degree, vain)

@@ -1,23 +1,32 @@
 """Perfect merging: several conjunctions become one that matches exactly what they match together.
 
 [MBD §5.2]: candidates are conjunctions that differ in one predicate. Here they differ in one
-condition (conditions.py), and are found by leaving out each condition in turn (leave_one_out.py):
+condition (conditions.py):
 
     to = 'Paris'   price < 150     ─┐  leave out price: the rest of both is to = 'Paris', and
     to = 'Paris'   price = 150     ─┘  price < 150 or price = 150   is   price <= 150
 
-The value sets of a group are united: all of them, if that can be written; else those that touch or
-overlap; and single values, wherever they are, become an `in`. A merger can merge again: rounds are
-repeated until one changes nothing.
+Candidates are found without comparing pairs, by hashing each conjunction without one condition:
 
-Law: P(merger) = P(part 1) ∪ … ∪ P(part n), exactly, on items that keep to the schema.
+    a b c ──┬─ leave out a ──► key(b c, place of a)
+            ├─ leave out b ──► key(a c, place of b)       equal keys ──► one group
+            └─ leave out c ──► key(a b, place of c)
 
-Cost: each round sorts n · k keys (k conditions each), and loops over the groups that have a member
-made by the round before.
+The hash of a condition is a random number and that of a set the sum of its members, so leaving one
+out is a subtraction. Equal keys are only a hint: the rests are compared before they form a group.
+
+The value sets of a group are united: all of them, if the union can be written as a condition; else
+those that touch or overlap; and single values, wherever they are, become an `in` list. A merger can
+merge again: rounds are repeated until one changes nothing.
+
+Invariant: P(merger) = P(part 1) ∪ … ∪ P(part n), exactly, on items that conform to the schema.
+
+Cost: each round sorts n · k keys (k conditions each); Python code runs only for groups with a
+member that the round before made.
 
 Rejected    The paper's groups, output nodes of one decision diagram with the same children: they
-            depend on the order of attributes, as what differs must be the diagram's topmost
-            condition. The paper loses 6,076 mergers with a random order; here no order is used.
+            depend on the order of attributes, because the condition that differs must be the
+            topmost. The paper loses 6,076 mergers with a random order; here no order is used.
             All pairs: quadratic. The best set of mergers: NP-complete (§5.1.1); larger groups
             come first instead.
             Words: `contains 'a'` or `contains 'b'` is no atom of the language.
@@ -25,18 +34,101 @@ Rejected    The paper's groups, output nodes of one decision diagram with the sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from headgate.cover.conditions import Conditions, Conjunction
-from headgate.cover.leave_one_out import Group, leave_one_out
-from headgate.cover.merger import Merger
-from headgate.cover.place_values import IN_VALUES_MAX, points_of, union
+from headgate.cover.conditions import ConditionTable, Conjunction
+from headgate.cover.value_sets import IN_VALUES_MAX, points_of, union
 from headgate.model.filters import Filter
+from headgate.model.implies_values import Place
 from headgate.model.intervals import LOWEST
 from headgate.model.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Merger:
+    """P(filter) ⊇ P(part 1) ∪ … ∪ P(part n), where the parts are positions in what was merged.
+
+    `degree` is the share of P(filter) that no part matches ([MBD], Definitions 1 and 2); 0 for a
+    perfect merger. `imt` is the degree times the probability of the filter: the share of all items
+    that are forwarded in vain.
+    """
+
+    filter: Filter
+    parts: tuple[int, ...]
+    degree: float = 0.0
+    imt: float = 0.0
+
+
+Numbers = npt.NDArray[np.int64]
+_GROUP_SEED = 20_061_116
+
+
+@dataclass(frozen=True, slots=True)
+class MergeGroup:
+    """Conjunctions that are `rest` and one condition more, all at one place."""
+
+    rest: Conjunction
+    members: list[tuple[Conjunction, int]]
+
+
+def leave_one_out(
+    conjunctions: Sequence[Conjunction], conditions: ConditionTable, is_new: npt.NDArray[np.bool_]
+) -> Iterator[MergeGroup]:
+    """Groups that have a new member, larger ones first. Only values are left out."""
+    owners, left_out, keys = _keys(conjunctions, conditions)
+    order = np.argsort(keys, kind="stable")
+    is_start = np.ones(keys.size, bool)
+    is_start[1:] = keys[order[1:]] != keys[order[:-1]]
+    starts = np.flatnonzero(is_start)
+    sizes = np.diff(np.append(starts, keys.size))
+    new_members = np.add.reduceat(is_new[owners[order]], starts) if keys.size else sizes
+    wanted = np.flatnonzero((sizes > 1) & (new_members > 0))
+    for at in wanted[np.argsort(-sizes[wanted], kind="stable")].tolist():
+        entries = order[starts[at] : starts[at] + sizes[at]]
+        pairs = zip(owners[entries].tolist(), left_out[entries].tolist(), strict=True)
+        yield from _checked([(conjunctions[owner], number) for owner, number in pairs], conditions)
+
+
+def _keys(
+    conjunctions: Sequence[Conjunction], conditions: ConditionTable
+) -> tuple[Numbers, Numbers, npt.NDArray[np.uint64]]:
+    """For each conjunction and condition in it: the conjunction, the condition, the rest's key."""
+    lengths = np.fromiter(map(len, conjunctions), np.int64, len(conjunctions))
+    flat = np.fromiter((each for one in conjunctions for each in one), np.int64, lengths.sum())
+    owners = np.repeat(np.arange(lengths.size), lengths)
+    chance = np.random.default_rng(_GROUP_SEED)
+    hash_of = chance.integers(0, 2**64, len(conditions.known), np.uint64)
+    places: dict[Place, int] = {}
+    place_of = np.array(
+        [places.setdefault(each.place, len(places)) for each in conditions.known], np.int64
+    )
+    has_values = np.array([each.values is not None for each in conditions.known], bool)
+    hash_of_place = chance.integers(0, 2**64, len(places), np.uint64)
+    sums = np.zeros(lengths.size, np.uint64)
+    np.add.at(sums, owners, hash_of[flat])
+    keys = sums[owners] - hash_of[flat] + hash_of_place[place_of[flat]]
+    kept = has_values[flat]
+    return owners[kept], flat[kept], keys[kept]
+
+
+def _checked(
+    members: list[tuple[Conjunction, int]], conditions: ConditionTable
+) -> Iterator[MergeGroup]:
+    """The members by what their rests really are."""
+    found: defaultdict[tuple[Conjunction, Place], list[tuple[Conjunction, int]]]
+    found = defaultdict(list)
+    for conjunction, number in members:
+        rest = tuple(each for each in conjunction if each != number)
+        found[rest, conditions.known[number].place].append((conjunction, number))
+    for (rest, _), group in found.items():
+        if len(group) > 1:
+            yield MergeGroup(rest, group)
+
 
 Clusters = list[list[int]]
 """Lists of the conditions that become one, each."""
@@ -50,7 +142,7 @@ def merge_perfect(
     Parts are positions in `filters`. Equal filters are merged too. Those that no item can satisfy
     are left alone. With `in_values_max` 1 there are no lists, as in the paper.
     """
-    merging = _Merging(Conditions(schema, in_values_max))
+    merging = _Merging(ConditionTable(schema, in_values_max))
     merging.read(filters)
     changed = set(merging.parts)
     while changed:
@@ -67,7 +159,7 @@ def merge_perfect(
 class _Merging:
     """The conjunctions that there are at present, each with the positions of its parts."""
 
-    conditions: Conditions
+    conditions: ConditionTable
     parts: dict[Conjunction, list[int]] = field(default_factory=dict)
 
     def read(self, filters: Sequence[Filter]) -> None:
@@ -88,12 +180,12 @@ class _Merging:
         for group in leave_one_out(present, self.conditions, is_new):
             members = [each for each in group.members if each[0] in self.parts]
             if len(members) > 1:
-                self._merge_group(Group(group.rest, members), made)
+                self._merge_group(MergeGroup(group.rest, members), made)
         for conjunction, positions in made.items():
             self.parts.setdefault(conjunction, []).extend(positions)
         return set(made)
 
-    def _merge_group(self, group: Group, made: dict[Conjunction, list[int]]) -> None:
+    def _merge_group(self, group: MergeGroup, made: dict[Conjunction, list[int]]) -> None:
         owner = {number: conjunction for conjunction, number in group.members}
         for cluster in mergeable([number for _, number in group.members], self.conditions):
             united = self.conditions.union(cluster)
@@ -103,7 +195,7 @@ class _Merging:
                 positions += self.parts.pop(owner[number])
 
 
-def mergeable(numbers: list[int], conditions: Conditions) -> Clusters:
+def mergeable(numbers: list[int], conditions: ConditionTable) -> Clusters:
     """Which of these conditions, all at one place, unite to something that can be written."""
     if conditions.union(numbers) is not None:
         return [numbers]
@@ -116,12 +208,12 @@ def mergeable(numbers: list[int], conditions: Conditions) -> Clusters:
     return [each for each in _packed_lists(listed, conditions) + others if len(each) > 1]
 
 
-def _can_unite(cluster: list[int], conditions: Conditions) -> bool:
+def _can_unite(cluster: list[int], conditions: ConditionTable) -> bool:
     return len(cluster) > 1 and conditions.union(cluster) is not None
 
 
-def _touching(numbers: list[int], conditions: Conditions) -> Clusters:
-    """Conditions whose intervals touch, or are linked by others that touch both.
+def _touching(numbers: list[int], conditions: ConditionTable) -> Clusters:
+    """ConditionTable whose intervals touch, or are linked by others that touch both.
 
     A sweep makes runs of intervals that touch, and a condition of several intervals links its runs.
     """
@@ -150,7 +242,7 @@ def _root(linked: list[int], at: int) -> int:
     return at
 
 
-def _packed_lists(clusters: Clusters, conditions: Conditions) -> Clusters:
+def _packed_lists(clusters: Clusters, conditions: ConditionTable) -> Clusters:
     """Clusters that are single values, few enough to be listed together, in the order given."""
     packed: Clusters = []
     room = 0
@@ -165,7 +257,7 @@ def _packed_lists(clusters: Clusters, conditions: Conditions) -> Clusters:
     return packed
 
 
-def _list_size(cluster: list[int], conditions: Conditions) -> int | None:
+def _list_size(cluster: list[int], conditions: ConditionTable) -> int | None:
     """How many values an `in` would need, or None where they are too many."""
     first, limit = cluster[0], conditions.in_values_max
     united = union(conditions.values(number) for number in cluster)

@@ -7,59 +7,47 @@
     merge(M)    M is not covered          forward M, withdraw its parts and what else it covers
                                           until a part is removed, or a new filter covers M
 
-What is covered hangs below what covers it, as it came:
+A covered filter is a child of the filter that covers it:
 
         R                 R, S and M are the roots: what neighbours know
        / \\      S    M    A, B, C, P1, P2 are not forwarded
       A   C         / \\   remove(R): A and C are inserted again, in the order in which they
-      |            P1 P2             first came; B stays below A
+      |            P1 P2             were registered; B stays below A
       B
 
 Invariant, after any history: every filter is implied by a root; no root is implied by another,
-as far as the judge can tell (model/implies.py); of equal filters the first that came is the root,
-if one is. A listener that applies every `Change` to a set has exactly `roots()`.
+as far as model/implies.py can tell; of equal filters the first that was inserted is the root, if
+one is. A listener that applies every `RoutingChange` to a set has exactly `roots()`.
 
-A change is to be applied forwards first: between the two steps neighbours then know too much, and
-never too little, so no item is lost.
-
-The ways to find what covers what have names: "forest" (cover.py), "two-pass" (cover_two_pass.py)
-and "naive" (cover_naive.py). All give the same roots.
+Apply the forwards of a change before its withdrawals: between the two steps neighbours then know
+too many filters, never too few, so no item is lost.
 
 One writer at a time; nothing may read while it writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from headgate.cover.cover import ForestCover
-from headgate.cover.cover_naive import NaiveCover
-from headgate.cover.cover_roots import Cover
-from headgate.cover.cover_two_pass import TwoPassCover
+from headgate.cover.forest_cover import Cover, ForestCover
 from headgate.model.errors import RoutingError
 from headgate.model.filters import Filter
 
 Key = TypeVar("Key", bound=Hashable)
 
-COVERS: dict[str, Callable[[], Cover]] = {
-    "forest": ForestCover,
-    "two-pass": TwoPassCover,
-    "naive": NaiveCover,
-}
-
 
 class HasFilter(Protocol):
-    """Such as `optimize.merger.Merger`."""
+    """Such as `merge_perfect.Merger`."""
 
     @property
     def filter(self) -> Filter: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[Key]):
-    """What neighbours are to be told: first what to forward, then what to withdraw."""
+class RoutingChange(Generic[Key]):
+    """The messages to neighbours: first the filters to forward, then those to withdraw."""
 
     forward: tuple[Key, ...] = ()
     withdraw: tuple[Key, ...] = ()
@@ -78,8 +66,8 @@ class _Entry(Generic[Key]):
 class RoutingTable(Generic[Key]):
     """Filters by key. `len` counts those that were inserted, not the mergers."""
 
-    def __init__(self, cover: str | Cover = "forest") -> None:
-        self._cover = COVERS[cover]() if isinstance(cover, str) else cover
+    def __init__(self, cover: Cover | None = None) -> None:
+        self._cover = ForestCover() if cover is None else cover
         self._entries: dict[int, _Entry[Key]] = {}
         self._numbers: dict[Key, int] = {}
         self._roots: dict[int, None] = {}
@@ -111,19 +99,19 @@ class RoutingTable(Generic[Key]):
             number = self._entries[number].parent
         return self._entries[number].key
 
-    def insert(self, key: Key, filter_: Filter) -> Change[Key]:
+    def insert(self, key: Key, filter_: Filter) -> RoutingChange[Key]:
         return self.insert_all([(key, filter_)])
 
-    def insert_all(self, filters: Iterable[tuple[Key, Filter]]) -> Change[Key]:
-        """Insert all of them in this order. What comes out is what one by one would come out in the
-        end; a filter that is forwarded and withdrawn on the way is not spoken of."""
+    def insert_all(self, filters: Iterable[tuple[Key, Filter]]) -> RoutingChange[Key]:
+        """Insert all of them in this order. The change is the net change of inserting them one by
+        one, without filters that would be forwarded and withdrawn on the way."""
         new = list(filters)
         self._check_new([key for key, _ in new])
         numbers = [self._enter(key, filter_) for key, filter_ in new]
         self._place(numbers)
         return self._change()
 
-    def remove(self, key: Key) -> Change[Key]:
+    def remove(self, key: Key) -> RoutingChange[Key]:
         """Remove a filter, and the merger that it is a part of; or dissolve a merger."""
         number = self._number(key)
         gone = [number]
@@ -133,19 +121,19 @@ class RoutingTable(Generic[Key]):
         self._place(sorted(again))
         return self._change()
 
-    def merge(self, mergers: Iterable[tuple[Key, HasFilter, Sequence[Key]]]) -> Change[Key]:
+    def merge(self, mergers: Iterable[tuple[Key, HasFilter, Sequence[Key]]]) -> RoutingChange[Key]:
         """Forward mergers in place of their parts, which are roots; a merger among them is replaced
         by its own parts. A merger that a root covers already is not kept: its parts go below that.
         """
         new = list(mergers)
         self._check_new([key for key, _, _ in new])
         parts = [tuple(map(self._root_number, keys)) for _, _, keys in new]
-        self._check_apart(parts)
+        self._check_disjoint(parts)
         leaves = [[leaf for part in own for leaf in self._leaves(part)] for own in parts]
         numbers = [self._enter(key, merger.filter) for key, merger, _ in new]
         self._mergers.update(numbers)
         covered = self._cover.insert(numbers, [merger.filter for _, merger, _ in new])
-        self._settle(numbers, covered, dict(zip(numbers, parts, strict=True)))
+        self._apply_covering(numbers, covered, dict(zip(numbers, parts, strict=True)))
         for number, own_leaves in zip(numbers, leaves, strict=True):
             if number in self._roots:
                 self._entries[number].parts = tuple(own_leaves)
@@ -157,12 +145,12 @@ class RoutingTable(Generic[Key]):
         return self._entries[part].parts or (part,)
 
     def _place(self, numbers: Sequence[int]) -> None:
-        """Find out which of these are roots and what covers the others."""
+        """Find which of these are roots, and the coverers of the others."""
         if numbers:
             filters = [self._entries[number].filter for number in numbers]
-            self._settle(numbers, self._cover.insert(numbers, filters), {})
+            self._apply_covering(numbers, self._cover.insert(numbers, filters), {})
 
-    def _settle(
+    def _apply_covering(
         self,
         numbers: Iterable[int],
         covered: Mapping[int, int],
@@ -174,7 +162,7 @@ class RoutingTable(Generic[Key]):
         for number, coverer in covered.items():
             self._attach(number, coverer)
         for merger, own in parts.items():
-            # Parts hang below their merger or what covers it, even where the judge could not tell.
+            # Parts are below their merger or its coverer, even where `implies_filter` cannot tell.
             top = self._top(merger)
             for part in own:
                 if part in self._roots and part != top:
@@ -184,22 +172,22 @@ class RoutingTable(Generic[Key]):
         demoted = dict.fromkeys((*covered, *(part for own in parts.values() for part in own)))
         for number in demoted:
             if number in self._mergers and number not in self._roots:
-                self._take_out(number)
+                self._dissolve(number)
 
     def _top(self, number: int) -> int:
         while number not in self._roots:
             number = self._entries[number].parent
         return number
 
-    def _take_out(self, merger: int) -> None:
-        """A merger that is covered is no more; what was below it is covered all the same."""
+    def _dissolve(self, merger: int) -> None:
+        """Delete a merger that is covered; its children are covered by the same filter."""
         entry = self._entries[merger]
         for child in list(entry.children):
             self._attach(child, entry.parent)
         self._delete(merger)
 
     def _uproot(self, gone: Sequence[int]) -> list[int]:
-        """Remove entries; what hung below them and has nothing above it any more."""
+        """Delete entries; returns their children that have no parent any more."""
         again: list[int] = []
         for number in gone:
             if number in self._roots:
@@ -257,12 +245,12 @@ class RoutingTable(Generic[Key]):
             self._touched.setdefault(number, (self._entries[number].key, True))
             del self._roots[number]
 
-    def _change(self) -> Change[Key]:
+    def _change(self) -> RoutingChange[Key]:
         """What has changed since the last one."""
         touched, self._touched = self._touched, {}
         forward = (key for at, (key, was) in touched.items() if at in self._roots and not was)
         withdraw = (key for at, (key, was) in touched.items() if at not in self._roots and was)
-        return Change(tuple(forward), tuple(withdraw))
+        return RoutingChange(tuple(forward), tuple(withdraw))
 
     def _number(self, key: Key) -> int:
         number = self._numbers.get(key)
@@ -287,7 +275,7 @@ class RoutingTable(Generic[Key]):
                 )
             seen.add(key)
 
-    def _check_apart(self, parts: Sequence[tuple[int, ...]]) -> None:
+    def _check_disjoint(self, parts: Sequence[tuple[int, ...]]) -> None:
         seen: set[int] = set()
         for number in (each for own in parts for each in own):
             if number in seen:

@@ -37,7 +37,7 @@ FALSE, TRUE, FAILED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TypedTexts:
-    """A column of links or documents, which are texts to Arrow, but are not compared with texts."""
+    """A column of links or XML, which Arrow stores as texts, but which are of another kind."""
 
     array: pa.Array
     mark: type[str]
@@ -48,7 +48,7 @@ class TypedTexts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundValues:
-    """The solutions of a binding call: an array for each of its variables."""
+    """The solutions of a binding call: those of row n are starts[n] … starts[n + 1] - 1."""
 
     starts: Longs
     values: tuple[pa.Array | TypedTexts, ...]
@@ -56,7 +56,7 @@ class BoundValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallAnswers:
-    """One entry for each row asked, in the order in which they were asked."""
+    """The answers of one call, one entry for each row."""
 
     answered: Bools
     true: Bools
@@ -69,9 +69,9 @@ class CallAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundAnswers:
-    """The answers to several questions, one after the other: an entry for each row of each.
+    """The answers of several calls, one after the other: an entry for each row of each.
 
-    `seconds` is for each question, and `bound` by the number of the question.
+    `seconds` has an entry for each call; `bound` is by the number of the call.
     """
 
     answered: Bools
@@ -100,8 +100,7 @@ def failed_part(count: int, types: Sequence[pa.DataType]) -> PartialAnswers:
 def bound_of(
     parts: Sequence[tuple[Rows, PartialAnswers]], types: Sequence[pa.DataType]
 ) -> BoundValues:
-    """The solutions of all parts. With each are the positions that it answers, in their order; they
-    are all positions together."""
+    """The solutions of all parts in the order of rows; with each part are its rows."""
     if not parts:
         parts = [(np.zeros(0, np.int32), failed_part(0, types))]
     columns = [list(column) for column in zip(*(part.lists for _, part in parts), strict=True)]
@@ -143,8 +142,10 @@ def arrow_of_values(values: Sequence[Value], type_: pa.DataType) -> pa.Array:
     if type_ in _NUMBERS:
         return arrow_of(np.array(values, _NUMBERS[type_]))
     if pa.types.is_timestamp(type_):
-        moments = [(each - _EPOCH) // _MICROSECOND for each in values if isinstance(each, datetime)]
-        return arrow_of(np.array(moments, np.int64)).cast(type_)
+        instants = [
+            (each - _EPOCH) // _MICROSECOND for each in values if isinstance(each, datetime)
+        ]
+        return arrow_of(np.array(instants, np.int64)).cast(type_)
     contents = [each.encode() if isinstance(each, str) else each for each in values]
     joined = b"".join(each for each in contents if isinstance(each, bytes))
     lengths = [len(each) for each in contents if isinstance(each, bytes)]

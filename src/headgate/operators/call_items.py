@@ -1,9 +1,9 @@
 """Calling an operator item by item, or for a whole batch, in the process that has its function.
 
-Here an operator can do what it likes, but what it raises and answers is caught and counted. Time
-and memory are the business of whoever started the process (child_process.py).
+Exceptions and invalid answers are caught and counted here. Limits on time and memory are those of
+the process (child.py).
 
-Cost: 1 µs for each item beside the function itself, measured by `headgate bench operator-calls`.
+Cost: 1 µs for each item besides the function itself, measured by `headgate bench operator-calls`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from headgate.operators.load import LoadedOperator
 from headgate.operators.prepared_call import PreparedCall, prepare, select
 
 Mark = Callable[[int, float], None]
-"""Told before each item: which one it is, and what time it is."""
+"""Called before each item with its position and the time."""
 
 
 @dataclass(slots=True)
 class CallResult:
-    """What came of calling an operator on the first items of a list, as many as there was time."""
+    """The answers for the first items of a list, as many as there was time for."""
 
     part: PartialAnswers
     seconds: float
@@ -56,7 +56,7 @@ class CallResult:
 
 
 class RowItems:
-    """The rows of a record batch as items, each made when it is first asked for."""
+    """The rows of a record batch as items, each made when it is first needed."""
 
     def __init__(self, batch: pa.RecordBatch, schema: Schema) -> None:
         self.batch = batch
@@ -90,9 +90,9 @@ def call_items(
     first: int = 0,
     until: float = float("inf"),
 ) -> CallResult:
-    """Call the function on one item after the other, until they are all done or the time comes.
+    """Call the function on one item after the other, until all are done or `until` is reached.
 
-    `first` is the position of the first one, as it is to be marked.
+    `mark` is called before each item; `first` is the position of the first one.
     """
     states: list[int] = []
     solutions: list[list[tuple[Value, ...]]] = []
@@ -107,7 +107,7 @@ def call_items(
             _failed(called, Failure.WRONG, str(error))
         except (Exception, SystemExit) as error:
             called.out_of_memory |= isinstance(error, MemoryError)
-            _failed(called, Failure.RAISED, f"{type(error).__name__}: {_said(error)}")
+            _failed(called, Failure.RAISED, f"{type(error).__name__}: {_message_of(error)}")
         if found is None:
             states.append(FAILED)
             solutions.append([])
@@ -125,8 +125,8 @@ def call_items(
 def solve(
     prepared: PreparedCall, item: Item, *, bindings_max: int
 ) -> bool | list[tuple[Value, ...]]:
-    """What a function that is called item by item answers for one item."""
-    answer = prepared.operator.function(item, *prepared.given)
+    """The answer of a function that is called item by item, for one item."""
+    answer = prepared.operator.function(item, *prepared.arguments)
     if not prepared.types:
         return truth_of(answer)
     found = select(prepared, solutions_of(answer, prepared.types, bindings_max=bindings_max))
@@ -134,14 +134,14 @@ def solve(
 
 
 def call_batch(prepared: PreparedCall, batch: pa.RecordBatch, *, bindings_max: int) -> CallResult:
-    """Call a batch form once. A failure is one of all its items."""
+    """Call a batch form once. If it fails, all its items fail."""
     part = PartialAnswers(
         np.full(batch.num_rows, FAILED, np.uint8), _lists(prepared, [[]] * batch.num_rows)
     )
     called = CallResult(part, 0.0)
     began = time.monotonic()
     try:
-        answer = prepared.operator.function(batch, *prepared.given)
+        answer = prepared.operator.function(batch, *prepared.arguments)
         called.part = checked_batch(
             answer, prepared, count=batch.num_rows, bindings_max=bindings_max
         )
@@ -149,7 +149,7 @@ def call_batch(prepared: PreparedCall, batch: pa.RecordBatch, *, bindings_max: i
         _failed(called, Failure.WRONG, str(error), batch.num_rows)
     except (Exception, SystemExit) as error:
         called.out_of_memory = isinstance(error, MemoryError)
-        message = f"{type(error).__name__}: {_said(error)}"
+        message = f"{type(error).__name__}: {_message_of(error)}"
         _failed(called, Failure.RAISED, message, batch.num_rows)
     called.seconds = time.monotonic() - began
     return called
@@ -158,7 +158,7 @@ def call_batch(prepared: PreparedCall, batch: pa.RecordBatch, *, bindings_max: i
 def call_here(
     operator: LoadedOperator, call: Call, rows: Rows, items: RowItems, limits: OperatorLimits
 ) -> CallAnswers:
-    """The answers of an operator that is trusted with this process: no limit of time or memory."""
+    """Call an operator in this process, without limits on time or memory."""
     prepared = prepare(operator, call)
     if operator.form.batch:
         called = call_batch(prepared, items.take(rows), bindings_max=limits.bindings_max)
@@ -171,7 +171,7 @@ def call_here(
 def oracle_operators(
     loaded: Mapping[str, LoadedOperator], schema: Schema, limits: OperatorLimits | None = None
 ) -> dict[str, Operator]:
-    """The operators as the naive evaluator calls them. What fails raises `OperatorError`."""
+    """The operators as model/evaluate.py, the oracle, calls them; failures raise an error."""
     bindings_max = (limits or OperatorLimits()).bindings_max
     return {
         name: _oracle_operator(operator, schema, bindings_max=bindings_max)
@@ -202,11 +202,11 @@ def _failed(called: CallResult, failure: Failure, message: str, count: int = 1) 
     called.failures[failure] = before + count, short(message)
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "it cannot say what"
+        return "its message cannot be read"
 
 
 def _lists(

@@ -179,7 +179,7 @@ def _typed(values: pa.Array, type_: Type) -> pa.Array:
 def _selected(prepared: PreparedCall, starts: Longs, values: Sequence[pa.Array]) -> PartialAnswers:
     """The solutions that fit the call, and of them the values asked for."""
     keep = np.ones(int(starts[-1]), np.bool_)
-    if prepared.wanted or prepared.equal:
+    if prepared.constants or prepared.equal:
         solutions = zip(*(each.to_pylist() for each in values), strict=True)
         keep[:] = [fits(prepared, _typed_values(each, prepared.types)) for each in solutions]
     kept = np.zeros(len(keep) + 1, np.int64)

@@ -1,14 +1,15 @@
-"""The process in which operators run. child_process.py starts it, asks, and kills it.
+"""The program that runs in the child process: it loads operators, and calls them as requested.
 
-What holds an operator back: its memory is limited by the kernel, and it can neither read what is
-asked nor write what is answered, as both go through descriptors that it does not know; what it
-prints goes nowhere. It may open files and connections, since operators look things up (§2.1.2), and
-whoever runs Headgate has allowed their modules by name. If it forks, the copy is cut off: it cannot
-answer, and ends where it would come back to this loop.
+child_process.py starts it, sends requests and kills it. The limits of an operator: the kernel
+limits its memory; it can neither read requests nor write responses, because both use file
+descriptors that it does not know; its standard output is discarded. It may open files and
+connections, because operators look things up ([Operators §2.1.2]) and the administrator has allowed
+their modules by name. If an operator forks, the copy cannot answer, and exits when it returns to
+the loop below.
 
-When the parent is gone, a thread sees it and ends the process, whatever operator it is in. An
-operator that does not let threads run has a limit of processor time, which is set anew with each
-part that is answered.
+If the parent ends, a thread notices and ends the process, whatever operator is running. An operator
+that does not release the interpreter lock is limited by processor time, which is set anew with each
+response.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from headgate.operators.failures import FAILURES_MAX, Failure
 from headgate.operators.load import LoadedOperator, load
 from headgate.operators.prepared_call import PreparedCall, decode_call, prepare, variable_types
 
-PART_S = 0.05
-"""Answers are sent so often: what has to be asked again after a crash is no more than that."""
+RESPONSE_S = 0.05
+"""Responses are sent so often: after a crash no more than that must be evaluated again."""
 CALLS_KEPT = 100_000
 _CPU_SLACK_S = 5.0
 
@@ -45,17 +46,17 @@ class ChildServer:
     def __init__(self, incoming: BinaryIO, outgoing: BinaryIO, page: mmap.mmap) -> None:
         self._incoming, self._outgoing = incoming, outgoing
         # The two halves of frames.PAGE, without packing them.
-        self._positions, self._moments = memoryview(page).cast("q"), memoryview(page).cast("d")
+        self._positions, self._times = memoryview(page).cast("q"), memoryview(page).cast("d")
         self._is_copy = False
         self._loaded: dict[str, LoadedOperator] = {}
         self._declarations: dict[str, Declaration] = {}
         self._calls: dict[bytes, PreparedCall] = {}
         self._items: RowItems | None = None
         self._limits = OperatorLimits()
-        os.register_at_fork(after_in_child=self._cut_off)
+        os.register_at_fork(after_in_child=self._mark_as_copy)
 
     def serve(self) -> None:
-        """Until there is nothing more to read."""
+        """Answer messages until the pipe is closed."""
         while head := self._incoming.read(frames.HEAD.size):
             kind, length = frames.HEAD.unpack(head)
             content = self._incoming.read(length)
@@ -64,14 +65,14 @@ class ChildServer:
             elif kind == frames.BATCH:
                 self._items = RowItems(*frames.unpack_batch(content))
             else:
-                self._answer(frames.unpack_ask(content))
+                self._answer(frames.unpack_request(content))
 
     def _set_up(self, content: bytes) -> None:
         setup = json.loads(content)
         sys.path[:] = setup["path"]
         self._limits = OperatorLimits(**setup["limits"])
         limit_memory(self._limits.memory_bytes)
-        told: dict[str, dict[str, object]] = {}
+        loaded: dict[str, dict[str, object]] = {}
         declarations = [Declaration.from_json(each) for each in setup["operators"]]
         for position, declaration in enumerate(declarations):
             self._mark(position, time.monotonic())
@@ -79,39 +80,41 @@ class ChildServer:
             try:
                 found = load(declaration, setup["allowed"])
                 self._loaded[declaration.name] = found
-                told[declaration.name] = {"batch": found.form.batch, "binds": found.form.binds}
+                loaded[declaration.name] = {"batch": found.form.batch, "binds": found.form.binds}
             except OperatorError as error:
-                told[declaration.name] = {"error": str(error)}
+                loaded[declaration.name] = {"error": str(error)}
         self._mark(frames.IDLE, 0.0)
-        self._send(frames.pack(frames.READY, json.dumps(told).encode()))
+        self._send(frames.pack(frames.READY, json.dumps(loaded).encode()))
 
-    def _answer(self, asked: frames.CallRequest) -> None:
-        """Questions one after the other. It ends early where asking on is of no use: where no
-        memory is left, or where an operator fails always; the rest is asked again, or given up."""
+    def _answer(self, request: frames.CallRequest) -> None:
+        """Run the calls one after the other. It ends early if no memory is left, or if an operator
+        always fails; the parent sends the rest again, or gives up."""
         answers: list[CallResult] = []
         failing: dict[str, int] = {}
-        at, first, until = 0, 0, self._begin_part()
-        for question, (call, end) in enumerate(zip(asked.calls, asked.ends.tolist(), strict=True)):
+        at, first, until = 0, 0, self._begin_response()
+        for question, (call, end) in enumerate(
+            zip(request.calls, request.ends.tolist(), strict=True)
+        ):
             while at < end:
-                called = self._call(call, asked.rows[at:end], at, until)
+                called = self._call(call, request.rows[at:end], at, until)
                 answers.append(called)
                 at += len(called.part)
-                then = frames.LAST if at == len(asked.rows) else frames.MORE
+                then = frames.LAST if at == len(request.rows) else frames.MORE
                 if called.out_of_memory:
                     then = frames.REPLACE
                 elif called.failures and self._fails_always(call, called, failing):
                     then = frames.LAST
                 if then != frames.MORE or time.monotonic() >= until:
                     self._mark(frames.IDLE, 0.0)
-                    self._send(frames.pack_part(first, answers, then))
-                    answers, first, until = [], question + (at == end), self._begin_part()
+                    self._send(frames.pack_response(first, answers, then))
+                    answers, first, until = [], question + (at == end), self._begin_response()
                 if then != frames.MORE:
                     return
 
-    def _begin_part(self) -> float:
-        """When the next part is to be sent."""
-        self._rearm(max(self._limits.item_s, self._limits.batch_s))
-        return time.monotonic() + PART_S
+    def _begin_response(self) -> float:
+        """Renew the limit of processor time; returns when the next response is due."""
+        self._limit_cpu(max(self._limits.item_s, self._limits.batch_s))
+        return time.monotonic() + RESPONSE_S
 
     def _call(self, encoded: bytes, rows: Rows, at: int, until: float) -> CallResult:
         assert self._items is not None, "items come before questions"
@@ -134,8 +137,8 @@ class ChildServer:
         )
 
     def _fails_always(self, encoded: bytes, called: CallResult, failing: dict[str, int]) -> bool:
-        """Whether the operator has failed so often in a row that its breaker is open. A batch form
-        is asked again for each half."""
+        """Whether the operator has failed so often in a row that its breaker opens. Not for a batch
+        form, which is called again for each half."""
         prepared = self._calls.get(encoded)
         if prepared is None or prepared.operator.form.batch:
             return False
@@ -167,7 +170,7 @@ class ChildServer:
         if self._is_copy:
             os._exit(0)
         self._positions[0] = position
-        self._moments[1] = now
+        self._times[1] = now
 
     def _send(self, frame: bytes) -> None:
         if self._is_copy:
@@ -175,8 +178,8 @@ class ChildServer:
         self._outgoing.write(frame)
         self._outgoing.flush()
 
-    def _rearm(self, seconds: float) -> None:
-        """So much processor time from now on, on as many cores as there are."""
+    def _limit_cpu(self, seconds: float) -> None:
+        """Allow so much processor time from now on, on each core."""
         spent = resource.getrusage(resource.RUSAGE_SELF)
         allowed = (seconds + _CPU_SLACK_S) * (os.cpu_count() or 1)
         until = int(spent.ru_utime + spent.ru_stime + allowed) + 1
@@ -184,12 +187,12 @@ class ChildServer:
         soft = until if hard == resource.RLIM_INFINITY else min(until, hard)
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
-    def _cut_off(self) -> None:
+    def _mark_as_copy(self) -> None:
         self._is_copy = True
 
 
 def end_with_parent(incoming: int) -> None:
-    """Wait until nobody holds the other end of the pipe."""
+    """Exit when the other end of the pipe is closed."""
     waiting = select.poll()
     waiting.register(incoming, 0)
     waiting.poll()
@@ -197,7 +200,7 @@ def end_with_parent(incoming: int) -> None:
 
 
 def limit_memory(allowed_bytes: int) -> None:
-    """Address space beyond what is in use now; no file of the whole memory after a crash."""
+    """Limit the address space beyond what is in use now; no core dump after a crash."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
@@ -210,7 +213,7 @@ def limit_memory(allowed_bytes: int) -> None:
 
 
 def main() -> None:
-    """The pipes come as standard input and output, and are moved out of the operators' way."""
+    """Move the pipes from standard input and output to descriptors that operators do not know."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):

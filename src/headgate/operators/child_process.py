@@ -1,24 +1,24 @@
-"""The child as its parent sees it: started, asked, watched, and killed where it hangs.
+"""The child process as its parent sees it: started, watched, and killed if it hangs.
 
     parent                         child
-    ask ── pipe ─────────────────► call, call, call …
+    request ── pipe ─────────────► call, call, call …
     poll ◄───────────── pipe ───── answers, every 50 ms
       └── page: item 17 since 12:00:03.2 ──► longer than it may? kill
 
-Law: every exchange ends, whatever the operator does: it sleeps, loops in C with the interpreter's
-lock held, crashes, exits, stops itself. Who is killed is the whole group of processes.
+Invariant: every exchange ends, whatever the operator does: it sleeps, loops in C with the
+interpreter lock held, crashes, exits, stops itself. The whole process group is killed.
 
 Cost: 0.3 to 0.4 s for starting a child, most of it for NumPy and Arrow; 0.15 ms for an exchange, of
-however many questions, and 0.1 to 0.3 µs for each item in them beside what the same call costs in
-the same process (`headgate bench operator-calls`).
+however many calls, and 0.1 to 0.3 µs for each item in them more than the same call costs in the
+same process (`headgate bench operator-calls`).
 
 Rejected. A *signal* (SIGALRM) in the process itself: Python runs handlers between its instructions
 only, so a loop in C goes on for ever, it works in the main thread only, and an exception out of
 nowhere leaves a module in the middle of whatever it did. *Threads*: cannot be stopped. *A process
 for each call*: 0.4 s. *A child that is forked* from one that has loaded everything, which saves
-most of the 0.4 s: whoever is killed has taken its time limit of a second before, and libraries that
-start threads do not survive a fork. *A message for each item*: a system call and a switch of
-processes each, where the page takes 0.2 µs.
+most of the 0.4 s: a child that is killed has used up its time limit of a second before, and
+libraries that start threads do not survive a fork. *A message for each item*: a system call and a
+switch of processes each, where the page takes 0.2 µs.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from headgate.operators.failures import Failure
 
 CHILD_MODULE = "headgate.operators.child"
 IDLE_S = 60.0
-"""How long the child may take for what is not an operator's doing: to start, to read a batch."""
+"""How long the child may take outside of operators: to start, to read a batch."""
 _POLL_S = 0.1
 _PIPE_BYTES = 1 << 16
 _ANSWER_BYTES_MAX = 1 << 30
 
 
 class Stopped(Exception):
-    """The child is gone; if within an operator, on which of the items it was asked for."""
+    """The child has stopped; `position` is the item that an operator was working on, if any."""
 
     def __init__(self, failure: Failure, message: str, position: int | None) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class Stopped(Exception):
 
 
 class ChildProcess:
-    """One thread uses it at a time. After `Stopped` it is of no use any more."""
+    """Not thread-safe. After `Stopped` it cannot be used any more."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -99,7 +99,7 @@ class ChildProcess:
     def set_up(
         self, declarations: Sequence[Declaration], allowed: Sequence[str], limits: OperatorLimits
     ) -> dict[str, dict[str, object]]:
-        """Load the operators: for each its form, or an error. `Stopped` says which one hangs."""
+        """Load the operators; returns the form or the error of each."""
         setup = {
             "path": sys.path,
             "allowed": list(allowed),
@@ -108,22 +108,22 @@ class ChildProcess:
         }
         self.send(frames.pack(frames.SETUP, json.dumps(setup).encode()))
         _, content = self.receive(lambda _position: limits.load_s)
-        told: dict[str, dict[str, object]] = json.loads(content)
-        return told
+        loaded: dict[str, dict[str, object]] = json.loads(content)
+        return loaded
 
     def send(self, frame: bytes) -> None:
         to = self._pipes[0].fileno()
         unsent, until = memoryview(frame), time.monotonic() + IDLE_S
         while unsent:
             if not self._writable.poll(max(until - time.monotonic(), 0) * 1000):
-                raise self._stopped(Failure.LATE, "it does not read what it is asked", None)
+                raise self._stopped(Failure.LATE, "it does not read its requests", None)
             try:
                 unsent = unsent[os.write(to, unsent[:_PIPE_BYTES]) :]
             except OSError:
                 raise self._died() from None
 
     def receive(self, limit_s: Callable[[int], float]) -> tuple[bytes, bytes]:
-        """The next frame; what the child says it works on has a limit of time."""
+        """The next message; `limit_s` gives the time limit of the item that the child is at."""
         idle_since = time.monotonic()
         while (frame := self._next_frame()) is None:
             position, since = frames.PAGE.unpack_from(self._page)
@@ -133,7 +133,7 @@ class ChildProcess:
             left_s = since + allowed_s - time.monotonic()
             if left_s <= 0:
                 if position != frames.PAGE.unpack_from(self._page)[0]:
-                    continue  # it came out of it in the last moment
+                    continue  # it returned just now
                 raise self._stopped(Failure.LATE, f"it takes longer than {allowed_s:g} s", suspect)
             self._read(min(left_s, _POLL_S))
         return frame

@@ -1,8 +1,8 @@
-"""The child as one that is always there: started when it is needed, and again after it was killed.
+"""Keeps a child process for operators running, and starts it again after it was killed.
 
-An operator whose module hangs or crashes while it is imported is left out from then on, so that it
-does not take the others with it. Where no child can be started at all, the next attempt waits: 1 s,
-then twice as long each time, up to a minute; until then every question fails at once.
+An operator whose module hangs or crashes on import is left out from then on, so that it does not
+stop the others. If no child can be started at all, the next attempt waits for 1 s, then for twice
+as long each time, up to a minute; until then every call fails at once.
 """
 
 from __future__ import annotations
@@ -22,12 +22,19 @@ from headgate.operators.failures import Failure
 PAUSE_S, PAUSE_MAX_S = 1.0, 60.0
 
 
-NONSENSE = (ValueError, TypeError, LookupError, AttributeError, struct.error, pa.ArrowException)
-"""What comes of reading what an operator wrote into a pipe that is not its own."""
+UNPACKING_ERRORS = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    struct.error,
+    pa.ArrowException,
+)
+"""What unpacking a response raises if an operator has written into the pipe itself."""
 
 
 class ChildSupervisor:
-    """One thread at a time."""
+    """Not thread-safe."""
 
     def __init__(
         self,
@@ -42,7 +49,7 @@ class ChildSupervisor:
         self._child: ChildProcess | None = None
         self._forms: dict[str, Form] = {}
         self._refused: dict[str, str] = {}
-        self._holds: object = None
+        self._sent_token: object = None
         self._pause_s, self._not_before = PAUSE_S, 0.0
 
     @property
@@ -50,45 +57,46 @@ class ChildSupervisor:
         return None if self._child is None else self._child.pid
 
     def forms(self) -> Mapping[str, Form]:
-        """How the operators are written, of those that can be loaded."""
+        """The form of each operator that can be loaded."""
         self._ready()
         return self._forms
 
     def refused(self) -> Mapping[str, str]:
-        """Why the others cannot be loaded."""
+        """The operators that cannot be loaded, with the reason."""
         self._ready()
         return self._refused
 
     def exchange(
         self,
-        asked: frames.CallRequest,
+        request: frames.CallRequest,
         *,
         token: object,
         pack_items: Callable[[], bytes],
         limit_s: Callable[[int], float],
     ) -> Iterator[frames.CallResponse]:
-        """Answers as they come, for one row after the other; `Stopped` where the child is gone.
+        """Send a request and yield the responses as they come, in the order of the rows.
 
-        It may end before all rows are answered: see `Child`.
+        Raises `Stopped` if the child stops. It may end before all rows are answered, where the
+        child gives up (`ChildServer`).
         """
-        child, told, ended = self._ready(), 0, False
-        items = b"" if self._holds is token else pack_items()
+        child, answered, ended = self._ready(), 0, False
+        items = b"" if self._sent_token is token else pack_items()
         try:
-            child.send(items + frames.pack_ask(asked))
-            self._holds = token
+            child.send(items + frames.pack_request(request))
+            self._sent_token = token
             while not ended:
-                part = _checked_response(child.receive(limit_s)[1], asked, told)
-                told += len(part.states)
-                ended = part.then == frames.LAST
-                yield part
-                if part.then == frames.REPLACE:
+                response = _checked_response(child.receive(limit_s)[1], request, answered)
+                answered += len(response.states)
+                ended = response.then == frames.LAST
+                yield response
+                if response.then == frames.REPLACE:
                     return
         finally:
             if not ended:
                 self.close()
 
     def close(self) -> None:
-        child, self._child, self._holds = self._child, None, None
+        child, self._child, self._sent_token = self._child, None, None
         if child is not None:
             child.kill()
 
@@ -110,8 +118,8 @@ class ChildSupervisor:
             self.starts += 1
             child = ChildProcess()
             try:
-                told = child.set_up(self._declarations, self._allowed, self._limits)
-            except NONSENSE as error:
+                loaded = child.set_up(self._declarations, self._allowed, self._limits)
+            except UNPACKING_ERRORS as error:
                 child.kill()
                 raise OperatorError(f"the process for operators answers {error!r}") from error
             except Stopped as stop:
@@ -119,35 +127,38 @@ class ChildSupervisor:
                     raise OperatorError(
                         f"no process for operators can be started: {stop}"
                     ) from stop
-                guilty = self._declarations.pop(stop.position)
-                self._refused[guilty.name] = (
-                    f"operator '{guilty.name}': '{guilty.target}' cannot be loaded: {stop}"
+                hanging = self._declarations.pop(stop.position)
+                self._refused[hanging.name] = (
+                    f"operator '{hanging.name}': '{hanging.target}' cannot be loaded: {stop}"
                 )
                 continue
-            self._learn(told)
+            self._note_loaded(loaded)
             return child
 
-    def _learn(self, told: Mapping[str, Mapping[str, object]]) -> None:
-        for name, found in told.items():
-            if "error" in found:
-                self._refused[name] = str(found["error"])
+    def _note_loaded(self, loaded: Mapping[str, Mapping[str, object]]) -> None:
+        for name, result in loaded.items():
+            if "error" in result:
+                self._refused[name] = str(result["error"])
                 self._forms.pop(name, None)
             else:
-                bound = found["binds"]
+                bound = result["binds"]
                 names = tuple(map(str, bound)) if isinstance(bound, list) else None
-                self._forms[name] = Form(bool(found["batch"]), names)
+                self._forms[name] = Form(bool(result["batch"]), names)
                 self._refused.pop(name, None)
 
 
-def _checked_response(content: bytes, asked: frames.CallRequest, told: int) -> frames.CallResponse:
+def _checked_response(
+    content: bytes, request: frames.CallRequest, answered: int
+) -> frames.CallResponse:
+    """The response, if it answers the rows after the first `answered` ones of the request."""
     try:
-        part = frames.unpack_part(content)
-        told_to = told + np.cumsum(part.counts)
-        ends = asked.ends[part.first : part.first + len(told_to)]
-        begin = asked.ends[part.first - 1] if part.first else 0
-        if not begin <= told < told_to[-1] <= ends[-1] or (told_to[:-1] != ends[:-1]).any():
-            raise ValueError("other answers than were asked for")
-    except NONSENSE as error:
-        message = f"its process answers nonsense: {error}"
+        response = frames.unpack_response(content)
+        row_ends = answered + np.cumsum(response.counts)
+        ends = request.ends[response.first : response.first + len(row_ends)]
+        begin = request.ends[response.first - 1] if response.first else 0
+        if not begin <= answered < row_ends[-1] <= ends[-1] or (row_ends[:-1] != ends[:-1]).any():
+            raise ValueError("the rows are not those of the request")
+    except UNPACKING_ERRORS as error:
+        message = f"its process sends an invalid response: {error}"
         raise Stopped(Failure.WRONG, message, None) from error
-    return part
+    return response

@@ -40,19 +40,19 @@ class Failure(StrEnum):
 
 
 FailureCounts = dict[Failure, tuple[int, str]]
-"""For how many items, and what was said last."""
+"""The number of items, and the last message."""
 
 
 @dataclass(slots=True)
 class Failures:
-    """Of one operator."""
+    """The failures of one operator."""
 
     counts: dict[Failure, int] = field(default_factory=dict)
     last: str = ""
 
     def add(self, failure: Failure, count: int, message: str) -> None:
         self.counts[failure] = self.counts.get(failure, 0) + count
-        # That it was not called says less than why.
+        # The message of the failure before the pause is the useful one.
         if failure is not Failure.PAUSED or not self.last:
             self.last = short(message)
 
@@ -65,9 +65,9 @@ class Failures:
             {"last": self.last} if self.last else {}
         )
 
-    def merge(self, told: Mapping[str, object]) -> None:
-        """Add what another process has counted."""
-        counts, last = told.get("counts"), told.get("last")
+    def merge(self, report: Mapping[str, object]) -> None:
+        """Add the counts of another process."""
+        counts, last = report.get("counts"), report.get("last")
         assert isinstance(counts, Mapping)
         for name, count in counts.items():
             self.add(Failure(name), int(count), str(last or self.last))
@@ -75,14 +75,14 @@ class Failures:
 
 def short(message: str) -> str:
     """The message on one line and of a bounded length; an operator may say anything."""
-    told = printable(message[: 2 * MESSAGE_LENGTH_MAX]).strip()
-    return told if len(told) <= MESSAGE_LENGTH_MAX else told[: MESSAGE_LENGTH_MAX - 1] + "…"
+    text = printable(message[: 2 * MESSAGE_LENGTH_MAX]).strip()
+    return text if len(text) <= MESSAGE_LENGTH_MAX else text[: MESSAGE_LENGTH_MAX - 1] + "…"
 
 
 STOPS_MAX = 3
-"""In a row, of what needs a new process."""
+"""So many failures in a row that need a new process open the breaker …"""
 FAILURES_MAX = 100
-"""In a row, of whatever kind."""
+"""… and so many failures in a row of any kind."""
 PAUSE_MIN_S, PAUSE_MAX_S = 1.0, 60.0
 
 
@@ -100,7 +100,7 @@ class Breaker:
 
     @property
     def probing(self) -> bool:
-        """The pause is over, but nothing has been answered since: one item is to be tried."""
+        """The pause is over, and nothing has been answered since: try one item."""
         return self._probing and not self.paused
 
     def answered(self) -> None:

@@ -1,16 +1,17 @@
-"""What goes through the pipes between a process and the child that calls its operators.
+"""The messages between a process and the child process that calls its operators.
 
-    1 byte kind, 8 bytes length, and as many bytes as they say
+    1 byte kind, 8 bytes length, and so many bytes of content
 
-    to the child     SETUP    JSON: where modules are found, what is allowed, operators, limits
-                     BATCH    the schema as JSON, and the items as an Arrow stream
-                     ASK      questions: calls as JSON, and the rows of each as 32-bit numbers
-    from the child   READY    JSON: the form of each operator, or why it cannot be loaded
-                     PART     answers for the next rows of the questions, and what failed among
-                              them; whether more follow, and whether the child is to be replaced
+    to the child     SETUP     JSON: module search path, allowed modules, operators, limits
+                     BATCH     the schema as JSON, and the items as an Arrow stream
+                     REQUEST   calls as JSON, and the rows of each as 32-bit integers
+    from the child   READY     JSON: the form of each operator, or why it cannot be loaded
+                     RESPONSE  answers for the next rows of a request, and their failures; whether
+                               more follow, and whether the child must be replaced
 
-Beside the pipes both share one page, on which the child says what it is doing and since when. So
-the parent knows on which item an operator hangs or died, and an item costs no message.
+Besides the pipes both processes share one page of memory, on which the child writes the item that
+it is working on and since when. So the parent knows on which item an operator hangs or died,
+without a message for each item.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from headgate.operators.failures import Failure, FailureCounts
 
 HEAD = struct.Struct("<cQ")
 LENGTH = struct.Struct("<I")
-_ASK = struct.Struct("<II")
-_PART = struct.Struct("<BIIII")
+_REQUEST = struct.Struct("<II")
+_RESPONSE = struct.Struct("<BIIII")
 PAGE_BYTES = 16
 PAGE = struct.Struct("<qd")
 IDLE = -1
 
-SETUP, BATCH, ASK = b"s", b"b", b"a"
-READY, PART = b"r", b"p"
+SETUP, BATCH, REQUEST = b"s", b"b", b"a"
+READY, RESPONSE = b"r", b"p"
 MORE, LAST, REPLACE = 0, 1, 2
 
 
@@ -60,7 +61,7 @@ def unpack_batch(content: bytes) -> tuple[pa.RecordBatch, Schema]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallRequest:
-    """Questions, one after the other: calls[n] is about rows[ends[n - 1]] … rows[ends[n]]."""
+    """Calls, one after the other: calls[n] is for rows[ends[n - 1]] … rows[ends[n] - 1]."""
 
     calls: Sequence[bytes]
     ends: Rows
@@ -69,9 +70,9 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallResponse:
-    """Answers to question `first` and those behind it: how many rows of each, and its seconds.
+    """Answers to call `first` and those after it: the number of rows and the seconds of each.
 
-    What failed and what was bound is by the place of the question among these.
+    `failures` and `lists` (bound values) are by the position of the call among these.
     """
 
     then: int
@@ -83,24 +84,24 @@ class CallResponse:
     lists: Mapping[int, tuple[pa.ListArray, ...]]
 
 
-def pack_ask(asked: CallRequest) -> bytes:
-    lengths = np.array([len(call) for call in asked.calls], np.int32)
-    head = _ASK.pack(len(asked.calls), int(lengths.sum()))
-    arrays = (each.tobytes() for each in (asked.ends, lengths))
-    return pack(ASK, head, *arrays, *asked.calls, asked.rows.tobytes())
+def pack_request(request: CallRequest) -> bytes:
+    lengths = np.array([len(call) for call in request.calls], np.int32)
+    head = _REQUEST.pack(len(request.calls), int(lengths.sum()))
+    arrays = (each.tobytes() for each in (request.ends, lengths))
+    return pack(REQUEST, head, *arrays, *request.calls, request.rows.tobytes())
 
 
-def unpack_ask(content: bytes) -> CallRequest:
-    count, size = _ASK.unpack_from(content)
-    ends, lengths = np.frombuffer(content, np.int32, 2 * count, _ASK.size).reshape(2, count)
-    at = _ASK.size + 8 * count
+def unpack_request(content: bytes) -> CallRequest:
+    count, size = _REQUEST.unpack_from(content)
+    ends, lengths = np.frombuffer(content, np.int32, 2 * count, _REQUEST.size).reshape(2, count)
+    at = _REQUEST.size + 8 * count
     places = [at, *(at + np.cumsum(lengths)).tolist()]
     calls = [content[begin:end] for begin, end in pairwise(places)]
     return CallRequest(calls, ends, np.frombuffer(content, np.int32, offset=at + size))
 
 
-def pack_part(first: int, answers: Sequence[CallResult], then: int) -> bytes:
-    """A plain answer is a byte for each row; only bindings and failures need more."""
+def pack_response(first: int, answers: Sequence[CallResult], then: int) -> bytes:
+    """An answer is one byte for each row; bound values and failures follow where there are any."""
     counts = np.array([len(each.part) for each in answers], np.int32)
     seconds = np.array([each.seconds for each in answers], np.float64)
     failures = {n: each.failures for n, each in enumerate(answers) if each.failures}
@@ -115,19 +116,19 @@ def pack_part(first: int, answers: Sequence[CallResult], then: int) -> bytes:
         groups = list(zip(by_types.values(), sizes, strict=True))
         more = json.dumps({"failures": failures, "groups": groups}).encode()
     states = b"".join(each.part.states.tobytes() for each in answers)
-    head = _PART.pack(then, first, len(answers), len(states), len(more))
-    return pack(PART, head, counts.tobytes(), seconds.tobytes(), states, more, *bound)
+    head = _RESPONSE.pack(then, first, len(answers), len(states), len(more))
+    return pack(RESPONSE, head, counts.tobytes(), seconds.tobytes(), states, more, *bound)
 
 
-def unpack_part(content: bytes) -> CallResponse:
-    then, first, questions, rows, size = _PART.unpack_from(content)
-    at = _PART.size
+def unpack_response(content: bytes) -> CallResponse:
+    then, first, questions, rows, size = _RESPONSE.unpack_from(content)
+    at = _RESPONSE.size
     counts = np.frombuffer(content, np.int32, questions, at)
     seconds = np.frombuffer(content, np.float64, questions, at + 4 * questions)
     at += 12 * questions
     states = np.frombuffer(content, np.uint8, rows, at)
     if int(counts.sum()) != rows:
-        raise ValueError("answers of other rows than it counts")
+        raise ValueError("the number of rows is not the sum of the counts")
     at += rows
     more = json.loads(content[at : at + size] or b'{"failures": {}, "groups": []}')
     at += size
@@ -144,12 +145,8 @@ def unpack_part(content: bytes) -> CallResponse:
     return CallResponse(then, first, counts, seconds, states, failures, lists)
 
 
-def _failed(told: Mapping[str, Sequence[object]]) -> FailureCounts:
-    return {Failure(name): (int(str(count)), str(said)) for name, (count, said) in told.items()}
-
-
 def _pack_lists(parts: Sequence[tuple[pa.ListArray, ...]]) -> bytes:
-    """All bindings of the same types as one batch: Arrow takes 0.1 ms for each."""
+    """All bound values of the same types as one batch: Arrow takes 0.1 ms for each batch."""
     columns = [pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)]
     return arrow_bytes(pa.RecordBatch.from_arrays(columns, list(map(str, range(len(columns))))))
 

@@ -55,7 +55,7 @@ def load(declaration: Declaration, allowed: Sequence[str] = ()) -> LoadedOperato
 def load_all(
     declarations: Iterable[Declaration], allowed: Sequence[str] = ()
 ) -> tuple[dict[str, LoadedOperator], dict[str, str]]:
-    """Those that can be loaded, and why the others cannot."""
+    """The operators that can be loaded, and the reasons why others cannot."""
     loaded: dict[str, LoadedOperator] = {}
     refused: dict[str, str] = {}
     for declaration in declarations:
@@ -83,7 +83,7 @@ def check_allowed(declaration: Declaration, allowed: Sequence[str]) -> None:
         raise _error(
             declaration,
             f"module '{module}' is not allowed here",
-            f"whoever starts the run allows it with --operators {module}",
+            f"allow it with --operators {module} when starting the run",
         )
 
 
@@ -109,15 +109,15 @@ def _module(name: str, declaration: Declaration) -> ModuleType:
     except ModuleNotFoundError as error:
         # The module itself, or something that it imports?
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            near = did_you_mean(name, _modules_beside(error.name))
+            near = did_you_mean(name, _sibling_modules(error.name))
             raise _error(declaration, f"there is no module '{error.name}'", near) from None
         raise _broken(declaration, name, error) from error
     except (Exception, SystemExit) as error:
         raise _broken(declaration, name, error) from error
 
 
-def _modules_beside(name: str) -> list[str]:
-    """What else is in the package in which the module was looked for."""
+def _sibling_modules(name: str) -> list[str]:
+    """The other modules of the package in which the module was looked for."""
     package, _, _ = name.rpartition(".")
     if not package:
         return []
@@ -144,25 +144,25 @@ def _function(module: ModuleType, name: str, declaration: Declaration) -> Callab
 
 
 def _check_signature(function: Callable[..., object], form: Form, declaration: Declaration) -> None:
-    given = [name for name, _ in declaration.parameters if name not in (form.binds or ())]
+    passed = [name for name, _ in declaration.parameters if name not in (form.binds or ())]
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):
-        return  # some functions in C do not tell; their first call will
+        return  # some C functions have no signature; the first call shows
     try:
-        signature.bind(*range(1 + len(given)))
+        signature.bind(*range(1 + len(passed)))
     except TypeError:
         first = "batch" if form.batch else "item"
         raise _error(
             declaration,
             f"'{declaration.target}' takes {signature}, but will be called with "
-            f"({', '.join([first, *given])})",
+            f"({', '.join([first, *passed])})",
         ) from None
 
 
 def _broken(declaration: Declaration, module: str, error: BaseException) -> OperatorError:
-    told = f"{type(error).__name__}: {error}"
-    return _error(declaration, f"module '{module}' cannot be imported: {told}")
+    reason = f"{type(error).__name__}: {error}"
+    return _error(declaration, f"module '{module}' cannot be imported: {reason}")
 
 
 def _error(declaration: Declaration, message: str, hint: str = "") -> OperatorError:

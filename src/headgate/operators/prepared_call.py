@@ -1,14 +1,14 @@
-"""One call of one operator, made ready: what the function is given, and what its answer must be.
+"""One call of one operator, made ready: the function's arguments, and how to read its answer.
 
-    distanceFrom('Statue of Liberty', ?x)     the function binds `metres`, and is given the place;
-                                              it answers (metres,), which is the value of ?x
+    distanceFrom('Statue of Liberty', ?x)     the function binds `metres`, and gets the place;
+                                              it returns (metres,), which is the value of ?x
     distanceFrom('Statue of Liberty', 500)    the same, but true where metres = 500
-    near('Bronx', ?x)                         a function that binds nothing by itself is given all
-                                              arguments, with a Variable in the second place
+    near('Bronx', ?x)                         a function without `binds` gets all arguments,
+                                              with a Variable as the second one
 
 Calls that differ in the names of their variables are one predicate, but p(?x, ?x) is not p(?x, ?y):
-it wants both values to be equal ([Operators §3]). So a variable has a number here, by
-the order in which variables first stand in the call, and no name.
+both values must be equal ([Operators §3]). So variables are numbered here in the order of their
+first occurrence, and have no names.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from headgate.operators.load import LoadedOperator, check_call
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
     operator: LoadedOperator
-    given: tuple[Argument, ...]
-    """What the function is called with, after the item or the batch."""
+    arguments: tuple[Argument, ...]
+    """The arguments of the function, after the item or the batch."""
     types: tuple[Type, ...]
-    """Of the values in one solution, as the function answers."""
+    """The types of the values in one solution, as the function returns them."""
     variables: tuple[int, ...]
-    """Which of these values the call asks for."""
-    wanted: tuple[tuple[int, Comparable], ...]
-    """Which of these values must be equal to a constant of the call."""
+    """The positions of the values that are bound to variables of the call."""
+    constants: tuple[tuple[int, Comparable], ...]
+    """Positions and constants: the values that must be equal to a constant of the call."""
     equal: tuple[tuple[int, int], ...] = ()
-    """Which of these values must be equal to each other."""
-    asks_all: bool = False
-    """It asks for all of these values, in the order in which the function answers them."""
+    """Pairs of positions whose values must be equal."""
+    binds_all: bool = False
+    """All values are bound to variables, in the order in which the function returns them."""
 
 
 def prepare(operator: LoadedOperator, call: Call) -> PreparedCall:
@@ -51,9 +51,9 @@ def prepare(operator: LoadedOperator, call: Call) -> PreparedCall:
     names = form.binds
     if names is None:
         names = tuple(name for name, each in places.items() if isinstance(each, Variable))
-        given = arguments
+        passed = arguments
     else:
-        given = tuple(each for name, each in places.items() if name not in names)
+        passed = tuple(each for name, each in places.items() if name not in names)
     declared = dict(declaration.parameters)
     # In the order of the call, whatever the order in which the function answers.
     bound = [(names.index(name), each) for name, each in places.items() if name in names]
@@ -61,20 +61,20 @@ def prepare(operator: LoadedOperator, call: Call) -> PreparedCall:
     for at, each in bound:
         first.setdefault(each, at)
     variables = [(at, each) for at, each in bound if isinstance(each, Variable)]
-    asked = tuple(at for at, _ in variables)
+    bound_positions = tuple(at for at, _ in variables)
     return PreparedCall(
         operator,
-        given,
+        passed,
         tuple(declared[name] for name in names),
-        asked,
+        bound_positions,
         tuple((at, comparable(each)) for at, each in bound if not isinstance(each, Variable)),
         tuple((first[each], at) for at, each in variables if first[each] != at),
-        asks_all=asked == tuple(range(len(names))),
+        binds_all=bound_positions == tuple(range(len(names))),
     )
 
 
 def variable_types(declaration: Declaration, call: Call) -> tuple[Type, ...]:
-    """The types of the values that the call asks for, in the order of its arguments."""
+    """The types of the variable arguments of a call."""
     return tuple(
         type_
         for (_, type_), argument in zip(declaration.parameters, call.arguments, strict=True)
@@ -83,7 +83,7 @@ def variable_types(declaration: Declaration, call: Call) -> tuple[Type, ...]:
 
 
 def encode_call(call: Call) -> bytes:
-    """The call for another process. It is the same for all calls that are one predicate."""
+    """The call as JSON for another process; the same for all calls that are one predicate."""
     return json.dumps([call.operator, [_encoded(each) for each in _numbered(call)]]).encode()
 
 
@@ -94,7 +94,7 @@ def decode_call(encoded: bytes, declarations: dict[str, Declaration]) -> Call:
 
 
 def _numbered(call: Call) -> tuple[Argument, ...]:
-    """A function is not to know by which name a subscriber calls what it finds."""
+    """The arguments with numbered variables."""
     numbers: dict[str, int] = {}
     return tuple(
         Variable(str(numbers.setdefault(each.name, len(numbers))))
@@ -124,17 +124,17 @@ def _decoded(encoded: object, type_: Type) -> Argument:
 
 
 def select(prepared: PreparedCall, solutions: list[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
-    """Of these solutions the values that are asked for, of those that have the constants and whose
-    values are equal where the call has one variable twice."""
-    if prepared.wanted or prepared.equal:
+    """The values of the call's variables in each solution that has the call's constants, and equal
+    values where the call has one variable twice."""
+    if prepared.constants or prepared.equal:
         solutions = [each for each in solutions if fits(prepared, each)]
-    elif prepared.asks_all:
+    elif prepared.binds_all:
         return solutions
     return [tuple(each[at] for at in prepared.variables) for each in solutions]
 
 
 def fits(prepared: PreparedCall, solution: Sequence[Value]) -> bool:
-    return all(comparable(solution[at]) == value for at, value in prepared.wanted) and all(
+    return all(comparable(solution[at]) == value for at, value in prepared.constants) and all(
         _are_equal(solution[one], solution[other]) for one, other in prepared.equal
     )
 

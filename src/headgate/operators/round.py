@@ -49,12 +49,19 @@ from headgate.operators.failures import Breaker, Failure, FailureCounts
 from headgate.operators.statistics import OperatorStatistics
 
 Span = tuple[int, int, int]
-"""A question, and those of its rows that are open: from one row of the round up to another."""
+"""(question, first, end): rows of a question that are open, as positions in the round."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallMessage:
-    """A *place* is a row of the message; `positions` says which row of the round it is."""
+    """Spans that are sent together:
+
+        round      question 0: rows 0 … 99       question 1: row 100     question 2: rows 101, 102
+        open       0: 43 … 99                                            2: 101, 102
+        message    places 0 … 56                                         places 57, 58
+
+    A *place* is a row of the message; positions[place] is its row of the round.
+    """
 
     spans: list[Span]
     ends: Rows
@@ -72,8 +79,8 @@ class CallMessage:
         at = int(np.searchsorted(self.ends, place, side="right"))
         return self.spans[min(at, len(self.spans) - 1)]
 
-    def open(self, first: int, last: int | None = None) -> list[Span]:
-        """What is asked from one place up to another."""
+    def spans_between(self, first: int, last: int | None = None) -> list[Span]:
+        """The spans from one place up to another."""
         last = len(self.positions) if last is None else last
         found: list[Span] = []
         if first < last:
@@ -87,24 +94,24 @@ class CallMessage:
 
 
 RETRIES_MAX = 1
-"""Of what stopped without being in an operator, so that nobody knows whose fault it was."""
+"""Of a question whose child stopped outside of an operator, so that the cause is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedCall:
-    """A call, as it is asked again and again; a problem is why it cannot be asked at all."""
+    """A call as it is sent to the child; `problem` says why it cannot be called at all."""
 
     operator: str
     encoded: bytes
     types: tuple[pa.DataType, ...]
     problem: str = ""
     marks: tuple[type[str] | None, ...] = ()
-    """What the texts of each variable are, if not only texts."""
+    """For each variable Link or Xml, if its texts are one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundItems:
-    """The items of a batch: what tells them from others, and how they are packed for the child."""
+    """The items of a batch: a token that identifies them, and a function that packs them."""
 
     token: object
     pack: Callable[[], bytes]
@@ -114,10 +121,10 @@ class RoundItems:
 class RoundContext:
     """What all rounds of a process share."""
 
-    workshop: ChildSupervisor
+    child: ChildSupervisor
     limits: OperatorLimits
     breakers: Mapping[str, Breaker]
-    ledger: OperatorStatistics
+    statistics: OperatorStatistics
     clock: Callable[[], float]
 
 
@@ -130,10 +137,10 @@ class Round:
         starts: Longs,
         rows: Rows,
         items: RoundItems,
-        means: RoundContext,
+        context: RoundContext,
     ) -> None:
         self._predicates, self._starts, self._rows = predicates, starts.tolist(), rows
-        self._items, self._means = items, means
+        self._items, self._context = items, context
         self._states = np.full(len(rows), FAILED, np.uint8)
         self._seconds = np.zeros(len(predicates))
         self._bound: dict[int, list[tuple[Rows, PartialAnswers]]] = {
@@ -151,7 +158,7 @@ class Round:
             pending, self._pending = self._pending, []
             if self._halves:  # one at a time, so that the breaker opens before all have failed
                 pending.append(self._halves.pop())
-            if self._retries:  # somebody ends the child: who it is shows if they are asked alone
+            if self._retries:  # a call ends the child: sent one by one, the calls show which
                 pending, self._pending = pending[:1], pending[1:]
             admitted = self._admitted(pending)
             if admitted:
@@ -164,26 +171,26 @@ class Round:
         return RoundAnswers(states != FAILED, states == TRUE, self._seconds, bound)
 
     def _begin(self) -> None:
-        """What cannot be asked has failed, the rest is to be asked."""
-        everyone, refused = "", {}
+        """Fail the questions that cannot be called; the others are pending."""
+        start_problem, refused = "", {}
         try:
-            refused = dict(self._means.workshop.refused())
-            self._forms = self._means.workshop.forms()
+            refused = dict(self._context.child.refused())
+            self._forms = self._context.child.forms()
         except OperatorError as error:
-            everyone = str(error)
+            start_problem = str(error)
         for question, predicate in enumerate(self._predicates):
             first, end = self._starts[question], self._starts[question + 1]
-            problem = everyone or refused.get(predicate.operator, "") or predicate.problem
+            problem = start_problem or refused.get(predicate.operator, "") or predicate.problem
             if problem:
                 self._fail((question, first, end), Failure.NOT_LOADED, problem)
             elif first < end:
                 self._pending.append((question, first, end))
 
     def _admitted(self, spans: list[Span]) -> list[Span]:
-        """Those whose operators are not paused; of one that was, a single item."""
+        """The spans whose operators are not paused; of one that is probing, a single item."""
         operators = {self._operator(question) for question, _, _ in spans}
-        paused = {name for name in operators if self._means.breakers[name].paused}
-        probing = {name for name in operators if self._means.breakers[name].probing}
+        paused = {name for name in operators if self._context.breakers[name].paused}
+        probing = {name for name in operators if self._context.breakers[name].probing}
         if not paused and not probing:
             return spans
         admitted: list[Span] = []
@@ -205,49 +212,49 @@ class Round:
 
     def _exchange(self, spans: list[Span]) -> None:
         message = CallMessage.of(spans)
-        asked = frames.CallRequest(
+        request = frames.CallRequest(
             [self._predicates[question].encoded for question, _, _ in spans],
             message.ends,
             self._rows[message.positions],
         )
         reached = 0
         try:
-            for told in self._means.workshop.exchange(
-                asked,
+            for response in self._context.child.exchange(
+                request,
                 token=self._items.token,
                 pack_items=self._items.pack,
                 limit_s=lambda place: self._limit_s(message.span_at(place)[0]),
             ):
-                self._note(message, reached, told)
-                reached += len(told.states)
+                self._note(message, reached, response)
+                reached += len(response.states)
         except Stopped as stop:
             self._after_stop(message, reached, stop)
         except OperatorError as error:
-            for span in message.open(reached):
+            for span in message.spans_between(reached):
                 self._fail(span, Failure.DIED, str(error))
         else:
-            self._pending += message.open(reached)  # it had enough of somebody
+            self._pending += message.spans_between(reached)  # the child gave up on an operator
 
-    def _note(self, message: CallMessage, reached: int, told: frames.CallResponse) -> None:
-        positions = message.positions[reached : reached + len(told.states)]
-        spans = message.spans[told.first : told.first + len(told.counts)]
+    def _note(self, message: CallMessage, reached: int, response: frames.CallResponse) -> None:
+        positions = message.positions[reached : reached + len(response.states)]
+        spans = message.spans[response.first : response.first + len(response.counts)]
         questions = [question for question, _, _ in spans]
-        self._states[positions] = told.states
-        np.add.at(self._seconds, questions, told.seconds)
+        self._states[positions] = response.states
+        np.add.at(self._seconds, questions, response.seconds)
         operators = {self._operator(question) for question in questions}
-        if told.failures or told.lists or any(each in self._bound for each in questions):
+        if response.failures or response.lists or any(each in self._bound for each in questions):
             at = 0
-            for n, count in enumerate(told.counts.tolist()):
+            for n, count in enumerate(response.counts.tolist()):
                 first = int(positions[at])
                 span = (questions[n], first, first + count)
-                states, at = told.states[at : at + count], at + count
-                part = PartialAnswers(states, told.lists.get(n, ()))
-                self._note_one(span, part, told.failures.get(n, {}))
+                states, at = response.states[at : at + count], at + count
+                part = PartialAnswers(states, response.lists.get(n, ()))
+                self._note_one(span, part, response.failures.get(n, {}))
         else:
             for name in operators:
-                self._means.breakers[name].answered()
-        if told.then == frames.REPLACE:
-            self._means.breakers[self._operator(questions[-1])].failed(0, stopped=True)
+                self._context.breakers[name].answered()
+        if response.then == frames.REPLACE:
+            self._context.breakers[self._operator(questions[-1])].failed(0, stopped=True)
 
     def _note_one(self, span: Span, part: PartialAnswers, failures: FailureCounts) -> None:
         question, first, end = span
@@ -262,7 +269,7 @@ class Round:
         if predicate.types:
             self._bound[question].append((np.arange(first, end, dtype=np.int32), part))
         for failure, (count, said) in failures.items():
-            self._means.ledger.fail(predicate.operator, failure, count, said)
+            self._context.statistics.fail(predicate.operator, failure, count, said)
         answered = np.flatnonzero(part.states != FAILED)
         if answered.size:
             breaker.answered()
@@ -271,36 +278,40 @@ class Round:
             breaker.failed(failed_since)
 
     def _after_stop(self, message: CallMessage, reached: int, stop: Stopped) -> None:
-        """The child is gone: who fails, and what is asked again?"""
-        guilty = stop.position
-        if guilty is None or not reached <= guilty < len(message.positions):
-            self._retry(message.open(reached), stop)
+        """The child stopped: fail the row that it was at, and send the others again."""
+        stopped_at = stop.position
+        if stopped_at is None or not reached <= stopped_at < len(message.positions):
+            self._retry(message.spans_between(reached), stop)
             return
-        question, first, end = message.span_at(guilty)
+        question, first, end = message.span_at(stopped_at)
         if stop.failure is Failure.LATE:
             self._seconds[question] += self._limit_s(question)
-        row = int(message.positions[guilty])
-        open_ = message.open(reached)
+        row = int(message.positions[stopped_at])
+        unanswered = message.spans_between(reached)
         if self._is_batch(question):
-            self._pending += [each for each in open_ if each[0] != question or each[1] != first]
+            self._pending += [
+                each for each in unanswered if each[0] != question or each[1] != first
+            ]
             self._split((question, first, end), stop.failure, str(stop), stopped=True)
         else:
             self._fail((question, row, row + 1), stop.failure, str(stop), stopped=True)
-            self._pending += message.open(reached, guilty) + message.open(guilty + 1)
+            self._pending += message.spans_between(reached, stopped_at) + message.spans_between(
+                stopped_at + 1
+            )
 
-    def _retry(self, open_: list[Span], stop: Stopped) -> None:
-        if not open_:
+    def _retry(self, unanswered: list[Span], stop: Stopped) -> None:
+        if not unanswered:
             return
-        question = open_[0][0]
+        question = unanswered[0][0]
         self._retries[question] = self._retries.get(question, 0) + 1
         if self._retries[question] > RETRIES_MAX:
-            self._fail(open_.pop(0), stop.failure, str(stop), stopped=True)
-        self._pending += open_
+            self._fail(unanswered.pop(0), stop.failure, str(stop), stopped=True)
+        self._pending += unanswered
 
     def _split(self, span: Span, failure: Failure, message: str, *, stopped: bool) -> None:
         question, first, end = span
-        now = self._means.clock()
-        until = self._split_until.setdefault(question, now + self._means.limits.split_s)
+        now = self._context.clock()
+        until = self._split_until.setdefault(question, now + self._context.limits.split_s)
         if end - first == 1 or now >= until:
             self._fail(span, failure, message, stopped=stopped)
         else:
@@ -315,7 +326,7 @@ class Round:
             part = failed_part(count, predicate.types)
             self._bound[question].append((np.arange(first, end, dtype=np.int32), part))
         if count:
-            self._means.ledger.fail(predicate.operator, failure, count, message)
+            self._context.statistics.fail(predicate.operator, failure, count, message)
         if failure not in (Failure.PAUSED, Failure.NOT_LOADED):
             self._breaker(question).failed(count, stopped=stopped)
 
@@ -323,11 +334,11 @@ class Round:
         return self._predicates[question].operator
 
     def _breaker(self, question: int) -> Breaker:
-        return self._means.breakers[self._operator(question)]
+        return self._context.breakers[self._operator(question)]
 
     def _is_batch(self, question: int) -> bool:
         return self._forms.get(self._operator(question), Form()).batch
 
     def _limit_s(self, question: int) -> float:
-        limits = self._means.limits
+        limits = self._context.limits
         return limits.batch_s if self._is_batch(question) else limits.item_s

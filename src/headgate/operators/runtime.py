@@ -1,13 +1,13 @@
-"""The front of the room: predicates are asked of the items of a batch, and always answered.
+"""Calling operators for the rows of a batch; every row gets an answer or counts as failed.
 
-    operators = OperatorRuntime(declarations, allowed=["city.operators"])      one for each process
-    predicates = PlanCalls(operators, calls)                            one for each plan
-    asking = BatchCalls(predicates, batch, schema)                           one for each batch
-    asking.evaluate_round([3, 8], [0, 40, 41], rows)                          as often as one likes
+    runtime = OperatorRuntime(declarations, allowed=["city.operators"])  one for each process
+    plan_calls = PlanCalls(runtime, calls)                               one for each plan
+    batch_calls = BatchCalls(plan_calls, batch, schema)                  one for each batch
+    batch_calls.evaluate_round([3, 8], [0, 40, 41], rows)                any number of times
 
-`ask_round` is what an order of evaluation calls: predicate 3 for forty rows of the batch, and 8 for
-one more. Items go to the child when the first question about them is asked, once; questions name
-rows.
+An evaluation order calls `evaluate_round` (orders/evaluator.py): here call 3 for forty rows of the
+batch, and call 8 for one more. The items are sent to the child process with the first round, once;
+later rounds name their rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TEXTS: dict[Type, type[str]] = {Type.LINK: Link, Type.XML: Xml}
 
 
 class OperatorRuntime:
-    """The operators of a run, in one process. Any thread may ask; one round at a time."""
+    """The operators of a run, in one process. Thread-safe; one round runs at a time."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class OperatorRuntime:
     ) -> None:
         self.declarations = {each.name: each for each in declarations}
         self.limits = limits or OperatorLimits()
-        self.ledger = OperatorStatistics(declarations)
+        self.statistics = OperatorStatistics(declarations)
         self._lock = threading.Lock()
-        self._workshop = ChildSupervisor(declarations, allowed, self.limits, clock)
+        self._child = ChildSupervisor(declarations, allowed, self.limits, clock)
         breakers = {name: Breaker(clock) for name in self.declarations}
-        self._means = RoundContext(self._workshop, self.limits, breakers, self.ledger, clock)
+        self._context = RoundContext(self._child, self.limits, breakers, self.statistics, clock)
 
     def __enter__(self) -> OperatorRuntime:
         return self
@@ -72,58 +72,58 @@ class OperatorRuntime:
 
     def close(self) -> None:
         with self._lock:
-            self._workshop.close()
+            self._child.close()
 
     @property
     def child_pid(self) -> int | None:
-        """The process that calls, if there is one now."""
-        return self._workshop.pid
+        """The process id of the child, if it is running."""
+        return self._child.pid
 
     def refused(self) -> dict[str, str]:
-        """Which operators cannot be loaded, and why. The child is started for this."""
+        """The operators that cannot be loaded, with the reason. Starts the child if needed."""
         with self._lock:
-            return dict(self._workshop.refused())
+            return dict(self._child.refused())
 
     @property
     def failures(self) -> Mapping[str, Failures]:
-        return self.ledger.failures
+        return self.statistics.failures
 
     def observed(self, found: Iterable[tuple[EncodedCall, Sequence[float]]]) -> None:
         with self._lock:
             for predicate, (items, true, seconds) in found:
-                self.ledger.estimates.observe(
+                self.statistics.estimates.observe(
                     predicate.operator, predicate.encoded, items=items, true=true, seconds=seconds
                 )
 
     def take_report(self) -> Report:
-        """What was observed and counted since the last report, for the ledger of the driver."""
+        """What was observed and counted since the last report, for the statistics of the driver."""
         with self._lock:
-            return self.ledger.take_report()
+            return self.statistics.take_report()
 
     def answer(
         self, predicates: Sequence[EncodedCall], starts: Longs, rows: Rows, items: RoundItems
     ) -> RoundAnswers:
         with self._lock:
-            return Round(predicates, starts, rows, items, self._means).answer()
+            return Round(predicates, starts, rows, items, self._context).answer()
 
 
 class PlanCalls:
-    """The operator calls of a plan, by number. No process is started for them yet."""
+    """The operator calls of a plan, by number. Making it starts no process."""
 
-    def __init__(self, operators: OperatorRuntime, calls: Sequence[Call]) -> None:
-        self.operators = operators
+    def __init__(self, runtime: OperatorRuntime, calls: Sequence[Call]) -> None:
+        self.runtime = runtime
         self.calls = tuple(calls)
-        self.predicates = tuple(self._predicate(each) for each in calls)
+        self.encoded = tuple(self._encode(call) for call in calls)
 
-    def observed(self, predicates: Longs, found: Floats) -> None:
-        """What an order has learned of some of them: items, items true and seconds of each."""
-        self.operators.observed(
-            (self.predicates[number], each)
-            for number, each in zip(predicates.tolist(), found.tolist(), strict=True)
+    def observed(self, predicates: Longs, observed: Floats) -> None:
+        """Add what an evaluation order has counted: items, items true and seconds of each."""
+        self.runtime.observed(
+            (self.encoded[number], counts)
+            for number, counts in zip(predicates.tolist(), observed.tolist(), strict=True)
         )
 
-    def _predicate(self, call: Call) -> EncodedCall:
-        declared = self.operators.declarations.get(call.operator)
+    def _encode(self, call: Call) -> EncodedCall:
+        declared = self.runtime.declarations.get(call.operator)
         if declared is None:
             raise OperatorError(f"operator '{call.operator}' is not declared")
         problem = ""
@@ -142,24 +142,27 @@ class PlanCalls:
 class BatchCalls:
     """Operator calls for one batch of items, with the columns of match/item_columns.py."""
 
-    def __init__(self, predicates: PlanCalls, batch: pa.RecordBatch, schema: Schema) -> None:
-        self._predicates, self._batch, self._schema = predicates, batch, schema
+    def __init__(self, calls: PlanCalls, batch: pa.RecordBatch, schema: Schema) -> None:
+        self._calls, self._batch, self._schema = calls, batch, schema
 
     def evaluate_round(self, predicates: Rows, starts: Longs, rows: Rows) -> RoundAnswers:
-        """EncodedCall n for rows[starts[n]] … rows[starts[n + 1]]."""
-        asked = np.ascontiguousarray(rows, np.int32)
-        if asked.size and not 0 <= int(asked.min()) <= int(asked.max()) < self._batch.num_rows:
+        """Evaluate predicates[n] for rows[starts[n]] … rows[starts[n + 1] - 1], for each n."""
+        own_rows = np.ascontiguousarray(rows, np.int32)
+        if (
+            own_rows.size
+            and not 0 <= int(own_rows.min()) <= int(own_rows.max()) < self._batch.num_rows
+        ):
             raise IndexError(f"a row is from 0 to {self._batch.num_rows - 1}")
-        known = self._predicates.predicates
+        known = self._calls.encoded
         own = [known[each] for each in predicates.tolist()]
         items = RoundItems(self, self._packed)
-        answers = self._predicates.operators.answer(own, starts, asked, items)
+        answers = self._calls.runtime.answer(own, starts, own_rows, items)
         for question, bound in answers.bound.items():
             answers.bound[question] = _marked(bound, own[question].marks)
         return answers
 
     def evaluate(self, predicate: int, rows: Rows) -> CallAnswers:
-        """One predicate."""
+        """Evaluate one predicate."""
         starts = np.array([0, len(rows)], np.int64)
         found = self.evaluate_round(np.array([predicate], np.int32), starts, rows)
         if not found.bound:

@@ -46,16 +46,16 @@ Observed = tuple[str, str, float, float, float]
 PRIOR_ITEMS = 32.0
 FORGET_ITEMS = 100_000.0
 CALLS_MAX = 200_000
-"""So many calls are known one by one."""
+"""So many calls are counted one by one."""
 COST_DEFAULT, SELECTIVITY_DEFAULT = 1.0, 0.5
 UNIT_S = 1e-6
 SELECTIVITY_MIN, COST_MIN_S = 1e-4, 1e-9
-"""Nothing is believed to be never or always true, or to cost nothing."""
+"""No call is taken to be never or always true, or to cost nothing."""
 
 
 @dataclass(slots=True)
 class CallCounts:
-    """Of what was answered: failures teach nothing about truth, though they cost time."""
+    """Counts of answers; failures say nothing about truth, though they cost time."""
 
     items: float = 0.0
     true: float = 0.0
@@ -71,7 +71,7 @@ class CallCounts:
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
-    """What is known of an operator or a call: `items` is how many it was measured on."""
+    """Cost and selectivity of an operator or a call; `items` is how many it was measured on."""
 
     cost_s: float
     selectivity: float
@@ -84,7 +84,7 @@ class CallEstimate:
 
 
 class CallStatistics:
-    """Calls are known by their encoded form, which is the same for one predicate in any process."""
+    """Counts by operator and by call. The encoded form of a call is the same in every process."""
 
     def __init__(self, declarations: Iterable[Declaration]) -> None:
         self._declared = {each.name: each for each in declarations}
@@ -107,12 +107,12 @@ class CallStatistics:
             self._forget_half()
 
     def take_unsent(self) -> list[Observed]:
-        """What was observed since the last time, for `add` elsewhere."""
+        """The counts since the last report, for `add` in another process."""
         taken, self._unsent = self._unsent, {}
         return [_observation(*key, counts) for key, counts in taken.items()]
 
     def all_observed(self) -> list[Observed]:
-        """All that is known of calls, for an `add` that begins with nothing."""
+        """All counts, for `add` in a new process."""
         return [
             _observation(operator_of(call), call, counts) for call, counts in self._calls.items()
         ]
@@ -129,7 +129,7 @@ class CallStatistics:
         return _learned(prior, counts)
 
     def counts_of(self, calls: Sequence[bytes]) -> Floats:
-        """For each call on how many items it was measured, and of how many it was true."""
+        """[call, 2]: on how many items it was measured, and of how many it was true."""
         unknown = CallCounts()
         found = (self._calls.get(call, unknown) for call in calls)
         return np.array([(each.items, each.true) for each in found]).reshape(-1, 2)
@@ -144,12 +144,12 @@ class CallStatistics:
         return _learned(prior, counts)
 
     def _forget_half(self) -> None:
-        """Those that were asked least; of most of them nobody will hear again."""
+        """Drop the half of the calls with the fewest items; most of them will not come again."""
         ordered = sorted(self._calls.items(), key=lambda each: each[1].items, reverse=True)
         self._calls = dict(ordered[: CALLS_MAX // 2])
 
     def _unit_s(self) -> float:
-        """What operators that were measured cost for each unit of cost that they declare."""
+        """The seconds that measured operators took for each unit of cost that they declare."""
         seconds = units = 0.0
         for name, declared in self._declared.items():
             counts = self._operators[name]
@@ -180,7 +180,7 @@ Report = dict[str, object]
 
 
 class OperatorStatistics:
-    """One thread at a time."""
+    """Cost, selectivity and failures of all operators. Not thread-safe."""
 
     def __init__(self, declarations: Iterable[Declaration]) -> None:
         declared = list(declarations)
@@ -193,7 +193,7 @@ class OperatorStatistics:
         self._unsent.setdefault(operator, Failures()).add(failure, count, message)
 
     def take_report(self) -> Report:
-        """What is new since the last report; empty if nothing is."""
+        """The counts since the last report; empty if there are none."""
         failed, self._unsent = self._unsent, {}
         return _report(self.estimates.take_unsent(), failed)
 
@@ -202,20 +202,20 @@ class OperatorStatistics:
         return _report(self.estimates.all_observed(), failed)
 
     def add(self, report: Mapping[str, object]) -> None:
-        """Add what another process has reported; what it says of unknown operators is left out."""
+        """Add the report of another process; unknown operators are ignored."""
         observed, failed = report.get("observed", []), report.get("failures", {})
         assert isinstance(observed, list)
         assert isinstance(failed, Mapping)
         for operator, call, items, true, seconds in observed:
             if operator in self.failures:
                 self.estimates.add(operator, call.encode(), items, true, seconds)
-        for operator, told in failed.items():
+        for operator, counts in failed.items():
             if operator in self.failures:
-                self.failures[operator].merge(told)
+                self.failures[operator].merge(counts)
 
 
 def read_report(path: Path) -> Report:
-    """What a file says; it is a help, not a need, so a damaged one is left alone."""
+    """The report in a file; empty if the file is missing or damaged, because it is only a help."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -71,7 +71,7 @@ class OperatorTester:
     def __init__(self, table: ClauseTable, operators: OperatorRuntime) -> None:
         self._table = table
         self._predicates = PlanCalls(operators, table.calls)
-        self._estimates = known_estimates(table, operators.ledger)
+        self._estimates = known_estimates(table, operators.statistics)
         self._evaluator = Evaluator(table, AdaptiveOrder(), self._estimates)
 
     def feeds(
@@ -121,7 +121,7 @@ class _Current:
                 self._operators = OperatorRuntime(
                     setup.declarations, allowed=setup.rules.allowed, limits=setup.rules.limits
                 )
-                self._operators.ledger.add(read_report(Path(setup.learned)))
+                self._operators.statistics.add(read_report(Path(setup.learned)))
                 self._setup = setup
             return self._operators
 

@@ -1,28 +1,84 @@
-"""What the merger of a pair of conjunctions is, and what it costs (merge_imperfect.py has the law).
+"""The merger of a pair of conjunctions, and how probable it is that it matches in vain.
 
     to = 'Paris'  price < 100  class = 1
     to = 'Paris'  price = 145  class = 1     common: to, class     differs: price, joined: <= 145
 
 A node is a conjunction with the original parts that it stands for. For each cell it knows how
-probable it is that one of them matches, with every condition that all of them share taken at its
-greatest probability: whatever its true one, it scales the merger and its parts alike.
+probable it is that one of the parts matches, with every condition that all of them share taken at
+its greatest probability: whatever the true one is, it scales the merger and its parts alike.
+
+merge_imperfect.py states the invariant that the figures keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 
 from headgate.cover.cells import Cells, Floats
-from headgate.cover.conditions import Conditions, Conjunction
-from headgate.cover.imperfect_kernels import ANY, NEVER, weigh_pair
+from headgate.cover.conditions import ConditionTable, Conjunction
 from headgate.model.implies_values import Place
+
+ANY, NEVER = -1, -2
+
+
+class CellProbabilities(NamedTuple):
+    """The probability of each condition within each cell."""
+
+    low: Floats  # [condition, cell]: at least
+    high: Floats  # [condition, cell]: at most
+    weights: Floats  # [cell]: they sum up to 1
+
+
+@nb.njit(nogil=True, cache=True)
+def weigh_pair(common, differences, cells, matched_parts, matched):  # type: ignore[no-untyped-def]
+    """Upper bounds of the merger's probability, and of that of an item it matches in vain.
+
+    common         int64 [n]         conditions that both conjunctions have
+    differences    int64 [place, 4]  of the first, of the second, of the merger, and of what holds
+                                     where the first and the second hold; ANY stands for no
+                                     condition, NEVER for one that nothing satisfies
+    cells          CellProbabilities
+    matched_parts  (first, second), float64 [cell]: how much the parts of each match at least
+    matched        float64 [cell]    out: how much the parts of both match at least
+    """
+    low, high, weights = cells
+    matched_first, matched_second = matched_parts
+    total = vain = 0.0
+    for cell in range(weights.shape[0]):
+        shared = 1.0
+        for number in common:
+            shared *= high[number, cell]
+        merged = overlap = shared
+        left, right = matched_first[cell], matched_second[cell]
+        for at in range(differences.shape[0]):
+            joined, both = differences[at, 2], differences[at, 3]
+            if joined >= 0:
+                merged *= high[joined, cell]
+            if both == NEVER:
+                overlap = 0.0
+            elif both >= 0:
+                overlap *= high[both, cell]
+            # A condition that the merger has not is no longer shared: from now on at its least.
+            number = differences[at, 0]
+            if number >= 0 and number != joined and low[number, cell] < high[number, cell]:
+                left *= low[number, cell] / high[number, cell]
+            number = differences[at, 1]
+            if number >= 0 and number != joined and low[number, cell] < high[number, cell]:
+                right *= low[number, cell] / high[number, cell]
+        found = min(merged, max(left, right, left + right - overlap))
+        matched[cell] = found
+        total += weights[cell] * merged
+        vain += weights[cell] * (merged - found)
+    return total, vain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class MergeNode:
     conjunction: Conjunction
     parts: tuple[int, ...]
     matched: Floats
@@ -38,31 +94,31 @@ Difference = tuple[int, int, int, int]
 merger, and what holds where the first and the second hold."""
 
 
-class PairWeights:
-    def __init__(self, conditions: Conditions, cells: Cells) -> None:
+class MergeCosts:
+    def __init__(self, conditions: ConditionTable, cells: Cells) -> None:
         self._conditions = conditions
         self._cells = cells
         self._low = np.zeros((64, cells.weights.size))
         self._high = np.zeros((64, cells.weights.size))
         self._known_count = 0
 
-    def single(self, conjunction: Conjunction, parts: tuple[int, ...]) -> Node:
+    def single(self, conjunction: Conjunction, parts: tuple[int, ...]) -> MergeNode:
         """A conjunction that is nothing but its parts, which are equal."""
         self._look_up_new()
         matched = self._high[list(conjunction)].prod(axis=0)
-        return Node(conjunction, parts, matched, float(self._cells.weights @ matched), 0.0)
+        return MergeNode(conjunction, parts, matched, float(self._cells.weights @ matched), 0.0)
 
-    def vain(self, first: Node, second: Node) -> float:
+    def vain(self, first: MergeNode, second: MergeNode) -> float:
         """The probability that the pair's merger matches an item in vain."""
         return self._weigh(first, second, *self._compare(first.conjunction, second.conjunction))[1]
 
-    def merged(self, first: Node, second: Node) -> Node:
+    def merged(self, first: MergeNode, second: MergeNode) -> MergeNode:
         common, differences = self._compare(first.conjunction, second.conjunction)
         joined = [joined for _, _, joined, _ in differences if joined != ANY]
         probability, vain, matched = self._weigh(first, second, common, differences)
         conjunction = tuple(sorted((*common, *joined)))
         parts = tuple(sorted(first.parts + second.parts))
-        return Node(conjunction, parts, matched, probability, vain)
+        return MergeNode(conjunction, parts, matched, probability, vain)
 
     def _compare(
         self, first: Conjunction, second: Conjunction
@@ -91,7 +147,7 @@ class PairWeights:
         yield left, right, ANY if joined is None else joined, NEVER if both is None else both
 
     def _weigh(
-        self, first: Node, second: Node, common: set[int], differences: list[Difference]
+        self, first: MergeNode, second: MergeNode, common: set[int], differences: list[Difference]
     ) -> tuple[float, float, Floats]:
         """The merger's probability, how much of it is in vain, and what its parts match."""
         self._look_up_new()
@@ -99,17 +155,14 @@ class PairWeights:
         probability, vain = weigh_pair(
             np.array(list(common), np.int64),
             np.array(differences, np.int64).reshape(-1, 4),
-            self._low,
-            self._high,
-            first.matched,
-            second.matched,
-            self._cells.weights,
+            CellProbabilities(self._low, self._high, self._cells.weights),
+            (first.matched, second.matched),
             matched,
         )
         return probability, vain, matched
 
     def _look_up_new(self) -> None:
-        """Ask the cells about the conditions that were made since the last time."""
+        """Look up the probabilities of conditions that are new since the last time."""
         known = self._conditions.known
         if len(known) > len(self._low):
             more = np.zeros((2 * len(known) - len(self._low), self._cells.weights.size))

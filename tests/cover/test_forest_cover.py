@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from bench.baselines.attribute_orders import ORDERS
+from bench.baselines.two_pass_cover import TwoPassCover
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cover.cover_strategies import (
@@ -16,14 +18,11 @@ from tests.cover.cover_strategies import (
     numbers,
     texts,
 )
+from tests.cover.naive_cover import NaiveCover
 from tests.model.strategies import all_atoms, counterexample, items_with, literals
 
-from headgate.cover import cover, cover_part
-from headgate.cover.attribute_order import ORDERS
-from headgate.cover.cover import ForestCover
-from headgate.cover.cover_naive import NaiveCover
-from headgate.cover.cover_roots import Cover
-from headgate.cover.cover_two_pass import TwoPassCover
+from headgate.cover import forest_cover, forest_index
+from headgate.cover.forest_cover import Cover, ForestCover
 from headgate.model.atoms import (
     Between,
     Call,
@@ -61,11 +60,11 @@ def roots_after(way: Cover, filters: list[Filter], sizes: list[int]) -> list[int
     return sorted(roots)
 
 
-def small_parts(patch: pytest.MonkeyPatch, few: int = 0) -> None:
-    """So that a few filters make several parts; up to `few` of them walk one by one."""
-    patch.setattr(cover, "RECENT_MAX", 1)
-    patch.setattr(cover, "RATIO", 2)
-    patch.setattr(cover, "FEW", few)
+def small_levels(patch: pytest.MonkeyPatch, few: int = 0) -> None:
+    """So that a few filters make several levels; up to `few` of them walk one by one."""
+    patch.setattr(forest_cover, "RECENT_MAX", 1)
+    patch.setattr(forest_cover, "LEVEL_RATIO", 2)
+    patch.setattr(forest_cover, "FEW", few)
 
 
 def check_roots(filters: list[Filter], sizes: list[int]) -> None:
@@ -73,7 +72,7 @@ def check_roots(filters: list[Filter], sizes: list[int]) -> None:
     assert roots_after(TwoPassCover(), filters, sizes) == expected
     for few in (0, 100):
         with pytest.MonkeyPatch.context() as patch:
-            small_parts(patch, few)
+            small_levels(patch, few)
             assert roots_after(ForestCover(), filters, sizes) == expected, few
 
 
@@ -108,7 +107,7 @@ def is_covered(specific: Filter, general: Filter, way: type[Cover]) -> bool:
     """Whether an insertion says so, from both ends."""
     first, second = way(), way()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cover, "RECENT_MAX", 0)
+        patch.setattr(forest_cover, "RECENT_MAX", 0)
         first.insert([0], [general])
         after = first.insert([1], [specific]).get(1) == 0
         second.insert([0], [specific])
@@ -210,31 +209,29 @@ def test_a_long_conjunction_is_compared_too() -> None:
 @settings(max_examples=40, deadline=None)
 def test_the_order_of_attributes_changes_nothing(order: str, filters: list[Filter]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        small_parts(patch)
-        ordered = roots_after(ForestCover(order=order), filters, [5])
+        small_levels(patch)
+        ordered = roots_after(ForestCover(order=ORDERS[order]), filters, [5])
     assert ordered == roots_after(NaiveCover(), filters, [1])
 
 
 @given(st.lists((literals(all_atoms) | number_atoms).filter(is_easy), min_size=1, max_size=20))
 @settings(max_examples=40, deadline=None)
-def test_the_vocabulary_is_renewed(atoms: list[Filter]) -> None:
+def test_unused_restrictions_are_dropped(atoms: list[Filter]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        small_parts(patch)
-        patch.setattr(cover, "VOCABULARY_MIN", 4)
+        small_levels(patch)
+        patch.setattr(forest_cover, "RESTRICTIONS_MIN", 4)
         renewed = roots_after(ForestCover(), atoms, [3])
     assert renewed == roots_after(NaiveCover(), atoms, [1])
 
 
 @given(st.lists(any_kind, max_size=12), sizes)
 @settings(max_examples=60, deadline=None)
-def test_a_judge_who_is_asked_little_errs_on_the_safe_side(
-    filters: list[Filter], sizes: list[int]
-) -> None:
+def test_few_checks_err_on_the_safe_side(filters: list[Filter], sizes: list[int]) -> None:
     """What is covered lies within its coverer; what is not found to be covered is a root."""
     with pytest.MonkeyPatch.context() as patch:
-        small_parts(patch)
-        patch.setattr(cover, "JUDGED_MAX", 1)
-        patch.setattr(cover_part, "JUDGED_MAX", 1)
+        small_levels(patch)
+        patch.setattr(forest_cover, "INEXACT_CHECKS_MAX", 1)
+        patch.setattr(forest_index, "INEXACT_CHECKS_MAX", 1)
         way = ForestCover()
         covered = way.insert(range(len(filters)), filters)
         roots_after(ForestCover(), filters, sizes)

@@ -1,4 +1,4 @@
-"""A cube says of a filter what its restrictions say, and equal sets of values have one number."""
+"""Labels keep the order of their cuts, however the cuts come."""
 
 from __future__ import annotations
 
@@ -7,12 +7,57 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headgate.cover.cover_cubes import NEVER, Cube, Cubes, cube_list
-from headgate.cover.cover_knowledge import describe
-from headgate.cover.cover_scan_kernels import lies_within
+from headgate.cover.cubes import NEVER, Cube, CubeEncoder, OrderLabels, cube_list
+from headgate.cover.describe_filter import describe
+from headgate.cover.scan_index import lies_within
 from headgate.model.atoms import Between, Comparison, Contains, In, IsPresent, Relation, StartsWith
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
+
+
+@given(st.lists(st.tuples(st.integers(-50, 50), st.booleans())))
+def test_labels_are_ordered_as_their_cuts(cuts: list[tuple[int, bool]]) -> None:
+    labels = OrderLabels()
+    for cut in cuts:
+        labels.label(cut)
+    distinct = sorted(set(cuts))
+    found = [labels.label(cut) for cut in distinct]
+    assert found == sorted(set(found))
+    assert len(found) == len(distinct)
+
+
+def test_labels_are_spread_where_there_is_no_room() -> None:
+    labels, low, high = OrderLabels(), Fraction(0), Fraction(1)
+    cuts = [(low,), (high,)]
+    for turn in range(300):
+        middle = (low + high) / 2
+        low, high = (low, middle) if turn % 2 else (middle, high)
+        cuts.append((middle,))
+    written = {cut: labels.label(cut) for cut in cuts}
+    assert labels.moved
+    written |= labels.moved
+    assert all(labels.label(cut) == label for cut, label in written.items())
+    found = [labels.label(cut) for cut in sorted(cuts)]
+    assert all(before < after for before, after in pairwise(found))
+
+
+def test_cuts_that_come_to_one_place_move_few_labels() -> None:
+    """Each comes just below the last of them all, as thresholds do that rise."""
+    labels, moved, count = OrderLabels(), 0, 20_000
+    for value in range(count):
+        labels.label((-value,))
+    labels.label((count + 1,))
+    for value in range(count):
+        labels.label((value + 0.5,))
+        moved += len(labels.moved)
+        labels.moved.clear()
+    assert 0 < moved < 40 * count
+
+
+# === part: tests.cover.test_cubes
+# A cube says of a filter what its restrictions say, and equal sets of values have one number.
 
 
 def at_least(value: float) -> Filter:
@@ -36,13 +81,13 @@ def at_most(value: float) -> Filter:
     ],
 )
 def test_the_same_said_in_other_words_is_the_same_cube(left: Filter, right: Filter) -> None:
-    cubes = Cubes()
+    cubes = CubeEncoder()
     assert cubes.cube(left) == cubes.cube(right)
     assert cubes.cube(left).is_exact
 
 
 def test_what_nothing_satisfies_has_no_cube() -> None:
-    cubes = Cubes()
+    cubes = CubeEncoder()
     for never in (FALSE, And((at_least(3), at_most(2))), And((Contains("t", "a"), at_never("t")))):
         assert cubes.cube(never) == NEVER
     assert cubes.cube(TRUE) == Cube(())
@@ -53,7 +98,7 @@ def at_never(name: str) -> Filter:
 
 
 def test_a_prefix_is_exact_and_a_phrase_is_not() -> None:
-    cubes = Cubes()
+    cubes = CubeEncoder()
     assert cubes.cube(StartsWith("t", "rock")).is_exact
     assert not cubes.cube(Contains("t", "rock now", phrase=True)).is_exact
     assert not cubes.cube(Not(Contains("t", "rock"))).is_exact
@@ -71,15 +116,15 @@ def test_a_large_disjunction_over_many_places_is_left_out() -> None:
 
 
 def test_restrictions_stay_ordered_when_labels_are_spread() -> None:
-    cubes, low, high = Cubes(), Fraction(0), Fraction(1)
+    cubes, low, high = CubeEncoder(), Fraction(0), Fraction(1)
     numbers = []
     for _ in range(60):
         low = (low + high) / 2
         numbers.append(cubes.cube(at_least(float(low) if low < 1 else 1)).restrictions[0])
     distinct = list(dict.fromkeys(numbers))
     for wide, narrow in pairwise(distinct):
-        assert lies_within(narrow, wide, cubes.lines)
-        assert not lies_within(wide, narrow, cubes.lines)
+        assert lies_within(narrow, wide, cubes.table)
+        assert not lies_within(wide, narrow, cubes.table)
 
 
 def test_cubes_are_taken_and_put_together() -> None:

@@ -24,9 +24,9 @@ from headgate.model.intervals import NOTHING, IntervalSet, between, interval_set
 from headgate.model.text import NormalLink
 from headgate.model.values import Comparable, Kind, Link, Value, Xml, comparable
 
-Place = tuple[object, ...]
+DescriptionPlace = tuple[object, ...]
 """("value", attribute, part), or a form that is there or not: ("word", attribute, word), …"""
-Description = dict[Place, ValueSet]
+Description = dict[DescriptionPlace, ValueSet]
 
 _TEXT_KINDS = (Kind.TEXT, Kind.XML, Kind.LINK)
 _INSTANTS = ValueSet(False, {Kind.TIMESTAMP: PRESENT.of(Kind.TIMESTAMP)})
@@ -43,7 +43,7 @@ _PART_RANGE: dict[object, IntervalSet] = {
 }
 
 
-def settle_parts(values: Description) -> None:
+def restrict_parts(values: Description) -> None:
     """Whether the attribute is an instant decides whether it has parts, and the other way round."""
     at_parts = [place for place in values if place[2] is not None]
     for place in at_parts:
@@ -89,14 +89,16 @@ def _join_integers(before: IntervalSet, more: IntervalSet) -> IntervalSet:
     return before.union(more)
 
 
-def without_refuted(place: Place, values: ValueSet, literals: Iterable[Literal]) -> ValueSet:
+def without_refuted(
+    place: DescriptionPlace, values: ValueSet, literals: Iterable[Literal]
+) -> ValueSet:
     """Without the single texts and links, and ends of intervals, that a literal rules out.
 
     `title >= 'a' and title contains 'rock'` leaves 'a' out, as `title > 'a'` does.
     """
     _, attribute, part = place
-    judges = [each for each in literals if _judges(each, attribute)]
-    if part is not None or not judges:
+    refuters = [each for each in literals if _can_refute(each, attribute)]
+    if part is not None or not refuters:
         return values
     assert isinstance(attribute, str)
     kinds = dict(values.kinds)
@@ -106,14 +108,15 @@ def without_refuted(place: Place, values: ValueSet, literals: Iterable[Literal])
         refuted = [
             point
             for point in inside
-            if point is not None and any(_refutes(each, attribute, point, kind) for each in judges)
+            if point is not None
+            and any(_refutes(each, attribute, point, kind) for each in refuters)
         ]
         if refuted:
             kinds[kind] = kinds[kind].intersection(values_in(refuted).complement())
     return ValueSet(values.missing, {kind: each for kind, each in kinds.items() if each})
 
 
-def _judges(literal: Literal, attribute: object) -> bool:
+def _can_refute(literal: Literal, attribute: object) -> bool:
     """Whether the literal can rule out single texts or links of the attribute."""
     atom = literal.atom
     if not isinstance(atom, Contains | Similar | LinkAtom):

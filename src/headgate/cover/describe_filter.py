@@ -1,7 +1,8 @@
-"""What a filter says, place by place: the symbolic item that covering gives to the forest.
+"""The description of a filter: the values that it allows, place by place.
 
-Each filter F is described by the values that it leaves at *places*, and by forms that it certainly
-has. Both sides of a cover check are described in the same way:
+Covering searches the forest with descriptions as matching searches it with items. A filter F is
+described by the values that it allows at *places*, and by forms that its items certainly have. Both
+sides of a cover check are described in the same way:
 
     price > 3 and price < 9           price: (3, 9)
     title contains 'rock'             title: a text    word rock in title    word rock in the item
@@ -9,19 +10,19 @@ has. Both sides of a cover check are described in the same way:
     x = 1 or x = 5                    x: {1, 5}
     (x = 1 or y = 1) and y = 0        x: {1}   y: {0}            (the branch y = 1 is impossible)
 
-Laws. Every item of F keeps to F's description. If model/implies.py finds that F implies G, then
-F's description lies within G's, place by place. Where G is *exact*, which means that its
-description says all that it says, the converse holds too. So the forest of descriptions finds
-every pair, and only pairs with a G that is not exact are left to the judge.
+Invariants. Every item of F satisfies F's description. If model/implies.py finds that F implies G,
+then F's description lies within G's, place by place. If G is *exact*, which means that it is
+equivalent to its description, the converse holds too. So the forest of descriptions finds every
+pair, and only pairs with an inexact G must be checked with `implies_filter`.
 
 Exact are conjunctions of comparisons, ranges, lists, `is present`, `starts with`, `contains` and
-operator calls, of negations where they speak about values, and of disjunctions at one place. What
-is negated about texts and links, or speaks about several places at once, is left out of the
-description, and the filter is not exact.
+operator calls, of negations that restrict values, and of disjunctions at one place. Negations about
+texts and links, and disjunctions over several places, are left out of the description, and the
+filter is not exact.
 
 Cost: linear for conjunctions. A disjunction over several places is multiplied out, up to
 `CASES_MAX` cases; beyond that it is left out. A negated prefix is known by its values only where
-the filter says something else of the attribute too: `title > 'a' and not title contains 'rock'` is
+the filter restricts the attribute otherwise too: `title > 'a' and not title contains 'rock'` is
 not found to imply `title > 'a' and not title starts with 'rock concert'`. Either may cost a
 forwarded filter, never a match.
 """
@@ -32,10 +33,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from headgate.cover.cover_values import (
+from headgate.cover.describe_values import (
     Description,
-    Place,
-    settle_parts,
+    DescriptionPlace,
+    restrict_parts,
     without_holes,
     without_refuted,
 )
@@ -73,19 +74,19 @@ LABELS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class FilterDescription:
     """The description of a filter, or None where no item satisfies it."""
 
     places: Description | None
     is_exact: bool
 
 
-def describe(filter_: Filter) -> Knowledge:
-    """The description of a filter. That of a single comparison, the most frequent, is short."""
+def describe(filter_: Filter) -> FilterDescription:
+    """The description of a filter, with a shortcut for single comparisons, the most frequent."""
     if isinstance(filter_, Comparison | Between | In) and filter_.kind in _PLAIN_KINDS:
         allowed = _values_of(Literal(filter_, True))
         if filter_.part is None and allowed.kinds:
-            return Knowledge({("value", filter_.attribute, None): allowed}, True)
+            return FilterDescription({("value", filter_.attribute, None): allowed}, True)
     node = negation_normal(filter_)
     conjuncts = node.parts if isinstance(node, AllOf) else (node,)
     facts = tuple(each for each in conjuncts if isinstance(each, Literal))
@@ -99,15 +100,15 @@ def describe(filter_: Filter) -> Knowledge:
         if (case := _describe_case((*facts, *alternative), values)) is not None
     ]
     if not cases:
-        return Knowledge(None, True)
+        return FilterDescription(None, True)
     known = _union(cases)
     filled = {place: without_holes(values) for place, values in known.items()}
     is_exact = not others and all(map(_is_exact, facts)) and filled == known
-    return Knowledge({at: each for at, each in filled.items() if each != ANY}, is_exact)
+    return FilterDescription({at: each for at, each in filled.items() if each != ANY}, is_exact)
 
 
 def _union(cases: Sequence[Description]) -> Description:
-    """What is known in every case."""
+    """What holds in every case."""
     first, *rest = cases
     return {
         place: reduce(_either, [case[place] for case in rest], values)
@@ -125,7 +126,7 @@ def _either(left: ValueSet, right: ValueSet) -> ValueSet:
 
 
 def _alternatives(choices: Sequence[Node]) -> list[tuple[Literal, ...]]:
-    """The choices multiplied out; those that would make too many cases are left out."""
+    """The choices multiplied out; one that would make too many cases is left out."""
     found: list[tuple[Literal, ...]] = [()]
     for choice in choices:
         own = _cases_of(choice)
@@ -155,14 +156,14 @@ def _leaves(node: Node) -> Iterator[Literal]:
         yield from _leaves(part)
 
 
-def _one_place(node: Node) -> Place | None:
-    """The place that a disjunction speaks about, if that is one, and its values only."""
+def _one_place(node: Node) -> DescriptionPlace | None:
+    """The place that a disjunction restricts, if it is one, by values only."""
     places = {_value_place(leaf) for leaf in _leaves(node)}
     return places.pop() if len(places) == 1 else None
 
 
-def _value_place(literal: Literal) -> Place | None:
-    """Where the literal says which values there may be, and nothing else."""
+def _value_place(literal: Literal) -> DescriptionPlace | None:
+    """The place whose values the literal restricts, if that is all that it does."""
     atom = literal.atom
     if not isinstance(atom, Comparison | Between | In | IsPresent | StartsWith):
         return None
@@ -170,7 +171,7 @@ def _value_place(literal: Literal) -> Place | None:
     if isinstance(atom, Comparison) and isinstance(atom.value, WindowAttribute):
         return None
     if part is not None and not literal.positive:
-        return None  # also true of what has no parts, which this place does not know of
+        return None  # also true of values without parts, which are not at this place
     return ("value", atom.attribute, part)
 
 
@@ -198,20 +199,20 @@ def _is_exact(literal: Literal) -> bool:
 
 
 def _describe_case(
-    literals: tuple[Literal, ...], more: Iterable[tuple[Place, ValueSet]]
+    literals: tuple[Literal, ...], more: Iterable[tuple[DescriptionPlace, ValueSet]]
 ) -> Description | None:
-    """What a conjunction of literals says, with more values from elsewhere; None if nothing can."""
+    """The description of a conjunction, with more values from elsewhere; None if impossible."""
     if contradictory(literals):
         return None
     values: Description = {}
     for literal in literals:
         allowed = allowed_values(literal)
         if allowed is not None:
-            at: Place = ("value", *allowed[0])
+            at: DescriptionPlace = ("value", *allowed[0])
             values[at] = values.get(at, ANY).intersection(allowed[1])
     for place, found in more:
         values[place] = values.get(place, ANY).intersection(found)
-    settle_parts(values)
+    restrict_parts(values)
     for place in values:
         values[place] = without_refuted(place, values[place], literals)
     if not all(each.missing or each.kinds for each in values.values()):
@@ -220,8 +221,8 @@ def _describe_case(
     return described | dict.fromkeys(_forms(literals, values), PRESENT)
 
 
-def _forms(literals: Iterable[Literal], values: Description) -> Iterator[Place]:
-    """What is certainly there beside values: words, hosts of links, patterns, operator calls."""
+def _forms(literals: Iterable[Literal], values: Description) -> Iterator[DescriptionPlace]:
+    """Forms that its items certainly have: words, hosts of links, patterns, operator calls."""
     positive = [each.atom for each in literals if each.positive]
     for attribute, known in known_words(positive, _certain_words(values)).items():
         for word in known.words:
@@ -259,7 +260,7 @@ def _host_and_above(host: str) -> frozenset[str]:
 
 
 def _certain_words(values: Description) -> list[tuple[str, frozenset[str]]]:
-    """The words that all texts have that are left for an attribute, if it must be a text."""
+    """The words in all texts that an attribute may have, if it must be a text."""
     certain = []
     for (_, attribute, part), found in values.items():
         texts = [found.of(kind).points() for kind in found.kinds if kind in (Kind.TEXT, Kind.XML)]

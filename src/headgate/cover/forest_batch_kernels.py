@@ -1,21 +1,62 @@
-"""The hot loops of covering on the forest: compiled by Numba, without the GIL.
+"""The hot loops that search a forest of cubes with a batch of new ones, compiled by Numba.
 
 A row has a bit for each new filter of a batch, 64 to a word, as in match/kernels.py. Restrictions
-and their `lines` are those of cover_scan_kernels.py.
+are numbers of a `RestrictionTable` (cubes.py). A *group* is a place of the index, in the order of
+the paths.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
-from headgate.cover.cover_scan_kernels import lies_within
-from headgate.match.kernels import LOW_BITS, ONE, popcount
+from headgate.cover.cubes import Bools
+from headgate.cover.scan_index import lies_within
+from headgate.match.kernels import LOW_BITS, ONE, Ints, Longs, Words, popcount
+
+
+class SortedRows(NamedTuple):
+    """The rows of an index, sorted within each group."""
+
+    group_start: Longs  # [group + 1]: the first row of each group
+    restriction: Longs  # [row]
+    by_low: Longs  # [row]: the rows of each group, the highest beginning first
+    by_high: Longs  # [row]: the rows of each group, the lowest end first
+
+
+class NewRestrictions(NamedTuple):
+    """The distinct restrictions of a batch, sorted by place, and which new filters have them."""
+
+    first: Longs  # [group]: where the new restrictions at its place begin …
+    last: Longs  # [group]: … and end
+    restriction: Longs  # [new]
+    by_low: Longs  # [new]: as in SortedRows
+    by_high: Longs  # [new]
+    masks: Words  # [new, word]
+
+
+class IndexForest(NamedTuple):
+    """The nodes of a forest in depth-first order, the entries that end at them, and their rows."""
+
+    node_row: Ints  # [node]
+    node_depth: Ints  # [node]
+    node_skip: Ints  # [node]: the next node outside of its subtree
+    node_end: Ints  # [node]: an end, or -1
+    end_start: Ints  # [end + 1]: the first of the entries that end here
+    entries: Ints
+    row_group: Longs  # [row]
+    row_restriction: Longs  # [row]
+    alive: Bools  # [entry]: false if it was removed
 
 
 @nb.njit(nogil=True, cache=True)
 def fill_masks(start, flat, masks):  # type: ignore[no-untyped-def]
-    """masks[r]: the filters of the batch that have restriction r."""
+    """Set in masks[r] the bits of the cubes that have restriction r.
+
+    Cube c is flat[start[c] : start[c + 1]]; masks is uint64 [restriction, word].
+    """
     for each in range(start.shape[0] - 1):
         bit = ONE << (np.uint64(each) & LOW_BITS)
         for at in range(start[each], start[each + 1]):
@@ -24,7 +65,7 @@ def fill_masks(start, flat, masks):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def keep_rows(start, flat, rows, found):  # type: ignore[no-untyped-def]
-    """Keep in found[c] what is in all rows of cube c, which are flat[start[c] : start[c + 1]]."""
+    """found[c] &= all rows of cube c, flat[start[c] : start[c + 1]]; uint64 [cube, word]."""
     for each in range(start.shape[0] - 1):
         for at in range(start[each], start[each + 1]):
             for word in range(rows.shape[1]):
@@ -32,27 +73,21 @@ def keep_rows(start, flat, rows, found):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_covering_rows(  # type: ignore[no-untyped-def]
-    group_start,  # [group + 1]: where the rows of a place begin
-    row_restriction,  # [row]
-    by_low,  # rows of each group, those that begin highest first
-    by_high,  # rows of each group, those that end lowest first
-    new_first,  # [group]: where the new restrictions at this place begin …
-    new_last,  # … and end
-    new_restriction,
-    new_by_low,
-    new_by_high,
-    masks,
-    lines,
-    rows,
-):
-    """rows[r]: the new filters whose restriction lies within that of the row.
+def fill_covering_rows(sorted_rows, new_restrictions, table, rows):  # type: ignore[no-untyped-def]
+    """Set in rows[r] the bits of the new filters whose restriction lies within that of row r.
+
+    sorted_rows       SortedRows
+    new_restrictions  NewRestrictions
+    table             RestrictionTable
+    rows              uint64 [row, word], out
 
     One sweep from the right collects those that begin where the row does or later, one from the
-    left those that end where it does or earlier. That is all for a row of one interval, whatever
-    the new restriction is; a row of several is compared with each.
+    left those that end where it does or earlier. That suffices for a row of one interval, whatever
+    the new restriction is; a row of several intervals is compared with each.
     """
-    _, first, last, lows, highs = lines
+    group_start, row_restriction, by_low, by_high = sorted_rows
+    new_first, new_last, new_restriction, new_by_low, new_by_high, masks = new_restrictions
+    _, first, last, lows, highs = table
     word_count = rows.shape[1]
     acc = np.empty(word_count, np.uint64)
     for group in range(group_start.shape[0] - 1):
@@ -87,29 +122,22 @@ def fill_covering_rows(  # type: ignore[no-untyped-def]
             if last[own] - first[own] > 1:
                 rows[row] = 0
                 for new in range(new_begin, new_end):
-                    if lies_within(new_restriction[new], own, lines):
+                    if lies_within(new_restriction[new], own, table):
                         for word in range(word_count):
                             rows[row, word] |= masks[new, word]
 
 
 @nb.njit(nogil=True, cache=True)
-def fill_covered_rows(  # type: ignore[no-untyped-def]
-    group_start,
-    row_restriction,
-    by_low,
-    by_high,
-    new_first,
-    new_last,
-    new_restriction,
-    new_by_low,
-    new_by_high,
-    masks,
-    lines,
-    rows,
-):
-    """rows[r]: the new filters that say nothing of the place, or within whose restriction the row
-    lies. The sweeps go the other way; new restrictions of several intervals are compared."""
-    _, first, last, lows, highs = lines
+def fill_covered_rows(sorted_rows, new_restrictions, table, rows):  # type: ignore[no-untyped-def]
+    """Set in rows[r] the bits of the new filters whose restriction contains row r, or that have
+    none at its place.
+
+    Parameters as in fill_covering_rows. The sweeps go the other way; new restrictions of several
+    intervals are compared with each row.
+    """
+    group_start, row_restriction, by_low, by_high = sorted_rows
+    new_first, new_last, new_restriction, new_by_low, new_by_high, masks = new_restrictions
+    _, first, last, lows, highs = table
     word_count = rows.shape[1]
     acc, lacking = np.empty(word_count, np.uint64), np.empty(word_count, np.uint64)
     for group in range(group_start.shape[0] - 1):
@@ -149,34 +177,27 @@ def fill_covered_rows(  # type: ignore[no-untyped-def]
             new = new_restriction[at]
             if last[new] - first[new] > 1:
                 for row in range(begin, end):
-                    if lies_within(row_restriction[row], new, lines):
+                    if lies_within(row_restriction[row], new, table):
                         for word in range(word_count):
                             rows[row, word] |= masks[at, word]
 
 
 @nb.njit(nogil=True, cache=True)
-def walk_covering(  # type: ignore[no-untyped-def]
-    node_row,
-    node_depth,
-    node_skip,
-    node_end,
-    end_start,
-    owners,
-    alive,
-    exact,
-    rows,
-    stack,
-    coverer,
-    judged,
-    news,
-    entries,
-):
-    """The right-hand side of the pair of diagrams ([MBD §4.2]): which entries cover new filters.
+def walk_covering(forest, exact, rows, stack, coverer, pairs):  # type: ignore[no-untyped-def]
+    """Which entries cover new filters: the right diagram of [MBD §4.2]. Returns the pairs used.
 
-    coverer[f]: an exact entry that covers new filter f. Entries that are not exact are listed for
-    the judge, as pairs of news and entries, while judged[f] is left. How many there are. A filter
-    that is covered is taken off the whole path, so that nothing is done for it again.
+    forest   IndexForest
+    exact    bool [entry]             whether the description of the entry is exact
+    rows     uint64 [row, word]       from fill_covering_rows
+    stack    uint64 [depth + 1, word] stack[0] has the new filters; the rest is scratch space
+    coverer  int64 [new filter]       out: an exact entry that covers it
+    pairs    CandidatePairs           out: pairs with inexact entries, which must be checked
+
+    A filter that is covered is removed from the whole path, so that nothing is done for it again.
     """
+    node_row, node_depth, node_skip = forest.node_row, forest.node_depth, forest.node_skip
+    node_end, end_start, owners = forest.node_end, forest.end_start, forest.entries
+    alive, (checks_left, news, entries) = forest.alive, pairs
     node, node_count, word_count, used = 0, node_row.shape[0], rows.shape[1], 0
     while node < node_count:
         depth, row = node_depth[node], node_row[node]
@@ -207,8 +228,8 @@ def walk_covering(  # type: ignore[no-untyped-def]
                         new = (word << 6) + np.int64(popcount(lowest - ONE))
                         if exact[entry]:
                             coverer[new] = entry
-                        elif judged[new] > 0:
-                            judged[new] -= 1
+                        elif checks_left[new] > 0:
+                            checks_left[new] -= 1
                             news[used], entries[used] = new, entry
                             used += 1
         node += 1
@@ -217,10 +238,13 @@ def walk_covering(  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def fill_gap_table(new_first, new_last, masks, table):  # type: ignore[no-untyped-def]
-    """table[l, i]: the new filters that say something of one of the places i … i + 2^l − 1.
+    """table[l, i]: a row of the new filters that restrict one of the places i … i + 2^l − 1.
 
-    The places are those of the batch, in the order of the paths. Any run of them is then the union
-    of two entries.
+    new_first, new_last  int64 [place]          as in NewRestrictions
+    table                uint64 [level, place, word], out
+
+    The places are those of the batch, in the order of the paths. Any run of places is then the
+    union of two entries.
     """
     count = new_first.shape[0]
     for at in range(count):
@@ -239,7 +263,7 @@ def fill_gap_table(new_first, new_last, masks, table):  # type: ignore[no-untype
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _without_gap(stack, depth, first, end, table):  # type: ignore[no-untyped-def]
-    """Take off those that say something of the places first … end − 1; whether any is left."""
+    """Remove the filters that restrict a place in first … end − 1; returns whether any is left."""
     if first >= end:
         return True
     level = 0
@@ -255,51 +279,43 @@ def _without_gap(stack, depth, first, end, table):  # type: ignore[no-untyped-de
 
 
 @nb.njit(nogil=True, cache=True)
-def _list_pairs(covering, entry, new_exact, judged, news, entries, used):  # type: ignore[no-untyped-def]
-    """Pairs of an entry and the new filters that cover it, up to the first that is exact."""
+def _list_pairs(covering, entry, new_exact, pairs, used):  # type: ignore[no-untyped-def]
+    """Add pairs of an entry and the new filters that cover it, up to the first exact one."""
+    checks_left, news, entries = pairs
     for word in range(covering.shape[0]):
         left = covering[word]
         while left != 0:
             lowest = left & (~left + ONE)
             left ^= lowest
             new = (word << 6) + np.int64(popcount(lowest - ONE))
-            if new_exact[new] or judged[new] > 0:
+            if new_exact[new] or checks_left[new] > 0:
                 news[used], entries[used] = new, entry
                 used += 1
             if new_exact[new]:
                 return used
-            judged[new] = max(judged[new] - 1, 0)
+            checks_left[new] = max(checks_left[new] - 1, 0)
     return used
 
 
 @nb.njit(nogil=True, cache=True)
-def walk_covered(  # type: ignore[no-untyped-def]
-    node_row,
-    node_depth,
-    node_skip,
-    node_end,
-    end_start,
-    owners,
-    alive,
-    row_group,
-    places_before,
-    table,
-    rows,
-    stack,
-    new_exact,
-    judged,
-    news,
-    entries,
-):
-    """The left-hand side: which entries do new filters cover. Pairs of both; how many there are.
+def walk_covered(forest, gaps, rows, stack, new_exact, pairs):  # type: ignore[no-untyped-def]
+    """Which entries new filters cover: the left-hand diagram of [MBD §4.2]. Returns the pairs used.
 
-    An entry has one pair with a filter that is exact; others are for the judge, while judged is
-    left.
+    forest     IndexForest
+    gaps       (places_before, gap_table): places_before[g] is how many places of the batch come
+               before group g; gap_table is that of fill_gap_table
+    rows       uint64 [row, word]        from fill_covered_rows
+    stack      uint64 [depth + 2, word]  stack[0] has the new filters; the rest is scratch space
+    new_exact  bool [new filter]
+    pairs      CandidatePairs            out: one pair for an entry within an exact filter; pairs
+                                         with inexact filters must be checked
 
     An entry is covered if each place of the new filter is on its path. Paths follow one order of
-    places, so a new filter is out as soon as a path has passed one of its places by.
-    places_before[g]: how many places of the batch come before group g in that order.
+    places, so a new filter is out as soon as a path has passed one of its places.
     """
+    node_row, node_depth, node_skip = forest.node_row, forest.node_depth, forest.node_skip
+    node_end, end_start, owners = forest.node_end, forest.end_start, forest.entries
+    alive, row_group, (places_before, table) = forest.alive, forest.row_group, gaps
     node, node_count, word_count, used = 0, node_row.shape[0], rows.shape[1], 0
     passed = np.zeros(stack.shape[0] + 1, np.int64)  # [depth]: places of the batch dealt with
     all_places = places_before[places_before.shape[0] - 1]
@@ -324,8 +340,6 @@ def walk_covered(  # type: ignore[no-untyped-def]
             if _without_gap(stack, depth + 2, passed[depth + 1], all_places, table):
                 for each in range(end_start[end], end_start[end + 1]):
                     if alive[owners[each]]:
-                        used = _list_pairs(
-                            stack[depth + 2], owners[each], new_exact, judged, news, entries, used
-                        )
+                        used = _list_pairs(stack[depth + 2], owners[each], new_exact, pairs, used)
         node += 1
     return used

@@ -1,35 +1,47 @@
-"""Walks over the forest with a single cube, for those who insert one filter at a time.
+"""The hot loops that search a forest of cubes with a single new cube, compiled by Numba.
 
-A batch fills a row for each restriction of a part before it walks (cover_kernels.py). For one cube
-that is more than the walk itself, so here a row is judged when a node asks for it.
+A batch fills a row for each restriction of the index before it walks (forest_batch_kernels.py). For
+a single cube that would cost more than the walk itself, so here a row is compared when a node is
+reached.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
-from headgate.cover.cover_scan_kernels import lies_within
-from headgate.match.kernels import LOW_BITS, ONE, first_not_less
+from headgate.cover.scan_index import lies_within
+from headgate.match.kernels import LOW_BITS, ONE, Longs, first_not_less
+
+
+class PlaceGroups(NamedTuple):
+    """The places of an index, sorted, and the group of each."""
+
+    places: Longs
+    groups: Longs
 
 
 @nb.njit(nogil=True, cache=True)
-def _by_group(cube, places, place_group, lines):  # type: ignore[no-untyped-def]
-    """The cube's restriction for each group of the part, or −1; and for how many there is one."""
+def _by_group(cube, place_groups, table):  # type: ignore[no-untyped-def]
+    """The cube's restriction in each group of the index, or -1; and how many there are."""
+    places, groups = place_groups
     own = np.full(places.shape[0], -1, np.int64)
     found = 0
     for each in cube:
-        wanted = lines[0][each]
+        wanted = table.place[each]
         at = first_not_less(places, 0, places.shape[0], wanted)
         if at < places.shape[0] and places[at] == wanted:
-            own[place_group[at]] = each
+            own[groups[at]] = each
             found += 1
     return own, found
 
 
 @nb.njit(nogil=True, cache=True)
-def groups_on_paths(node_row, node_depth, row_group):  # type: ignore[no-untyped-def]
-    """For each node the groups of all paths through it, as bits of a word that groups may share."""
+def groups_on_paths(forest):  # type: ignore[no-untyped-def]
+    """uint64 [node]: the groups of all paths through it, as bits that groups may share."""
+    node_row, node_depth, row_group = forest.node_row, forest.node_depth, forest.row_group
     count = node_row.shape[0]
     found = np.empty(count, np.uint64)
     depth_max = node_depth.max() if count else 0
@@ -48,32 +60,24 @@ def groups_on_paths(node_row, node_depth, row_group):  # type: ignore[no-untyped
 
 
 @nb.njit(nogil=True, cache=True)
-def walk_one_covering(  # type: ignore[no-untyped-def]
-    cube,
-    places,  # the places of the part, sorted …
-    place_group,  # … and the group of each
-    node_row,
-    node_skip,
-    node_end,
-    end_start,
-    owners,
-    alive,
-    exact,
-    row_group,
-    row_restriction,
-    lines,
-    entries,
-):
-    """The entries that cover the cube, until one is exact: (that entry or −1, how many others).
+def walk_one_covering(cube, place_groups, forest, exact, table, entries):  # type: ignore[no-untyped-def]
+    """The entries that cover the cube, until an exact one: (that entry or -1, number of others).
 
-    Others are listed as long as there is room.
+    cube     int64 [n]      restrictions
+    forest   IndexForest
+    exact    bool [entry]
+    table    RestrictionTable
+    entries  int64 [room]   out: the inexact ones, as long as there is room
     """
-    own, _ = _by_group(cube, places, place_group, lines)
+    node_row, node_skip, node_end = forest.node_row, forest.node_skip, forest.node_end
+    end_start, owners, alive = forest.end_start, forest.entries, forest.alive
+    row_group, row_restriction = forest.row_group, forest.row_restriction
+    own, _ = _by_group(cube, place_groups, table)
     node, used = 0, 0
     while node < node_row.shape[0]:
         row = node_row[node]
         mine = own[row_group[row]]
-        if mine < 0 or not lies_within(mine, row_restriction[row], lines):
+        if mine < 0 or not lies_within(mine, row_restriction[row], table):
             node = node_skip[node]
             continue
         end = node_end[node]
@@ -90,31 +94,24 @@ def walk_one_covering(  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def walk_one_covered(  # type: ignore[no-untyped-def]
-    cube,
-    places,
-    place_group,
-    node_row,
-    node_depth,
-    node_skip,
-    node_end,
-    end_start,
-    owners,
-    alive,
-    node_groups,  # see groups_on_paths
-    row_group,
-    row_restriction,
-    depth_max,
-    lines,
-    entries,
-):
-    """How many entries lie within the cube; they are listed as long as there is room.
+def walk_one_covered(cube, place_groups, forest, search, table, entries):  # type: ignore[no-untyped-def]
+    """How many entries lie within the cube; they are written to `entries` while there is room.
+
+    cube     int64 [n]      restrictions
+    forest   IndexForest
+    search   (node_groups, depth): the result of groups_on_paths, and the depth of the forest
+    table    RestrictionTable
+    entries  int64 [room]   out
 
     The cube's places are met in the order of the paths. Children of a node are sorted by place, so
-    where one has passed the place that is due, its later brothers have passed it too. And where no
-    path through a node has all of the cube's places, none is followed.
+    where one has passed the place that is due, its later siblings have passed it too. Where no path
+    through a node has all of the cube's places, none is followed.
     """
-    own, found = _by_group(cube, places, place_group, lines)
+    node_row, node_depth, node_skip = forest.node_row, forest.node_depth, forest.node_skip
+    node_end, end_start, owners = forest.node_end, forest.end_start, forest.entries
+    row_group, row_restriction, alive = forest.row_group, forest.row_restriction, forest.alive
+    node_groups, depth_max = search
+    own, found = _by_group(cube, place_groups, table)
     if found < cube.shape[0]:
         return 0
     due = np.append(np.nonzero(own >= 0)[0], own.shape[0])
@@ -137,7 +134,7 @@ def walk_one_covered(  # type: ignore[no-untyped-def]
             continue
         met[depth + 1], after[depth + 1] = met[depth], node_skip[node]
         if group == due[met[depth]]:
-            if not lies_within(row_restriction[row], own[group], lines):
+            if not lies_within(row_restriction[row], own[group], table):
                 node = node_skip[node]
                 continue
             met[depth + 1] += 1

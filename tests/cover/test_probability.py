@@ -7,18 +7,19 @@ from itertools import product
 
 import numpy as np
 import pytest
+from bench.baselines.uniform_statistics import UniformDistribution, uniform_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cover.boxes import boxes_of, disjoint, intersection
 from headgate.cover.cells import cells_of_sample, cells_of_statistics
-from headgate.cover.conditions import Conditions
-from headgate.cover.statistics import (
-    Bounds,
+from headgate.cover.conditions import ConditionTable
+from headgate.cover.probability import (
+    ProbabilityBounds,
     Statistics,
-    Uniform,
+    box_intersection,
+    boxes_of,
     counted_statistics,
-    uniform_statistics,
+    disjoint,
 )
 from headgate.model.atoms import (
     Atom,
@@ -122,7 +123,7 @@ def test_disjoint_boxes_have_the_same_union_and_nothing_in_common(some: list[Fil
     apart = disjoint(boxes)
     assert apart is not None
     for at, box in enumerate(apart):
-        assert all(intersection(box, other) is None for other in apart[:at])
+        assert all(box_intersection(box, other) is None for other in apart[:at])
     total = sum(UNIFORM.of_box(box).low for box in apart)
     assert total == pytest.approx(share(Or(tuple(some)), WORLD))
 
@@ -141,20 +142,22 @@ def test_floats_are_measured_by_length() -> None:
 
 
 def test_items_may_lack_an_attribute() -> None:
-    statistics = Statistics(SCHEMA, {("x", None): Uniform(0, 9, presence=0.5)})
-    assert statistics.probability(IsPresent("x")) == Bounds(0.5, 0.5)
-    assert statistics.probability(Not(Comparison("x", Relation.LESS, 5))) == Bounds(0.75, 0.75)
+    statistics = Statistics(SCHEMA, {("x", None): UniformDistribution(0, 9, presence=0.5)})
+    assert statistics.probability(IsPresent("x")) == ProbabilityBounds(0.5, 0.5)
+    assert statistics.probability(Not(Comparison("x", Relation.LESS, 5))) == ProbabilityBounds(
+        0.75, 0.75
+    )
 
 
 def test_what_is_not_known_is_between_never_and_always() -> None:
     rock = Contains("title", "rock")
-    assert UNIFORM.probability(rock) == Bounds(0, 1)
+    assert UNIFORM.probability(rock) == ProbabilityBounds(0, 1)
     few = Comparison("x", Relation.EQUAL, 1)
     assert UNIFORM.probability(And((rock, few))).high == pytest.approx(0.2)
     assert UNIFORM.probability(Or((rock, few))).low == pytest.approx(0.2)
-    assert UNIFORM.probability(Comparison("at", Relation.EQUAL, 7, TimestampPart.MONTH)) == Bounds(
-        0, 1
-    )
+    assert UNIFORM.probability(
+        Comparison("at", Relation.EQUAL, 7, TimestampPart.MONTH)
+    ) == ProbabilityBounds(0, 1)
 
 
 def test_a_union_of_too_many_boxes_is_bounded() -> None:
@@ -177,7 +180,7 @@ def test_cells_of_advertisements_are_conditional_probabilities(
         with pytest.raises(PlanError):
             cells_of_statistics(UNIFORM, advertised)
         return
-    conditions = Conditions(SCHEMA)
+    conditions = ConditionTable(SCHEMA)
     numbers = conditions.read(atom)
     if numbers is None:
         return
@@ -194,7 +197,7 @@ def test_cells_of_advertisements_are_conditional_probabilities(
 def test_advertisements_must_be_known() -> None:
     with pytest.raises(PlanError, match="sample"):
         cells_of_statistics(UNIFORM, [Contains("title", "rock")])
-    with pytest.raises(PlanError, match="nothing is advertised"):
+    with pytest.raises(PlanError, match="satisfy the advertisements"):
         cells_of_statistics(UNIFORM, [])
     with pytest.raises(PlanError, match="no item"):
         cells_of_sample(WORLD, SCHEMA, [Contains("title", "rock")])

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.baselines.attribute_orders import ORDERS, by_distribution, by_semantics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.cover.attribute_order import (
-    ORDERS,
-    by_distribution,
-    by_frequency,
-    by_semantics,
-    rank_rows,
-)
+from headgate.cover.forest_index import by_frequency, rank_rows
 from headgate.match.forest import build_forest
 from headgate.match.kernels import Longs
 

@@ -1,19 +1,19 @@
-"""Sets of values at a place, from atoms and back to atoms. A place is an attribute or its part.
+"""Sets of values at a place, from atoms and back to atoms. A place is an attribute or a part of it.
 
-Merging ([MBD §5]) unites what atoms say about one place. With the attribute's type that is a
-set of values of one kind, and an atom is one way to write such a set down:
+Merging ([MBD §5]) unites the values that atoms allow at one place. With the attribute's type that
+is a set of values of one kind, and an atom is one way to write such a set:
 
     price > 3            (3, …)            int: [4, …)          and back: price >= 4
     price = 4, = 5       {4}, {5}          int: [4, 5) [5, 6)   together: price between 4 and 5
     price < 3, >= 3      everything                             together: price is present
 
-Law: the atoms that `atoms_for` writes are together true of exactly the values of the set, on items
-that keep to the schema. Texts and links it reads again before it returns them: what cannot be
-written (a folded text that folds to another one, a link that nobody has spelled) is None, never
-something similar.
+Invariant: the atoms that `atoms_for` writes are together true of exactly the values of the set, on
+items that conform to the schema. Atoms on texts and links are parsed again before they are
+returned: where the set cannot be written exactly (a folded text that folds to another one, a link
+without a known spelling) the result is None, never something similar.
 
 Integers are kept as [first, beyond), so that 4 and 5 touch; model/intervals.py takes every order as
-dense, which is right for all other types. What is known of an attribute without a type is nothing.
+dense, which is right for all other types. Nothing is known of an attribute without a type.
 
 Cost: linear in the intervals.
 """
@@ -52,7 +52,7 @@ IN_VALUES_MAX = 32
 
 
 def is_value_atom(filter_: Filter) -> TypeGuard[ValueAtom]:
-    """Whether an atom speaks of values only, and of constant ones."""
+    """Whether an atom restricts values, by constants only."""
     match filter_:
         case Comparison(_, _, WindowAttribute()):
             return False
@@ -64,7 +64,7 @@ def place_of(atom: ValueAtom) -> Place:
 
 
 def kind_at(place: Place, type_: Type) -> Kind | None:
-    """What stands there is compared as this; None for a part of what is no timestamp."""
+    """The kind that values of the place are compared as; None for a part of no timestamp."""
     part = place[1]
     if part is None:
         return kind_of_type(type_)
@@ -74,7 +74,7 @@ def kind_at(place: Place, type_: Type) -> Kind | None:
 
 
 def is_whole(place: Place, type_: Type) -> bool:
-    """Whether only integers stand there."""
+    """Whether the place has integers only."""
     return type_ is Type.INT or (place[1] is not None and kind_at(place, type_) is Kind.NUMBER)
 
 
@@ -89,7 +89,7 @@ def values_of(atom: ValueAtom, type_: Type) -> IntervalSet:
 
 
 def everything_at(place: Place, type_: Type) -> IntervalSet:
-    """All values that can stand there."""
+    """All values that the place can have."""
     if place[1] is None:
         return values_of(IsPresent(place[0]), type_)
     return IntervalSet(((LOWEST, HIGHEST),))
@@ -151,8 +151,8 @@ def _written(
         return _interval(place, type_, values.intervals[0], everything, spellings)
     points = points_of(values, place, type_, count_max)
     if points is not None:
-        told = tuple(spellings.get(point, _plain(point)) for point in points)
-        return None if None in told else (In(attribute, told, part),)  # type: ignore[arg-type]
+        values_in = tuple(spellings.get(point, _plain(point)) for point in points)
+        return None if None in values_in else (In(attribute, values_in, part),)  # type: ignore[arg-type]
     gap = points_of(everything.intersection(values.complement()), place, type_, 1)
     if gap is not None:
         return _compared(place, Relation.NOT_EQUAL, gap[0], spellings)
