@@ -234,5 +234,5 @@ class LayerBuilder:
         tested = (test for leaves in asked for each in leaves.values() for test in each.tested)
         for _, filter_ in tested:
             for clause in clauses_of(filter_):
-                for need in clause.needs:
-                    check_allowed(known.operators[need.predicate.operator], self.allowed)
+                for literal in clause.literals:
+                    check_allowed(known.operators[literal.predicate.operator], self.allowed)

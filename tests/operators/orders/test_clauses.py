@@ -98,7 +98,7 @@ def test_what_only_several_answers_decide_is_joint() -> None:
     (clause,) = clauses_of(And((*calls, twice, CHEAP)))
     assert clause.joint == And((*calls, twice))
     assert clause.guard == CHEAP
-    assert [need.want for need in clause.needs] == [TRUE, TRUE]
+    assert [literal.required for literal in clause.literals] == [TRUE, TRUE]
 
 
 def test_one_predicate_under_two_names_is_asked_once_and_joined() -> None:
@@ -109,7 +109,7 @@ def test_one_predicate_under_two_names_is_asked_once_and_joined() -> None:
         Constraint(Y, Relation.GREATER, 1),
     )
     (clause,) = clauses_of(And(parts))
-    assert clause.needs == (ClauseLiteral(FIRST, TRUE),)
+    assert clause.literals == (ClauseLiteral(FIRST, TRUE),)
     assert clause.joint == And(parts)
 
 
@@ -117,7 +117,7 @@ def test_a_negation_of_variables_waits_until_all_is_known() -> None:
     mob = And((Call("b", (X,)), Constraint(X, Relation.GREATER, 5), CHEAP))
     outside, inside = clauses_of(Not(mob))
     assert outside == Clause(Not(CHEAP), ())
-    assert inside.needs == (ClauseLiteral(FIRST, KNOWN),)
+    assert inside.literals == (ClauseLiteral(FIRST, KNOWN),)
     assert inside.joint == And((Not(And(mob.parts[:2])),))
 
 
@@ -135,12 +135,12 @@ def test_too_many_ways_are_refused() -> None:
         return And(tuple(Or((Call("p", (n,)), Call("q", (n,)))) for n in range(count)))
 
     assert len(clauses_of(choices(8))) == CLAUSES_MAX
-    with pytest.raises(InvalidValue, match="more than 256 ways"):
+    with pytest.raises(InvalidValue, match="more than 256 alternatives"):
         clauses_of(choices(9))
     many = Or(tuple(Call("p", (n,)) for n in range(10_000)))
     half = Or(many.parts[:200])
     for filter_ in (choices(64), many, And((half, Or((half, CHEAP)), Not(choices(64))))):
-        with pytest.raises(InvalidValue, match="more than 256 ways"):
+        with pytest.raises(InvalidValue, match="more than 256 alternatives"):
             clauses_of(filter_)
 
 

@@ -76,9 +76,9 @@ def test_what_failed_satisfies_nobody(wanted: list[Filter], seed: int, failing: 
         (item, name)
         for item, name in judged(dict(enumerate(wanted)), world, items)
         if not any(
-            world.fails(need.predicate, item)
+            world.fails(literal.predicate, item)
             for clause in clauses_of(wanted[name])
-            for need in clause.needs
+            for literal in clause.literals
         )
     }
     for name, order in EVALUATION_ORDERS.items():

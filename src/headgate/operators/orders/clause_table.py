@@ -152,12 +152,12 @@ class OperatorSubscriptions:
         self._keys.append(self._next_key)
         self._next_key += 1
         self._joints.append(joint)
-        self._lengths.append(len(clause.needs))
-        for need in clause.needs:
-            self._predicates.append(self.predicates.number(need.predicate))
-            self._wants.append(need.want)
-            self._test_counts.append(len(need.tests))
-            for test in need.tests:
+        self._lengths.append(len(clause.literals))
+        for literal in clause.literals:
+            self._predicates.append(self.predicates.number(literal.predicate))
+            self._wants.append(literal.required)
+            self._test_counts.append(len(literal.tests))
+            for test in literal.tests:
                 self._columns.append(test.column)
                 self._relations.append(test.relation)
                 self._constants.append(test.constant)
