@@ -1,8 +1,8 @@
-"""What is in the picture? Patterns and counts over what a detector has found in it (§2.1.1).
+"""Patterns and counts over the objects that a detector has found in a picture ([Operators §2.1.1]).
 
-The paper's operators look at pictures. A detector of things in pictures is a model of gigabytes,
-and not what this shows; so items carry what such a model says, as JSON text in the attribute
-`detections`: what each thing is, where it is on the ground and how it moves, in metres and seconds.
+The operators of the paper look at pictures. Object detection needs a model of gigabytes, so items
+carry the output of such a model as JSON text in the attribute `detections`: what each object is,
+where it is on the ground and how it moves, in metres and seconds.
 
     [["person", 12.5, 40.1, 0.3, 0.1], ["policeCar", -3.0, 2.0, 21.0, 0.0], …]
        what      east  north  velocity

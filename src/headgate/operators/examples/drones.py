@@ -1,4 +1,4 @@
-"""Made-up pictures of drones over the city: what S1 to S5 of the paper look for, and much else.
+"""Generates items of drones over the city, among them what S1 to S5 of [Operators] look for.
 
     python -m headgate.operators.examples.drones 80 > drones.json
 

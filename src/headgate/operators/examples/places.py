@@ -1,4 +1,4 @@
-"""Where is it? Spatial operators on items with a latitude and a longitude (§2.1.2 of the paper).
+"""Spatial operators on items with a latitude and a longitude ([Operators §2.1.2]).
 
     register operator locIn(area text) from 'headgate.operators.examples.places:loc_in';
     register operator locWithin(area text, metres float)
@@ -9,11 +9,11 @@
     locIn('Bronx')    locWithin('Times Square', 5000)    distanceFrom('Statue of Liberty', ?x)
 
 Areas and places are those of new_york.geojson: the boroughs with some twenty corners each, drawn by
-hand, right to about a kilometre. Names are taken without regard to case and spaces.
+hand, accurate to about a kilometre. Case and spaces in names are ignored.
 
-Coordinates are projected on a plane that touches the Earth at the city, once for the areas, so that
-distances are in metres: within 50 km of it they are off by less than half a per cent. Rejected:
-distances on the ellipsoid, which shapely does not know.
+Coordinates are projected on a plane that touches the Earth at the city, so distances are in metres;
+within 50 km the error is below half a per cent. Rejected: distances on the ellipsoid, which shapely
+does not support.
 
 Cost: 0.1 µs for an item of a batch of 4,096.
 """

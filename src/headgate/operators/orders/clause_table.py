@@ -40,22 +40,22 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClauseTable:
-    """`keys` number clauses for good, in ascending order; places in the arrays change."""
+    """An immutable copy of all clauses. The field names are those of the snapshot file."""
 
-    calls: tuple[Call, ...]
-    subscriptions: Ints
-    keys: Ints
-    guards: tuple[Filter, ...]
-    joints: tuple[Filter, ...]
-    owner: Ints
-    joint: Ints
-    clause_start: Ints
-    predicates: Ints
-    wants: Bytes
-    test_start: Ints
-    test_columns: Bytes
-    test_relations: Bytes
-    test_constants: Floats
+    calls: tuple[Call, ...]  # [predicate]
+    subscriptions: Ints  # [owner]: the subscription numbers, ascending
+    keys: Ints  # [clause]: numbers that never change, ascending
+    guards: tuple[Filter, ...]  # [clause]
+    joints: tuple[Filter, ...]  # the distinct joint constraints
+    owner: Ints  # [clause]: an index of `subscriptions`
+    joint: Ints  # [clause]: an index of `joints`, or -1
+    clause_start: Ints  # [clause + 1]: the first literal of each clause
+    predicates: Ints  # [literal]: an index of `calls`
+    wants: Bytes  # [literal]: the required answer, FALSE, TRUE or KNOWN
+    test_start: Ints  # [literal + 1]: the first value test of each literal
+    test_columns: Bytes  # [test]
+    test_relations: Bytes  # [test]: an index of predicates.RELATIONS
+    test_constants: Floats  # [test]
 
     @property
     def clause_count(self) -> int:
@@ -66,12 +66,15 @@ class ClauseTable:
         return np.diff(self.clause_start)
 
     def popularity(self) -> Ints:
-        """How many clauses want something of each predicate."""
+        """[predicate]: in how many clauses it occurs."""
         return np.bincount(self.predicates, minlength=len(self.calls)).astype(np.int32)
 
 
 class OperatorSubscriptions:
-    """The filters with operators of one source, by name; predicates are numbered for good."""
+    """The filters with operators of one source, by subscription number, as they come and go.
+
+    Predicate numbers never change.
+    """
 
     def __init__(self) -> None:
         self.predicates = PredicateIndex()
@@ -96,7 +99,7 @@ class OperatorSubscriptions:
         return name in self._clauses_of
 
     def add(self, name: int, *branches: Filter) -> None:
-        """A subscription that has what one of the branches has: each has its own variables."""
+        """Add a subscription to the union of the branches; each branch has its own variables."""
         if name in self._clauses_of:
             raise InvalidValue(f"subscription {name} is there already; remove it first")
         clauses = dict.fromkeys(clause for each in branches for clause in clauses_of(each))
@@ -113,7 +116,7 @@ class OperatorSubscriptions:
             self._dead += 1
 
     def table(self) -> ClauseTable:
-        """What stands now. Clauses of a subscription lie together, in the order of insertion."""
+        """The present clauses; those of a subscription are consecutive, in order of insertion."""
         alive = np.array(self._alive, np.bool_)
         lengths = np.array(self._lengths, np.int32)
         literal_alive = np.repeat(alive, lengths)
@@ -163,7 +166,7 @@ class OperatorSubscriptions:
                 self._constants.append(test.constant)
 
     def _keep_only(self, table: ClauseTable) -> None:
-        """Cut out what was removed. Clauses of one name stay beside each other."""
+        """Compact: keep only the clauses of this table."""
         next_key = self._next_key
         self._clear()
         self._next_key, self._dead = next_key, 0
