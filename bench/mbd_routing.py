@@ -6,8 +6,8 @@ text tells the covering rates, and the sizes beside ours are those that Table 2'
 implies, as a linear scan takes time in proportion to the table.
 
 Ours: the program of match/ in batches of 4,096, all matches written out, on one core. Baselines in
-the same run: a linear scan in Numba with a bit mask for each predicate, which leaves a
-subscription at the first predicate that fails; and covering in two passes (cover_two_pass.py).
+the same run: a linear scan in Numba with a bit mask for each predicate, which leaves a subscription
+at the first predicate that fails; and covering in two passes (baselines/two_pass_cover.py).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ numbers: st.SearchStrategy[Filter] = filters(number_atoms)
 
 
 def is_easy(filter_: Filter) -> bool:
-    """Without the one thing that cover_knowledge.py says it overlooks."""
+    """Without the one thing that describe_filter.py says it overlooks."""
     return not any(
         isinstance(leaf.atom, StartsWith) and not leaf.positive
         for leaf in _leaves(negation_normal(filter_))

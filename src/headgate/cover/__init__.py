@@ -1,8 +1,8 @@
 """Covering, merging and the routing table of content-based routing ([MBD]).
 
-A broker forwards its subscriptions' filters to its neighbours, so that they send only what somebody
-here wants. Covering leaves out filters that another one implies; merging replaces several filters
-by one. Entry points: `RoutingTable` (routing_table), `merge_perfect` and `merge_imperfect`.
+A broker forwards its subscriptions' filters to its neighbours, so that they send only items that
+match one of them. Covering leaves out filters that another one implies; merging replaces several
+filters by one. Entry points: `RoutingTable` (routing_table), `merge_perfect` and `merge_imperfect`.
 
     routing_table           which filters are forwarded as filters come and go     [MBD §4, §5.1]
 

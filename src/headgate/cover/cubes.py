@@ -96,7 +96,7 @@ class OrderLabels:
         return middle if middle > labels[at - 1] else None
 
     def _spread_around(self, at: int) -> None:
-        """Spread the fewest labels that have room, between those beside them or towards an end."""
+        """Spread the fewest labels that have room, between their neighbours or towards an end."""
         labels, width = self._labels, 8
         while True:
             first, last = max(at - width, 0), min(at + width, len(labels))

@@ -1,7 +1,7 @@
-"""What conjunctions leave for values: for parts of timestamps, and beside words and links.
+"""Dependencies between the places of a description: parts of timestamps, words and links.
 
-A description (cover_knowledge.py) says which values are left at each place. Places are not always
-independent, and this file settles what they say about each other:
+A description (describe_filter.py) has the allowed values of each place. Places are not always
+independent; the functions here apply what one place implies for another:
 
     published.year = 2026                          published is an instant
     published > … and not published.month = 5      its month is 1 … 4 or 6 … 12, and not missing
@@ -44,7 +44,7 @@ _PART_RANGE: dict[object, IntervalSet] = {
 
 
 def restrict_parts(values: Description) -> None:
-    """Whether the attribute is an instant decides whether it has parts, and the other way round."""
+    """Apply that an attribute has parts exactly if it is an instant."""
     at_parts = [place for place in values if place[2] is not None]
     for place in at_parts:
         of_part, whole = values[place], ("value", place[1], None)
@@ -56,7 +56,7 @@ def restrict_parts(values: Description) -> None:
         of_attribute = values.get(("value", place[1], None), ANY)
         left = _possible(values[place], place[2])
         if of_attribute.missing or set(of_attribute.kinds) - {Kind.TIMESTAMP}:
-            del values[place]  # it may have no parts: what this says cannot be said of a place
+            del values[place]  # it may have no parts, which a place cannot express
         elif left == _PART_RANGE[place[2]]:
             del values[place]  # every instant has such a part
         else:

@@ -30,9 +30,9 @@ def _by_group(cube, place_groups, table):  # type: ignore[no-untyped-def]
     own = np.full(places.shape[0], -1, np.int64)
     found = 0
     for each in cube:
-        wanted = table.place[each]
-        at = first_not_less(places, 0, places.shape[0], wanted)
-        if at < places.shape[0] and places[at] == wanted:
+        place = table.place[each]
+        at = first_not_less(places, 0, places.shape[0], place)
+        if at < places.shape[0] and places[at] == place:
             own[groups[at]] = each
             found += 1
     return own, found
@@ -115,9 +115,9 @@ def walk_one_covered(cube, place_groups, forest, search, table, entries):  # typ
     if found < cube.shape[0]:
         return 0
     due = np.append(np.nonzero(own >= 0)[0], own.shape[0])
-    wanted = np.uint64(0)
+    due_groups = np.uint64(0)
     for at in range(found):
-        wanted |= ONE << (np.uint64(due[at]) & LOW_BITS)
+        due_groups |= ONE << (np.uint64(due[at]) & LOW_BITS)
     met = np.zeros(depth_max + 1, np.int64)  # [depth]: how many of the cube's places were met
     after = np.full(
         depth_max + 1, node_row.shape[0], np.int64
@@ -129,7 +129,7 @@ def walk_one_covered(cube, place_groups, forest, search, table, entries):  # typ
         if group > due[met[depth]]:
             node = after[depth]
             continue
-        if wanted & ~node_groups[node] != 0:
+        if due_groups & ~node_groups[node] != 0:
             node = node_skip[node]
             continue
         met[depth + 1], after[depth + 1] = met[depth], node_skip[node]

@@ -87,8 +87,8 @@ def leave_one_out(
     starts = np.flatnonzero(is_start)
     sizes = np.diff(np.append(starts, keys.size))
     new_members = np.add.reduceat(is_new[owners[order]], starts) if keys.size else sizes
-    wanted = np.flatnonzero((sizes > 1) & (new_members > 0))
-    for at in wanted[np.argsort(-sizes[wanted], kind="stable")].tolist():
+    chosen = np.flatnonzero((sizes > 1) & (new_members > 0))
+    for at in chosen[np.argsort(-sizes[chosen], kind="stable")].tolist():
         entries = order[starts[at] : starts[at] + sizes[at]]
         pairs = zip(owners[entries].tolist(), left_out[entries].tolist(), strict=True)
         yield from _checked([(conjunctions[owner], number) for owner, number in pairs], conditions)

@@ -233,10 +233,10 @@ class Statistics:
 
     def probability(self, filter_: Filter) -> ProbabilityBounds:
         boxes = boxes_of(filter_, self.schema)
-        apart = None if boxes is None else disjoint(boxes)
-        if apart is None:
+        split = None if boxes is None else disjoint(boxes)
+        if split is None:
             return self._by_parts(filter_)
-        bounds = [self.of_box(box) for box in apart]
+        bounds = [self.of_box(box) for box in split]
         low, high = sum(each.low for each in bounds), sum(each.high for each in bounds)
         if low < high:  # where something is unknown, the parts can say more than the pieces
             by_parts = self._by_parts(filter_)

@@ -119,7 +119,7 @@ def shown(answer: object) -> str:
 def checked_batch(
     answer: object, prepared: PreparedCall, *, count: int, bindings_max: int
 ) -> PartialAnswers:
-    """Raise `WrongAnswer` where it is not an array for each thing asked, one entry for each row."""
+    """Raise `WrongAnswer` unless it is an array for each bound parameter, one entry per row."""
     if not prepared.types:
         return PartialAnswers(_mask(answer, count))
     arrays = list(answer) if isinstance(answer, tuple) else [answer]
@@ -163,21 +163,21 @@ def _list_column(answer: object, type_: Type, count: int) -> tuple[Longs, pa.Arr
 def _typed(values: pa.Array, type_: Type) -> pa.Array:
     if values.null_count:
         raise WrongAnswer("one of its lists has a null in it")
-    wanted = STORED_AS[type_]
+    expected = STORED_AS[type_]
     try:
         if pa.types.is_null(values.type):
-            return pa.array([], wanted)
-        typed = values.cast(wanted)
+            return pa.array([], expected)
+        typed = values.cast(expected)
         typed.validate(full=True)
     except pa.ArrowException:
-        raise WrongAnswer(f"it answered an array of {values.type}, expected {wanted}") from None
+        raise WrongAnswer(f"it answered an array of {values.type}, expected {expected}") from None
     if type_ is Type.FLOAT and len(typed) and pc.any(pc.is_nan(typed)).as_py():
         raise WrongAnswer("one of its values is NaN, which is no value; leave it null")
     return typed
 
 
 def _selected(prepared: PreparedCall, starts: Longs, values: Sequence[pa.Array]) -> PartialAnswers:
-    """The solutions that fit the call, and of them the values asked for."""
+    """The solutions that fit the call: states, and the values of its variables."""
     keep = np.ones(int(starts[-1]), np.bool_)
     if prepared.constants or prepared.equal:
         solutions = zip(*(each.to_pylist() for each in values), strict=True)

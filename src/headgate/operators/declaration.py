@@ -85,8 +85,8 @@ class OperatorLimits:
     bindings_max: int = 1_000
     """The number of solutions for one item."""
     split_s: float = 30.0
-    """How long a batch form that fails is asked again for parts of the batch, to find the items
-    that it fails on."""
+    """How long a failing batch form is called again for parts of the batch, to find the items that
+    it fails on."""
 
     def to_json(self) -> dict[str, float | int]:
         return asdict(self)

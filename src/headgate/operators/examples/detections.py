@@ -51,8 +51,8 @@ class Scene:
 
     def of(self, kind: str) -> Bools:
         """Which of the things are of this kind; `anyCar` is a car of any kind."""
-        wanted = CARS if kind == "anyCar" else (kind,)
-        return np.array([each in wanted for each in self.kinds], np.bool_)
+        kinds = CARS if kind == "anyCar" else (kind,)
+        return np.array([each in kinds for each in self.kinds], np.bool_)
 
     @property
     def speeds(self) -> Floats:
