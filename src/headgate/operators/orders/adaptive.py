@@ -159,15 +159,16 @@ def next_adaptive(graphs, state, buckets, items):  # type: ignore[no-untyped-def
     """
     chosen_items = np.empty(items.shape[0] * NODES_PER_ROUND, np.int32)
     chosen = np.empty(items.shape[0] * NODES_PER_ROUND, np.int32)
+    open_slots, choice = state.open_slots, buckets.choice
     end = 0
     for n in range(items.shape[0]):
         item, first = items[n], end
-        if state.open_slots[item] == 0:
+        if open_slots[item] == 0:
             continue
         own = chosen[first : first + NODES_PER_ROUND]
         end += choose_unit_nodes(graphs, state, item, own)
         if end == first:
-            buckets.choice[0] += 1
+            choice[0] += 1
             end += choose_best_nodes(graphs, state, buckets, item, own)
         chosen_items[first:end] = item
     return chosen_items[:end], chosen[:end]
@@ -176,14 +177,19 @@ def next_adaptive(graphs, state, buckets, items):  # type: ignore[no-untyped-def
 @nb.njit(nogil=True, cache=True)
 def choose_unit_nodes(graphs, state, item, chosen):  # type: ignore[no-untyped-def]
     """Write the open nodes of unit slots to `chosen`, and mark them as ASKED; returns how many."""
+    edge_start, edges = graphs.clause_edge_start, graphs.clause_edges
+    slot_offset, node_offset = state.slot_offset[item], state.node_offset[item]
+    verdicts, answers, unit_slots = state.verdicts, state.answers, state.unit_slots
     begin, height, count = state.slot_start[item], state.unit_count[item], 0
     while height > 0 and count < NODES_PER_ROUND:
         height -= 1
-        slot = state.unit_slots[begin + height]
-        if state.verdicts[slot] == UNDECIDED:
-            node = first_unknown(slot, item, graphs, state)
+        slot = unit_slots[begin + height]
+        if verdicts[slot] == UNDECIDED:
+            clause = slot - slot_offset
+            first, last = edge_start[clause], edge_start[clause + 1]
+            node = first_unknown(edges, first, last, node_offset, answers)
             if node >= 0:  # -1: chosen for another slot in this round
-                state.answers[node] = ASKED
+                answers[node] = ASKED
                 chosen[count] = node
                 count += 1
     state.unit_count[item] = height
@@ -193,8 +199,12 @@ def choose_unit_nodes(graphs, state, item, chosen):  # type: ignore[no-untyped-d
 @nb.njit(nogil=True, cache=True)
 def choose_best_nodes(graphs, state, buckets, item, chosen):  # type: ignore[no-untyped-def]
     """Write the best node to `chosen`, and those after it that share no open slot; how many."""
-    heads, next_node, demand = buckets.bucket_heads[item], buckets.next_node, state.demand
-    marks, choice, node_offset = buckets.marks, buckets.choice[0], state.node_offset[item]
+    heads, next_node, gains = buckets.bucket_heads[item], buckets.next_node, buckets.gains
+    marks, choice = buckets.marks, buckets.choice[0]
+    demand, answers, verdicts = state.demand, state.answers, state.verdicts
+    node_offset, slot_offset = state.node_offset[item], state.slot_offset[item]
+    node_predicate, edge_start = graphs.node_predicate, graphs.node_edge_start
+    edges = graphs.node_edges
     top, count = buckets.top_bucket[item], 0
     while top > 0 and count < NODES_PER_ROUND:
         node = heads[top]
@@ -202,22 +212,20 @@ def choose_best_nodes(graphs, state, buckets, item, chosen):  # type: ignore[no-
             top -= 1
             continue
         slots = demand[0, node] + demand[1, node] + demand[2, node]
-        if slots == 0 or state.answers[node] != UNKNOWN:
+        if slots == 0 or answers[node] != UNKNOWN:
             heads[top] = next_node[node]
             continue
         graph_node = node - node_offset
-        bucket = bucket_of(node, buckets.gains[graphs.node_predicate[graph_node]], demand)
+        bucket = bucket_of(node, gains[node_predicate[graph_node]], demand)
         if bucket != top:
             heads[top] = next_node[node]
             next_node[node] = heads[bucket]
             heads[bucket] = node
             continue
-        first, last = graphs.node_edge_start[graph_node], graphs.node_edge_start[graph_node + 1]
-        edges = graphs.node_edges[first:last]
+        own_edges = edges[edge_start[graph_node] : edge_start[graph_node + 1]]
         is_popular = slots > SLOTS_PER_NODE_MAX
         if count > 0 and (
-            is_popular
-            or shares_open_slot(edges, state.slot_offset[item], state.verdicts, marks, choice)
+            is_popular or shares_open_slot(own_edges, slot_offset, verdicts, marks, choice)
         ):
             break
         heads[top] = next_node[node]
@@ -225,7 +233,7 @@ def choose_best_nodes(graphs, state, buckets, item, chosen):  # type: ignore[no-
         count += 1
         if is_popular:
             break
-        for edge in edges:
+        for edge in own_edges:
             marks[edge >> REQUIRED_BITS] = choice
     buckets.top_bucket[item] = top
     return count

@@ -196,7 +196,11 @@ class _Rounds:
         """Evaluate the chosen nodes and apply the answers."""
         evaluations = self._evaluations
         items, nodes, rows, starts, predicates = group_by_predicate(
-            choosing_items, chosen_nodes, evaluations.graphs, evaluations.state, evaluations.rows
+            choosing_items,
+            chosen_nodes,
+            evaluations.graphs.node_predicate,
+            evaluations.state.node_offset,
+            evaluations.rows,
         )
         answers = self._evaluate_round(predicates, starts, rows)
         answered, true = answers.answered, answers.true

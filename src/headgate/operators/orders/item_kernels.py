@@ -219,7 +219,7 @@ def sort_by_rank(slot_start, clauses, rank, visit):  # type: ignore[no-untyped-d
 
 
 @nb.njit(nogil=True, cache=True)
-def group_by_predicate(items, nodes, graphs, state, rows):  # type: ignore[no-untyped-def]
+def group_by_predicate(items, nodes, node_predicate, node_offset, rows):  # type: ignore[no-untyped-def]
     """Sort chosen pairs of an item and a node by predicate.
 
     Returns items, nodes and rows of the batch in that order, where each group starts (one more for
@@ -227,7 +227,7 @@ def group_by_predicate(items, nodes, graphs, state, rows):  # type: ignore[no-un
     """
     chosen = np.empty(nodes.shape[0], np.int32)
     for n in range(nodes.shape[0]):
-        chosen[n] = graphs.node_predicate[nodes[n] - state.node_offset[items[n]]]
+        chosen[n] = node_predicate[nodes[n] - node_offset[items[n]]]
     order = np.argsort(chosen, kind="mergesort")
     starts = np.empty(order.shape[0] + 1, np.int64)
     predicates = np.empty(order.shape[0], np.int32)
@@ -250,14 +250,21 @@ def is_as_required(answer, required):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def first_unknown(slot, item, graphs, state):  # type: ignore[no-untyped-def]
-    """The first node of a slot's clause that is not answered, or -1."""
-    clause = slot - state.slot_offset[item]
-    for edge in range(graphs.clause_edge_start[clause], graphs.clause_edge_start[clause + 1]):
-        node = (graphs.clause_edges[edge] >> REQUIRED_BITS) + state.node_offset[item]
-        if state.answers[node] == UNKNOWN:
+def first_unknown(edges, first, last, node_offset, answers):  # type: ignore[no-untyped-def]
+    """The first node of edges[first:last] that is not answered, or -1."""
+    for edge in range(first, last):
+        node = (edges[edge] >> REQUIRED_BITS) + node_offset
+        if answers[node] == UNKNOWN:
             return node
     return -1
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def drop_demand(edges, first, last, node_offset, demand):  # type: ignore[no-untyped-def]
+    """The clause with edges[first:last] requires nothing of its nodes any more."""
+    for edge in range(first, last):
+        node = (edges[edge] >> REQUIRED_BITS) + node_offset
+        demand[edges[edge] & REQUIRED_MASK, node] -= 1
 
 
 @nb.njit(nogil=True, cache=True)
@@ -265,11 +272,9 @@ def close_slot(slot, verdict, item, graphs, state):  # type: ignore[no-untyped-d
     """Set the verdict of a slot, which demands nothing of its nodes from now on."""
     state.verdicts[slot] = verdict
     state.open_slots[item] -= 1
-    edges, demand = graphs.clause_edges, state.demand
-    clause, node_offset = slot - state.slot_offset[item], state.node_offset[item]
-    for edge in range(graphs.clause_edge_start[clause], graphs.clause_edge_start[clause + 1]):
-        node = (edges[edge] >> REQUIRED_BITS) + node_offset
-        demand[edges[edge] & REQUIRED_MASK, node] -= 1
+    clause, edge_start = slot - state.slot_offset[item], graphs.clause_edge_start
+    first, last = edge_start[clause], edge_start[clause + 1]
+    drop_demand(graphs.clause_edges, first, last, state.node_offset[item], state.demand)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -305,30 +310,41 @@ def apply_answers(graphs, state, result, joint, joint_slots):  # type: ignore[no
 
     Precondition: the nodes of one item share no slot with a joint constraint.
     """
+    items, nodes, answered, true = result
+    # Taking an array out of a tuple counts a reference, which is too slow within the loops.
     node_edge_start, node_edges = graphs.node_edge_start, graphs.node_edges
-    verdicts, open_literals = state.verdicts, state.open_literals
+    clause_edge_start, clause_edges = graphs.clause_edge_start, graphs.clause_edges
+    open_slots, demand = state.open_slots, state.demand
+    verdicts, open_literals, clause_of = state.verdicts, state.open_literals, state.clause_of
+    answers, node_offsets, slot_offsets = state.answers, state.node_offset, state.slot_offset
+    unit_slots, unit_count, slot_start = state.unit_slots, state.unit_count, state.slot_start
     count = 0
-    for n in range(result.nodes.shape[0]):
-        node, item = result.nodes[n], result.items[n]
-        answer = np.int8(result.true[n]) if result.answered[n] else np.int8(FAILED)
-        state.answers[node] = answer
-        graph_node, slot_offset = node - state.node_offset[item], state.slot_offset[item]
+    for n in range(nodes.shape[0]):
+        node, item = nodes[n], items[n]
+        answer = np.int8(true[n]) if answered[n] else np.int8(FAILED)
+        answers[node] = answer
+        node_offset, slot_offset = node_offsets[item], slot_offsets[item]
+        graph_node = node - node_offset
         for edge in range(node_edge_start[graph_node], node_edge_start[graph_node + 1]):
             slot = (node_edges[edge] >> REQUIRED_BITS) + slot_offset
             if verdicts[slot] != UNDECIDED:
                 continue
             if not is_as_required(answer, node_edges[edge] & REQUIRED_MASK):
-                close_slot(slot, REFUTED, item, graphs, state)
+                verdicts[slot] = REFUTED
+                open_slots[item] -= 1
+                clause = slot - slot_offset
+                first, last = clause_edge_start[clause], clause_edge_start[clause + 1]
+                drop_demand(clause_edges, first, last, node_offset, demand)
                 continue
             open_literals[slot] -= 1
-            if joint[state.clause_of[slot]] >= 0:
+            if joint[clause_of[slot]] >= 0:
                 joint_slots[count] = slot
                 count += 1
             elif open_literals[slot] == 0:
                 satisfy_slot(slot, item, graphs, state)
             if open_literals[slot] == 1:
-                state.unit_slots[state.slot_start[item] + state.unit_count[item]] = slot
-                state.unit_count[item] += 1
+                unit_slots[slot_start[item] + unit_count[item]] = slot
+                unit_count[item] += 1
     return count
 
 

@@ -56,14 +56,15 @@ def next_naive(graphs, state, items, current_slot):  # type: ignore[no-untyped-d
     """
     edge_start, edges = graphs.clause_edge_start, graphs.clause_edges
     slot_start, answers, verdicts = state.slot_start, state.answers, state.verdicts
+    slot_offset, node_offset = state.slot_offset, state.node_offset
     chosen = np.full(items.shape[0], -1, np.int32)
     for n in range(items.shape[0]):
         item = items[n]
         while current_slot[item] < slot_start[item + 1] and chosen[n] < 0:
-            clause = current_slot[item] - state.slot_offset[item]
+            clause = current_slot[item] - slot_offset[item]
             if verdicts[current_slot[item]] != DROPPED:
                 for edge in range(edge_start[clause], edge_start[clause + 1]):
-                    node = (edges[edge] >> REQUIRED_BITS) + state.node_offset[item]
+                    node = (edges[edge] >> REQUIRED_BITS) + node_offset[item]
                     if answers[node] == UNKNOWN:
                         chosen[n] = node
                         break

@@ -64,6 +64,7 @@ def next_sequential(graphs, state, items, marked_slot, next_edge):  # type: igno
     """
     edge_start, edges = graphs.clause_edge_start, graphs.clause_edges
     slot_start, slot_offset = state.slot_start, state.slot_offset
+    node_offset = state.node_offset
     answers, verdicts, demand = state.answers, state.verdicts, state.demand
     chosen = np.full(items.shape[0], -1, np.int32)
     for n in range(items.shape[0]):
@@ -72,7 +73,7 @@ def next_sequential(graphs, state, items, marked_slot, next_edge):  # type: igno
         while marked_slot[item] < end and chosen[n] < 0:
             slot = marked_slot[item]
             if next_edge[item] < edge_start[slot - slot_offset[item] + 1]:
-                node = (edges[next_edge[item]] >> REQUIRED_BITS) + state.node_offset[item]
+                node = (edges[next_edge[item]] >> REQUIRED_BITS) + node_offset[item]
                 next_edge[item] += 1
                 if answers[node] == UNKNOWN and demand[:, node].sum() > 0:
                     chosen[n] = node

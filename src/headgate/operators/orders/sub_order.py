@@ -186,7 +186,9 @@ def next_in_chains(graphs, state, items, current_slot):  # type: ignore[no-untyp
     current_slot  int32 [item]  in and out: the slot that each item has reached
     returns       int32 [n]     a node for each, or -1 where nothing is left to evaluate
     """
-    verdicts, slot_start = state.verdicts, state.slot_start
+    edge_start, edges = graphs.clause_edge_start, graphs.clause_edges
+    slot_offset, node_offset = state.slot_offset, state.node_offset
+    verdicts, slot_start, answers = state.verdicts, state.slot_start, state.answers
     chosen = np.full(items.shape[0], -1, np.int32)
     for n in range(items.shape[0]):
         item = items[n]
@@ -195,7 +197,9 @@ def next_in_chains(graphs, state, items, current_slot):  # type: ignore[no-untyp
             slot += 1
         current_slot[item] = slot
         if slot < end:
-            chosen[n] = first_unknown(slot, item, graphs, state)
+            clause = slot - slot_offset[item]
+            first, last = edge_start[clause], edge_start[clause + 1]
+            chosen[n] = first_unknown(edges, first, last, node_offset[item], answers)
     return chosen
 
 
