@@ -87,7 +87,7 @@ def _declared(name: str, type_: object) -> Attribute:
 
 def _inferred(column: pa.Field) -> Attribute:
     _check_name(column.name)
-    type_ = _type_of(column.type)
+    type_ = type_of(column.type)
     if type_ is None:
         raise InvalidValue(
             f"column '{column.name}' of {column.type} fits no type of an attribute: "
@@ -102,9 +102,10 @@ def _check_name(name: object) -> None:
         raise InvalidValue(f"{name!r} is no name of an attribute: use visible characters")
 
 
-def _type_of(arrow: pa.DataType) -> Type | None:
+def type_of(arrow: pa.DataType) -> Type | None:
+    """The type of an attribute whose values are in such a column; none if it fits no type."""
     if types.is_dictionary(arrow):
-        return Type.TEXT if _type_of(arrow.value_type) is Type.TEXT else None
+        return Type.TEXT if type_of(arrow.value_type) is Type.TEXT else None
     if types.is_boolean(arrow):
         return Type.BOOL
     if types.is_integer(arrow):
@@ -153,7 +154,7 @@ def attribute_columns(columns: pa.Schema, schema: Schema) -> dict[str, Type]:
             raise InvalidValue(f"the frame has {len(places)} columns '{name}'", subject=name)
         if places:
             arrow = columns.field(places[0]).type
-            fits = types.is_null(arrow) or _type_of(arrow) in _FITTING.get(
+            fits = types.is_null(arrow) or type_of(arrow) in _FITTING.get(
                 attribute.type, {attribute.type}
             )
             if not fits:
