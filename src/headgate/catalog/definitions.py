@@ -33,7 +33,7 @@ DefiningStatement = RegisterSource | RegisterOperator | CreateFeed
 
 
 class DefinitionKind(StrEnum):
-    """What a name stands for."""
+    """What a name can stand for."""
 
     RSS = "rss"
     MATERIALIZED = "materialized"

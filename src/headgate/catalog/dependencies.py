@@ -1,10 +1,10 @@
-"""What a statement is built on, and how large a feed becomes when its feeds are composed.
+"""What a statement uses, and how large a feed becomes when its feeds are composed.
 
-depth      how many feeds lie above each other. A source has 0.
+depth      how many feeds lie over each other. A source has 0.
 branches   how many sources the composed feed reads, each as often as it occurs. A source has 1, and
-           so has a materialised feed: its items are stored, so nothing is composed through it.
+           so has a materialised feed: its items are stored, and composition ends there.
 
-Both are stored with each definition, so a new feed's are found from its inputs alone.
+Both are stored with each definition, so those of a new feed follow from its inputs alone.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ BRANCHES_MAX = 10_000
 
 
 def names_used(statement: Statement) -> Iterator[str]:
-    """Every source, feed and operator that the statement names, also repeatedly. Names that only a
-    range implies are not among them; a checked statement has no ranges."""
+    """Every source, feed and operator that the statement names, with repetitions.
+
+    Names that only a range implies are left out; a checked statement has no ranges.
+    """
     match statement:
         case Subscribe(feed) | MaterializeFeed(_, feed):
             yield feed
@@ -53,7 +55,7 @@ def names_used(statement: Statement) -> Iterator[str]:
 
 
 def names_in_ranges(statement: CreateFeed, known: Iterable[str]) -> Iterator[str]:
-    """The names that the ranges of the statement stand for; one with an open end, those known."""
+    """The names in the ranges of the statement; a range with an open end has the known ones."""
     for range_ in _inputs(statement):
         if isinstance(range_, StreamRange):
             try:

@@ -1,12 +1,11 @@
-"""What was measured of sources, for the optimisers: rates, and how often atoms are true.
+"""Statistics of sources for the optimisers: rates, and how often atoms are true.
 
     source    atom                matched   items     span_s
     Tickets                       500,000   500,000   86,400     the source itself: its rate
     Tickets   price > 150          12,000   500,000   86,400     an atom: its selectivity
 
-An atom is known by its text as the language writes it, so whoever has an atom asks with
-`unparse_filter(atom)` and nothing has to be parsed. What is measured anew of a source replaces all
-that was known of it; sources that are dropped take theirs with them.
+The key of an atom is its canonical text, `unparse_filter(atom)`, so nothing has to be parsed. A new
+measurement of a source replaces the old one; the statistics of a dropped source are deleted.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ class SourceStatistics:
 
     @property
     def rate_per_s(self) -> float | None:
-        """Nothing where everything came at once."""
+        """None if all items came at once."""
         return self.items / self.span_s if self.span_s > 0 else None
 
     def selectivity(self, atom: str) -> float | None:
-        """The share of items that satisfy it; nothing where it was not measured."""
+        """The share of items that satisfy the atom; None if it was not measured."""
         count = self.matched.get(atom)
         return None if count is None or not self.items else count / self.items
 
 
 def record(connection: Connection, measured: SourceStatistics, now: datetime) -> bool:
-    """Whether the source is registered: of others nothing is kept."""
+    """Store a measurement, and return whether the source is registered; others are not stored."""
     known = select(tables.definitions.c.name).filter_by(name=measured.source)
     if connection.scalar(known) is None:
         return False
@@ -70,11 +69,13 @@ def record(connection: Connection, measured: SourceStatistics, now: datetime) ->
 
 
 def load(connection: Connection, source: str) -> SourceStatistics | None:
-    """What is known of this source, if it was ever measured."""
+    """The last measurement of this source; None if there is none."""
     query = select(tables.statistics).where(_columns.source == source)
-    found = {row.atom: row for row in connection.execute(query.order_by(_columns.atom))}
-    own = found.pop("", None)
-    if own is None:
+    rows = {row.atom: row for row in connection.execute(query.order_by(_columns.atom))}
+    total = rows.pop("", None)
+    if total is None:
         return None
-    matched = {atom: int(row.matched) for atom, row in found.items()}
-    return SourceStatistics(source, int(own.items), float(own.span_s), matched, own.measured_at)
+    matched = {atom: int(row.matched) for atom, row in rows.items()}
+    return SourceStatistics(
+        source, int(total.items), float(total.span_s), matched, total.measured_at
+    )

@@ -1,19 +1,19 @@
 """The catalog's tables, the same in SQLite and PostgreSQL.
 
-    definitions ◄── uses            who is built on whom: feeds on feeds and sources, filters on
+    definitions ◄── uses            which definition uses which: feeds use feeds, sources and
         ▲  ▲                        operators
-        │  └─────── advertisements  they belong to their source and go with it
-        └────────── subscriptions   one row each; of the ticket there is only a hash
-    statistics                      what was measured of a source: its rate, its atoms
+        │  └─────── advertisements  they are deleted with their source
+        └────────── subscriptions   one row each, with the hash of the ticket
+    statistics                      measured rates of sources and selectivities of atoms
     snapshots                       compiled plans, named by the hash of their content
-    state                           one row: the version, the next subscription's id and number
+    state                           one row: the version, the next subscription id and number
 
-The state row is what writers lock, so they come one after the other. Subscription ids come from it
-too: a ticket holds its id, so the id must be known before the row is written, and an id must never
-be used again. Each definition has a number for the same reason: plans and the store know feeds by
-number, and a feed that is dropped and made anew is another feed.
+Writers lock the state row, so they run one after the other. Subscription ids come from it too: a
+ticket contains its id, so the id must be known before the row is written, and an id must never be
+reused. Each definition has a number for the same reason: plans and the store know feeds by number,
+and a feed that is dropped and created again is another feed.
 
-A change here needs a migration beside it and a new REVISION; a test compares the two.
+A change here needs a migration and a new REVISION; a test compares the two.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ REVISION_TABLE = "headgate_revision"
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A moment. SQLite forgets time zones, so it is given UTC and what it returns is UTC."""
+    """An instant in UTC. SQLite stores no time zone, so what it returns is read as UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        assert value is None or value.tzinfo is not None, "a moment needs a time zone"
+        assert value is None or value.tzinfo is not None, "an instant needs a time zone"
         return value and value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002

@@ -1,10 +1,10 @@
-"""Bringing a new or an old catalog to the revision of tables.py.
+"""Create the tables of a new catalog, or migrate an old one to the revision of tables.py.
 
-An up-to-date catalog is only asked for its revision; Alembic is loaded where there is something to
-do. Two processes may come at once: the first holds the write lock (in PostgreSQL an advisory lock)
-until all tables stand, and the second then finds nothing left to do.
+For an up-to-date catalog only the revision is read; Alembic is loaded if there is something to do.
+Two processes may open a catalog at once: the first holds the write lock (in PostgreSQL an advisory
+lock) until all tables exist, and the second then finds nothing to do.
 
-A database in memory is always new and never met again, so it gets the tables without their history.
+A database in memory is always new, so it gets the tables without migrations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.model.errors import CatalogUnavailable
 
 _ADVISORY_LOCK = 0x4845414447415445  # "HEADGATE"
 _alembic = Lock()
-"""Alembic keeps what it works on in globals, so in one process it works for one thread."""
+"""Alembic keeps its state in globals, so only one thread of a process may use it."""
 
 
 def upgrade(database: Database) -> None:
@@ -46,7 +46,7 @@ def _is_current(connection: Connection, database: Database) -> bool:
     inspector = inspect(connection)
     if inspector.has_table(REVISION_TABLE):
         return _stored_revision(connection) == REVISION
-    # A file of another program must not be filled with our tables; a server is often shared.
+    # Do not add our tables to a file of another program; a PostgreSQL server is often shared.
     present = set(inspector.get_table_names())
     foreign = present if database.is_sqlite else present & metadata.tables.keys()
     if foreign:

@@ -315,7 +315,7 @@ def _ranges(members: tuple[GroupMember | str, ...]) -> tuple[GroupMember, ...]:
         if not isinstance(before, StreamRef) or not isinstance(after, StreamRef):
             raise InvalidValue("'...' stands between two names, as in src1 | ... | src20")
         if before.variable or after.variable:
-            raise InvalidValue("a name beside '...' has no variable; name the group instead")
+            raise InvalidValue("a name next to '...' has no variable; name the group instead")
         found.append(StreamRange(before.name, after.name))
     return tuple(found)
 

@@ -1,7 +1,7 @@
-"""Checking a statement against what is registered: names, types, variables, targets.
+"""Check a statement against the definitions that it uses: names, types, variables, targets.
 
-The checked statement has its constants typed and its ranges written out. That a name is free,
-that there is no cycle, and that nothing in use is dropped is for the catalog to see.
+The checked statement has its constants typed and its ranges expanded. The catalog checks that a new
+name is free, that there is no cycle, and that nothing in use is dropped.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _MAIL = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")
 _WEB = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 _STREAM_FORMATS = (Format.JSON, Format.CSV, Format.PARQUET, Format.KAFKA, Format.NATS)
 _FILE_ENDINGS = (".rss", ".atom", ".xml", ".json", ".html", ".htm", ".txt")
-_MADE_ENDINGS = (".csv", ".tsv", ".md", ".ics", ".opml", ".xhtml")
-"""What a stylesheet may make besides. Not just anything: a web server may run what it finds."""
+_STYLESHEET_ENDINGS = (".csv", ".tsv", ".md", ".ics", ".opml", ".xhtml")
+"""Further endings if there is a stylesheet. Others are refused: a web server may run such files."""
 
 
 def check(statement: Statement, definitions: Definitions) -> Statement:
@@ -112,8 +112,8 @@ def _check_table(table: RegisterTable) -> None:
     if changes not in declared:
         hint = did_you_mean(changes, declared) or f"declare it: ({changes} text, …)"
         raise error_at(changes, f"table '{name}' has no '{changes}'", hint=hint)
-    told = declared[changes]
-    if told.type is not Type.TEXT or told.key or told.payload:
+    attribute = declared[changes]
+    if attribute.type is not Type.TEXT or attribute.key or attribute.payload:
         raise error_at(
             changes,
             f"'{changes}' says what happened to a row: it is a text, and no key or payload",
@@ -170,7 +170,7 @@ def _check_output(feed: str, output: Output, *, has_stylesheet: bool) -> None:
 
 
 def _check_file(feed: str, target: str, *, has_stylesheet: bool) -> None:
-    """A file is written below the output folder: nothing absolute, nothing that climbs out."""
+    """A file must lie below the output folder: no absolute path and no '..'."""
     parts = target.replace("\\", "/").split("/")
     if target.startswith(("/", "\\", "~")) or ":" in parts[0] or ".." in parts or not parts[-1]:
         raise error_at(
@@ -180,6 +180,6 @@ def _check_file(feed: str, target: str, *, has_stylesheet: bool) -> None:
         )
     if not target.isprintable():
         raise error_at(feed, f"'{target}' has characters that cannot be printed")
-    endings = _FILE_ENDINGS + (_MADE_ENDINGS if has_stylesheet else ())
+    endings = _FILE_ENDINGS + (_STYLESHEET_ENDINGS if has_stylesheet else ())
     if not target.lower().endswith(endings):
         raise error_at(feed, f"'{target}' must end in {alternatives(endings)}")

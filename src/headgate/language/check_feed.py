@@ -1,4 +1,4 @@
-"""Checking `create feed`: its sources, variables, joins, pattern and conditions."""
+"""Check `create feed`: its sources, variables, joins, pattern and conditions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from headgate.model.values import kind_of_type
 
 
 def check_feed(feed: CreateFeed, definitions: Definitions) -> CreateFeed:
-    """The feed with ranges written out and every filter typed."""
+    """The feed with its ranges expanded and every filter typed."""
     feed = replace(feed, from_clause=expand_ranges(feed.from_clause, definitions))
     if any(isinstance(join, TableJoin) for join in feed.joins):
         return _check_table_joins(feed, definitions)
@@ -58,15 +58,15 @@ Variables = dict[str, FromClause]
 
 def _variables(clause: FromClause) -> Variables:
     """The variables of a clause, each with what it names."""
-    found: Variables = {}
+    variables: Variables = {}
     stack: list[FromClause] = [clause]
     while stack:
-        each = stack.pop()
-        if each.variable is not None:
-            found = _merge([found, {each.variable: each}])
-        if isinstance(each, Group):
-            stack += [member for member in each.members if not isinstance(member, StreamRange)]
-    return found
+        part = stack.pop()
+        if part.variable is not None:
+            variables = _merge([variables, {part.variable: part}])
+        if isinstance(part, Group):
+            stack += [member for member in part.members if not isinstance(member, StreamRange)]
+    return variables
 
 
 def _merge(scopes: list[Variables]) -> Variables:
@@ -142,7 +142,7 @@ def _check_tables(tables: list[StreamRef], definitions: Definitions) -> None:
 
 
 def _check_on(join: TableJoin, before: list[StreamRef], definitions: Definitions) -> None:
-    """A join attribute is known to the new table and to one before it, with one kind."""
+    """A join attribute must be declared by the new table and by one before it, with one kind."""
     right = row_schema(join.table.name, definitions)
     for name in join.on:
         ours = right.get(name)

@@ -16,10 +16,10 @@ from headgate.model.values import INT_MAX, INT_MIN, Link, Value, Xml, parse_time
 GRAMMAR = files("headgate.language").joinpath("grammar.lark").read_text(encoding="utf-8")
 
 KEYWORDS = frozenset(re.findall(r"/([a-z-]+)\\b/i$", GRAMMAR, re.MULTILINE))
-"""As a name, such a word stands in backticks."""
+"""Reserved words; as a name, such a word is written in backticks."""
 
 TYPE_WORDS = frozenset({"timestamp", "link", "bytes", "xml"})
-"""Before a text in quotes, such a word makes it a typed constant; elsewhere it is a name."""
+"""Before a quoted text, such a word makes a typed constant; elsewhere it is a name."""
 
 
 # --- constants ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Names that know where they stand, so that an error found long after parsing can point at it."""
+"""Names with a position, so that an error found after parsing can point at its place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class TextPosition(NamedTuple):
 
 
 class Name(str):
-    """A name from a statement. It is an ordinary text, equal to any other with these letters."""
+    """A name from a statement: a `str` that also has a position. Positions are not compared."""
 
     __slots__ = ("position",)
     position: TextPosition
@@ -34,5 +34,5 @@ def error_at(name: str | None, message: str, *, hint: str = "") -> LanguageError
 
 
 def position_of(name: str | None) -> TextPosition:
-    """Where a name stands; the beginning for a name that was not parsed."""
+    """The position of a name; line 1, column 1 for a name that was not parsed."""
     return name.position if isinstance(name, Name) else TextPosition()

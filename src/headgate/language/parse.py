@@ -5,7 +5,8 @@
                               a shape not seen before:    lark ───────► steps
 
 The parser is LALR with a contextual lexer: linear in the text, without backtracking or recursion,
-so no statement within the limits can be slow.
+so no statement within the limits can be slow. `parse_filter` and `FilterParser` parse filters that
+stand alone, as the Python API takes them.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _ATOMS_KEPT_MAX = 65_536
 
 _BUILDER = StatementBuilder()
 _steps_by_shape: dict[tuple[Start, Shape], list[Step]] = {}
-"""Only ever added to, and emptied when full: threads may share it."""
+"""The cache of steps. It is only added to, and cleared when full, so threads may share it."""
 
 
 def parse(text: str) -> Statement:
@@ -85,7 +86,7 @@ def parse_script(text: str) -> tuple[Statement, ...]:
 
 
 def read_script(text: str) -> Iterator[Statement | LanguageError]:
-    """The statements of a script in order; an error in the place of each one that has one."""
+    """The statements of a script in order, with an error in the place of each wrong one."""
     for chunk in cut(text):
         if isinstance(chunk, LanguageError):
             yield chunk
@@ -178,7 +179,7 @@ def _parse(chunk: Chunk, start: Start) -> Statement | Filter:
 
 
 def _new_steps(chunk: Chunk, tokens: Tokens, start: Start) -> tuple[list[Step], Tokens]:
-    """The steps for a shape that is not known yet, from now on kept; and what they build from."""
+    """The steps for a shape that is not cached yet, and the tokens that they build from."""
     tree = _tree(chunk, start)
     steps = steps_of(tree, tokens.spans)
     if steps is None:
@@ -205,7 +206,10 @@ def _tree(chunk: Chunk, start: Start) -> Tree[Token]:
 
 
 def check_depth(root: Statement | Filter, kind: str) -> str:
-    """What is wrong if the statement or filter is nested too deep, or an empty text."""
+    """The error message if the statement or filter is nested too deep, or an empty string.
+
+    It measures the depth without recursion, before anything recurses into it.
+    """
     roots: list[object] = [root]
     match root:
         case Advertise(_, filter_):

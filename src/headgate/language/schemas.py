@@ -1,7 +1,7 @@
-"""The schemas that a name stands for: those of the sources that its items come from.
+"""The schemas of a name: those of the sources that its items come from.
 
-A feed over several sources has several schemas. A filter on it is checked against each: an
-attribute must be known to one of them, and of one kind wherever it is known.
+A feed over several sources has several schemas. A filter on it is checked against all of them: one
+of them must declare an attribute, and all that declare it must do so with one kind.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ from headgate.model.errors import did_you_mean
 from headgate.model.schema import DOCUMENT_SCHEMA, FEED_SCHEMA, Attribute, Schema, joined_names
 
 Definitions = Mapping[str, Statement]
+"""The statements that define sources, feeds and operators, by name."""
+
 Schemas = dict[Schema, str]
 """Schemas, each with the name of a source that has it."""
 
 
 def schemas_of(name: str, definitions: Definitions) -> Schemas:
-    """The schemas behind a source or feed; an error with the nearest name where there is none."""
+    """The schemas of a source or feed; LanguageError with the nearest name if there is none."""
     return _schemas_of(name, definitions, {})
 
 
 def schemas_of_clause(clause: FromClause, definitions: Definitions) -> Schemas:
-    """The schemas behind everything that a from clause unites."""
+    """The schemas of everything that a from clause unites."""
     known: dict[str, Schemas] = {}
     merged: Schemas = {}
     for ref in stream_refs(clause):
@@ -58,7 +60,7 @@ def stream_refs(clause: FromClause) -> Iterator[StreamRef]:
 
 
 def definition_of(name: str, definitions: Definitions) -> Statement:
-    """The statement behind a name that must be a source or a feed."""
+    """The statement that defines a name, which must be a source or a feed."""
     found = definitions.get(name)
     if found is None:
         raise error_at(
@@ -95,7 +97,7 @@ def tables_of(feed: CreateFeed) -> list[StreamRef]:
 
 
 def row_schema(name: str, definitions: Definitions) -> Schema:
-    """The attributes of a table's rows: without the one that says what happened to them."""
+    """The attributes of a table's rows, without the one that says what happened to a row."""
     table = definition_of(name, definitions)
     assert isinstance(table, RegisterTable), "checked when the feed was created"
     return Schema(tuple(each for each in table.attributes if each.name != table.changes))

@@ -1,8 +1,7 @@
-"""Cutting a script into statements, before any of them is parsed.
+"""Cut a script into statements, before any of them is parsed.
 
-Cutting first lets each statement have its own limits and its own error, and keeps a script of a
-hundred thousand statements as cheap as its statements. A ';' ends a statement unless it stands in
-quotes or in a comment.
+So each statement has its own limits and its own error, and a script of 100,000 statements costs no
+more than its statements. A ';' ends a statement unless it stands in quotes or in a comment.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ NESTING_MAX = 64
 TOKENS_MAX = 2_500
 
 _LANDMARK = re.compile(
-    # A quote that is never closed takes all the rest; a scheme is short. So a script is cut in
-    # linear time, whatever is in it.
+    # An open quote takes the rest of the script, and a scheme is short. So any script is cut in
+    # linear time.
     r"""'[^']*(?:''[^']*)*' | "[^"]*(?:""[^"]*)*" | “[^”]*” | ‘[^’]*’ | `[^`\n]*`   # quoted
       | ['"“‘].*                                                          # a quote never closed
       | --[^\n]*                                                          # comment
@@ -27,7 +26,7 @@ _LANDMARK = re.compile(
       | [()\[\]{};]""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_NOTHING = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*")
+_BLANK = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class Chunk:
 
 
 def cut(script: str, *, kind: str = "statement") -> Iterator[Chunk | LanguageError]:
-    """The statements of a script in order; an error in the place of one beyond its limits."""
+    """The statements of a script in order, with an error in the place of one beyond the limits."""
     line, line_start = 1, 0
     start, depth = 0, 0
     problem: tuple[str, int, str] | None = None
@@ -67,7 +66,7 @@ def cut(script: str, *, kind: str = "statement") -> Iterator[Chunk | LanguageErr
     def finish(end: int) -> Iterator[Chunk | LanguageError]:
         # Blank space and comments before a statement are not part of it.
         nonlocal line, line_start
-        blank = _NOTHING.match(script, start, end)
+        blank = _BLANK.match(script, start, end)
         first = blank.end() if blank else start
         newlines = script.count("\n", start, first)
         if newlines:

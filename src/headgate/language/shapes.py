@@ -1,19 +1,19 @@
-"""Parsing each shape of statement once.
+"""Parse each shape of statement once.
 
-Which rules of the grammar a statement uses depends on the kinds of its tokens alone, not on its
-names, texts and numbers. A script of a hundred thousand subscriptions has a hundred thousand
-statements but few shapes, so the steps that build a statement are kept by shape:
+Which rules of the grammar a statement uses depends only on the kinds of its tokens, not on its
+names, texts and numbers. A script of 100,000 subscriptions has few shapes, so the steps that build
+a statement are cached by shape:
 
     tokens     subscribe to  Rock    output mail   'me@mail.org'  every 3       hours
     shape      subscribe to  NAME    output NAME   STRING         every NUMBER  NAME
     steps      2 name()   4 name()   5 string()   7  8 name()   every(2)   subscribe(5)
                (token 2 is pushed; name() pops it and pushes a Name; …)
 
-The law: the same shape has the same steps. It holds since a token's kind here is never coarser than
-the parser's: words of the language and signs stand for themselves. A statement whose tokens here
-are not the parser's (a word of the language as part of another word, say) is parsed by itself.
+Invariant: the same shape has the same steps. It holds because the kinds of tokens here are never
+coarser than the parser's: keywords and signs stand for themselves. If the tokens here differ from
+the parser's (for example a keyword inside another word), the statement is not cached.
 
-Reading a statement of a known shape takes a fifth of parsing it anew.
+Building a statement of a known shape takes a fifth of the time of parsing it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WORDS = KEYWORDS | TYPE_WORDS
 Span = tuple[int, int]
 Shape = tuple[str, ...]
 Step = int | None | tuple[str, int]
-"""Push a token, push nothing, or call a method with as many arguments from the top."""
+"""Push a token, push None, or call a builder method with that many arguments from the stack."""
 
 
 class Tokens:
@@ -76,7 +76,7 @@ class Tokens:
         self.shape = tuple(kinds)
 
     def name(self, index: int) -> Name:
-        """The token as a text that knows its position."""
+        """The token's text with its position."""
         start, end = self.spans[index]
         text, chunk = self.chunk.text, self.chunk
         newlines = text.count("\n", 0, start)
@@ -87,7 +87,7 @@ class Tokens:
 
 
 def steps_of(tree: Tree[Token], spans: Sequence[Span]) -> list[Step] | None:
-    """The steps that build what the tree says; nothing where its tokens are not at these spans."""
+    """The steps that build the tree; None if its tokens are not at these spans."""
     index_of = {span: index for index, span in enumerate(spans)}
     steps: list[Step] = []
     waiting: list[Tree[Token] | Token | Step] = [tree]
@@ -117,7 +117,7 @@ def _span(token: Token) -> Span:
 
 
 def build(steps: Sequence[Step], tokens: Tokens, builder: object) -> object:
-    """What the steps build from the tokens. What does not fit is blamed on the last token used."""
+    """Run the steps on the tokens. An `InvalidValue` without a name points at the last token."""
     stack: list[object] = []
     last = 0
     for step in steps:

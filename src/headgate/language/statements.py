@@ -1,4 +1,4 @@
-"""The statements of the language (DESIGN.md §4, [RoSeS §3.1]), as frozen data.
+"""The statements of the language ([RoSeS §3.1], docs/language.md), as frozen data.
 
     statement            what it does
     RegisterFeed         a source from an RSS, Atom or JSON Feed on the web
@@ -12,8 +12,8 @@
     Subscribe, Renew, Unsubscribe
     Drop, Show, Explain
 
-A name in a statement may be a `Name`, which knows its position. Positions do not take part in
-equality, so `parse(unparse(statement)) == statement`.
+A name in a statement may be a `Name`, which has a position. Positions are not compared, so
+`parse(unparse(statement)) == statement`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class RegisterTable:
     changes in op keep 30 days;`
 
     `changes` is the attribute that says what happened to a row (tables/row_changes.py); without it
-    each row is what its key stands for from now on. A row is kept for `keep` after its time.
+    each row replaces the row with the same key. A row is kept for `keep` after its time.
     """
 
     name: str

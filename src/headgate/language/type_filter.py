@@ -1,4 +1,4 @@
-"""Giving a filter its types: attributes are known, constants are of their attribute's type."""
+"""Check a filter against schemas: attributes must exist, constants get their attribute's type."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def type_filter(
     *,
     window: Schemas | None = None,
 ) -> Filter:
-    """The filter over items of these schemas; in a join, beside a window of items of others."""
+    """The typed filter over items of these schemas; in a join, `window` is those of the window."""
     context = _Context(schemas, definitions, window)
     typed = map_atoms(filter_, context.atom)
     try:
@@ -121,10 +121,10 @@ class _Context:
                 f"there is no operator '{call.operator}'",
                 hint=did_you_mean(call.operator, operators),
             )
-        wanted, given = len(operator.parameters), len(call.arguments)
-        if wanted != given:
+        count, given = len(operator.parameters), len(call.arguments)
+        if count != given:
             raise InvalidValue(
-                f"operator '{call.operator}' takes {wanted} argument{'' if wanted == 1 else 's'}, "
+                f"operator '{call.operator}' takes {count} argument{'' if count == 1 else 's'}, "
                 f"not {given}"
             )
         types = (parameter.type for parameter in operator.parameters)
@@ -136,7 +136,7 @@ def _argument(argument: Argument, type_: Type) -> Argument:
 
 
 def _compared(attribute: Attribute, part: TimestampPart | None) -> Type:
-    """What the constants are compared with: the attribute, or a part of its timestamp."""
+    """The type that constants are compared with: the attribute's, or that of a timestamp's part."""
     if part is None:
         return attribute.type
     if attribute.type is not Type.TIMESTAMP:
@@ -146,13 +146,13 @@ def _compared(attribute: Attribute, part: TimestampPart | None) -> Type:
 
 def _must_be(attribute: Attribute | None, types: tuple[Type, ...], *, hint: str = "") -> None:
     if attribute is not None and attribute.type not in types:
-        wanted = " or ".join(types[:-1] if len(types) > 2 else types[:1])
+        expected = " or ".join(types[:-1] if len(types) > 2 else types[:1])
         shown = hint if attribute.type is Type.LINK else ""
-        raise InvalidValue(f"'{attribute.name}' is {attribute.type}, not {wanted}{shown}")
+        raise InvalidValue(f"'{attribute.name}' is {attribute.type}, not {expected}{shown}")
 
 
 def _find(name: str, schemas: Schemas) -> Attribute:
-    """The attribute, which must be known to a source and of one kind in all that know it."""
+    """The attribute, which a source must declare, and all that declare it with one kind."""
     found: dict[Kind, tuple[Attribute, str]] = {}
     for schema, source in schemas.items():
         attribute = schema.get(name)

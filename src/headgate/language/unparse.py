@@ -74,7 +74,7 @@ def write_name(name: str) -> str:
 
 
 def write_number(number: int | float) -> str:
-    """A number that reads back as the same; a whole float keeps no point, for 40.0 equals 40."""
+    """A number that reads back as the same. A whole float has no point: 40.0 is written 40."""
     if isinstance(number, float) and number.is_integer() and abs(number) < 2**53:
         return str(int(number))
     return repr(number)
@@ -128,9 +128,9 @@ def _attribute_atom(atom: Filter) -> str:
             return f"{write_name(attribute)} is present"
         case Contains(attribute, text, phrase):
             return f"{_of(attribute)}contains {'phrase ' if phrase else ''}{write_text(text)}"
-        case Similar(attribute, wanted, threshold):
+        case Similar(attribute, text, threshold):
             least = "" if threshold == SIMILARITY_DEFAULT else f"({write_number(threshold)})"
-            return f"{_of(attribute)}similar{least} {_operand(wanted)}"
+            return f"{_of(attribute)}similar{least} {_operand(text)}"
         case StartsWith(attribute, prefix):
             return f"{write_name(attribute)} starts with {write_text(prefix)}"
         case Matches(attribute, pattern):
@@ -205,7 +205,7 @@ def _node(node: PatternNode) -> str:
 
 
 def _branch(node: PatternNode) -> str:
-    """A branch; the usual '/' before its first node is left out, a lone predicate stands behind."""
+    """A branch; the '/' before its first node is left out, and a single predicate follows it."""
     axis = "" if node.axis is Axis.CHILD else node.axis
     if len(node.predicates) == 1 and not node.children:
         text = _label(node.label) + _marks(node.marks)
@@ -246,9 +246,9 @@ def _unparse(statement: Statement) -> str:
             return f"register stream {write_name(name)} {origin} {_attributes(attributes)}"
         case RegisterTable(name, format_, path, attributes, changes, keep):
             origin = f"from {format_} {write_text(path)}"
-            told = f" changes in {write_name(changes)}" if changes is not None else ""
+            changing = f" changes in {write_name(changes)}" if changes is not None else ""
             declared = f"{write_name(name)} {_attributes(attributes)}"
-            return f"register table {declared} {origin}{told}{_span(' keep', keep)}"
+            return f"register table {declared} {origin}{changing}{_span(' keep', keep)}"
         case RegisterDocuments(name, format_, path):
             return f"register documents {write_name(name)} from {format_} {write_text(path)}"
         case RegisterOperator():

@@ -1,25 +1,24 @@
-"""Which addresses may be connected to: the public Internet, and what a setting allows besides.
+"""Which network addresses may be connected to: public ones, and those that a setting allows.
 
-The URL of a feed or a webhook is written by a stranger. It must not lead to the machines behind the
-wall: loopback, private networks, the metadata service of a cloud. Names are worth nothing here, as
-whoever owns a name decides what it resolves to, and may decide otherwise a second later. So the
-*address* is judged, at connect time, and the connection goes to the very address that was judged.
-Here is the judgement alone, without I/O; the rooms that connect have a connect.py each.
+The URL of a feed or a webhook comes from an untrusted user. It must not lead to machines behind the
+firewall: loopback, private networks, the metadata service of a cloud. A check of the host name
+protects nothing, because the owner of a name can change what it resolves to at any time. So the
+*address* is checked at connect time, and the connection goes to the address that was checked. This
+module is the check alone, without I/O.
 
-An IPv6 address may carry an IPv4 address that a gateway will unwrap. It is judged by what it
-carries:
+An IPv6 address may carry an IPv4 address that a gateway will unwrap. Then the carried address is
+checked:
 
     ::ffff:10.0.0.1      mapped     10.0.0.1
     64:ff9b::10.0.0.1    NAT64      10.0.0.1
     2002:0a00:0001::     6to4       10.0.0.1
     …:0:5efe:10.0.0.1    ISATAP     10.0.0.1
 
-The table is our own, from IANA's registries of special addresses, since what `ipaddress` calls
-global differs between versions of Python. Of IPv6 only 2000::/3 is unicast on the Internet, so
+The table follows IANA's registries of special addresses. `ipaddress.is_global` is not used, because
+it differs between versions of Python. Of IPv6 only 2000::/3 is unicast on the Internet, so
 everything else is refused without being listed.
 
-Any port may be connected to: feeds and hooks are served on odd ones, and a port number protects
-nothing that its address does not.
+Any port is allowed: feeds and webhooks are served on unusual ports, and the address decides.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ _ISATAP = {0x00005EFE, 0x02005EFE}
 
 @dataclass(frozen=True, slots=True)
 class AllowedNetworks:
-    """Networks that may be connected to though they are not public.
+    """Networks that may be connected to although they are not public.
 
     >>> AllowedNetworks.of("127.0.0.0/8", "::1").refusal("127.0.0.1") is None
     True
@@ -87,17 +86,17 @@ class AllowedNetworks:
         return cls(tuple(ip_network(each) for each in networks))
 
     def refusal(self, address: str) -> str | None:
-        """Why this address is not connected to; nothing where it may be.
+        """Why this address is refused; None if it is allowed.
 
         >>> AllowedNetworks().refusal("::ffff:192.168.1.1")
         '::ffff:192.168.1.1 carries 192.168.1.1, which is private'
         """
-        found = ip_address(address.partition("%")[0])
-        if self._allows(found):
+        parsed = ip_address(address.partition("%")[0])
+        if self._allows(parsed):
             return None
-        carried = carried_address(found)
+        carried = carried_address(parsed)
         if carried is None:
-            reason = _special(found)
+            reason = _special(parsed)
             return f"{address} is {reason}" if reason else None
         reason = None if self._allows(carried) else _special(carried)
         return f"{address} carries {carried}, which is {reason}" if reason else None
@@ -111,7 +110,7 @@ LOOPBACK = AllowedNetworks.of("127.0.0.0/8", "::1/128")
 
 
 def carried_address(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for on its way through a gateway."""
+    """The IPv4 address that a gateway takes out of an IPv6 address; None if it carries none."""
     if isinstance(address, IPv4Address):
         return None
     last = IPv4Address(int(address) & 0xFFFF_FFFF)
@@ -123,7 +122,7 @@ def carried_address(address: Address) -> IPv4Address | None:
 
 
 def _special(address: Address) -> str | None:
-    """What an address is if it is not one of the public Internet."""
+    """What kind of address it is; None for a public one."""
     if isinstance(address, IPv4Address):
         return _first(address, _REFUSED_4.items())
     if address in _UNICAST_6:

@@ -12,10 +12,10 @@
     Call         locIn('Bronx')         mobPattern(?people)
     Constraint   ?people > 50           ?y > 2 * ?z
 
-A text or link atom whose attribute is None looks at the whole item. Atoms are values: two atoms
-are equal exactly if they are true of the same items by their form, whatever the spelling of their
-texts. Fields that are derived (`kind`, `words`) carry that equality: `x = true` is not `x = 1`,
-though True == 1 in Python.
+A text or link atom whose attribute is None looks at the whole item. Atoms are values: two atoms are
+equal if they have the same form and constants that compare as equal, however these are spelt.
+Derived fields (`kind`, `words`) carry that equality: `x = true` is not `x = 1`, though True == 1 in
+Python.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Relation(StrEnum):
     GREATER_EQUAL = ">="
 
     def holds(self, left: Comparable, right: Comparable) -> bool:
-        """Whether it holds between two values of one kind, in the form in which they compare."""
+        """Whether it holds between two values of one kind, as `comparable` returns them."""
         return _COMPARE[self](left, right)
 
 
@@ -80,7 +80,7 @@ class LinkRelation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowAttribute:
-    """`window.title`: the attribute of the window's item that a join looks at."""
+    """`window.title`: an attribute of the window's item in a join."""
 
     name: str
 
@@ -160,8 +160,9 @@ class Contains:
     words: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        found = _words_of(self.text)
-        object.__setattr__(self, "words", found if self.phrase else tuple(sorted(set(found))))
+        text_words = _words_of(self.text)
+        distinct = tuple(sorted(set(text_words)))
+        object.__setattr__(self, "words", text_words if self.phrase else distinct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +177,9 @@ class Similar:
     def __post_init__(self) -> None:
         if not 0 < self.threshold <= 1:
             raise InvalidValue(f"a similarity is above 0 and at most 1, not {self.threshold}")
-        wanted = self.text
-        found = tuple(sorted(set(_words_of(wanted)))) if isinstance(wanted, str) else wanted
-        object.__setattr__(self, "words", found)
+        text = self.text
+        distinct = tuple(sorted(set(_words_of(text)))) if isinstance(text, str) else text
+        object.__setattr__(self, "words", distinct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,7 @@ Expression = Value | Variable | Arithmetic
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A comparison of arithmetic over variables. It costs nothing and needs its variables bound."""
+    """A comparison of arithmetic over variables, which operator calls must bind."""
 
     left: Expression
     relation: Relation
@@ -304,10 +305,10 @@ def compile_pattern(pattern: str) -> re2._Regexp[str]:
 
 
 def _words_of(text: str) -> tuple[str, ...]:
-    found = words(text)
-    if not found:
+    text_words = words(text)
+    if not text_words:
         raise InvalidValue(f"{describe(text)} has no word in it")
-    return found
+    return text_words
 
 
 def _constant_kind(value: Value) -> Kind:

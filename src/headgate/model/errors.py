@@ -1,25 +1,30 @@
 """Every error that Headgate raises on purpose.
 
     HeadgateError
-    ├── LanguageError        a statement is wrong; knows line, column, source line and hint
-    ├── InvalidValue         a value does not fit its type, or a constant its atom
-    ├── CatalogError         the catalog refuses
+    ├── LanguageError        a statement is wrong; has a line, a column, the source line, a hint
+    ├── InvalidValue         a value does not fit its type, or a constant does not fit its atom
+    ├── CatalogError         the catalog refuses a statement or a query
     │   ├── UnknownName      … there is no such source, feed, operator or subscription
     │   ├── NameTaken        … the name is used by something else
     │   ├── FeedCycle        … a feed would be defined through itself
-    │   ├── InUse            … something else is built on what should be dropped
-    │   ├── BadTicket        … no living subscription has this ticket
+    │   ├── InUse            … something else uses what should be dropped
+    │   ├── BadTicket        … no active subscription has this ticket
     │   └── CatalogUnavailable  the database cannot be opened, read or written
-    ├── PlanError            a feed cannot be planned within its limits
+    ├── PlanError            a feed cannot be planned within the limits
     ├── RoutingError         a routing table has no such key, or has it already
     ├── RelayError           a relay refuses a peer, a frame or its network file
-    ├── FetchError           a feed cannot be fetched, or not within its limits
-    ├── FeedError            what was fetched is no feed, or cannot be read within its limits
-    ├── StateError           what a source or the outbox remembers cannot be read or written
+    ├── FetchError           a feed cannot be fetched within the limits
+    ├── FeedError            a fetched document is no feed, or exceeds the limits
+    ├── StateError           the state of a source or the outbox cannot be read or written
     │   └── StateTaken       … another process writes to it
-    ├── OperatorError        an operator is unknown, failed or answered nonsense
-    ├── PipelineError        the pipeline cannot run: no Java, a folder that is somebody else's
-    └── SnapshotError        a snapshot file is missing, damaged or not for this version
+    ├── OperatorError        an operator is unknown, failed or gave an invalid answer
+    │   └── WrongAnswer      … the answer has the wrong form or types (operators/check_answer.py)
+    ├── PipelineError        the pipeline cannot run: no Java, a folder in use by another run
+    ├── SnapshotError        a snapshot file is missing, damaged or of another version
+    └── DeliveryError        a delivery failed (deliver/errors.py)
+        ├── OutputError      … a file, mail or webhook call failed
+        └── TransformError   … a stylesheet is wrong, refused or beyond its limits
+            └── LimitBroken  … a limit of the transforming process (deliver/transform.py)
 
 A message is lower-case, says what is wrong and where, and what to do about it.
 A broken invariant is an assertion, never one of these.
@@ -42,7 +47,7 @@ class HeadgateError(Exception):
 
 
 class LanguageError(HeadgateError):
-    """A statement that cannot be understood, with the place and a way out.
+    """A statement that cannot be understood, with its place and a hint.
 
     >>> print(LanguageError("expected 'feed'", line=1, column=8, source="create fed X", hint="…"))
     line 1, column 8: expected 'feed'
@@ -62,7 +67,7 @@ class LanguageError(HeadgateError):
         self.hint = printable(hint)
 
     def within(self, text: str) -> LanguageError:
-        """The same error, with its source line taken from the text it was found in."""
+        """The same error, with its source line taken from this text."""
         lines = text.split("\n")
         if not self.source and self.line <= len(lines):
             self.source = lines[self.line - 1].rstrip("\r")
@@ -80,7 +85,7 @@ class LanguageError(HeadgateError):
 class InvalidValue(HeadgateError):
     """A value that does not fit its type, or a constant that does not fit its atom.
 
-    The subject is the name that is to blame, where there is one.
+    The subject is the name that caused it, if there is one.
     """
 
     def __init__(self, message: str, *, subject: str | None = None) -> None:
@@ -89,7 +94,7 @@ class InvalidValue(HeadgateError):
 
 
 class CatalogError(HeadgateError):
-    """The catalog refuses a change or a question."""
+    """The catalog refuses a statement or a query."""
 
 
 class UnknownName(CatalogError):
@@ -105,11 +110,11 @@ class FeedCycle(CatalogError):
 
 
 class InUse(CatalogError):
-    """Something else is built on what should be dropped."""
+    """Something else uses what should be dropped."""
 
 
 class BadTicket(CatalogError):
-    """No living subscription has this ticket."""
+    """No active subscription has this ticket."""
 
 
 class CatalogUnavailable(CatalogError):
@@ -117,21 +122,21 @@ class CatalogUnavailable(CatalogError):
 
 
 class PlanError(HeadgateError):
-    """A feed cannot be planned within its limits."""
+    """A feed cannot be planned within the limits."""
 
 
 class RoutingError(HeadgateError):
-    """A routing table is told of a key that it does not have, or that it has already."""
+    """A routing table has no such key, or has it already."""
 
 
 class RelayError(HeadgateError):
-    """A relay refuses a peer, what it sends, or the file that says what the network is."""
+    """A relay refuses a peer, a frame, or its network file."""
 
 
 class FetchError(HeadgateError):
-    """A feed cannot be fetched: refused, unreachable, too slow, too large, or an error by itself.
+    """A feed cannot be fetched: refused, unreachable, too slow, too large, or an HTTP error.
 
-    The server's own words about when to come again are kept: a status, and `Retry-After`.
+    It has the server's status and `Retry-After`, if there are any.
     """
 
     def __init__(
@@ -148,11 +153,11 @@ class FetchError(HeadgateError):
 
 
 class FeedError(HeadgateError):
-    """What was fetched is no feed, or cannot be read within its limits."""
+    """A fetched document is no feed, or exceeds the limits."""
 
 
 class StateError(HeadgateError):
-    """What a source remembers from run to run cannot be opened, read or written."""
+    """The state that a source or the outbox keeps cannot be opened, read or written."""
 
 
 class StateTaken(StateError):
@@ -160,7 +165,7 @@ class StateTaken(StateError):
 
 
 class OperatorError(HeadgateError):
-    """An operator is unknown, failed, or answered nonsense."""
+    """An operator is unknown, failed, or gave an invalid answer."""
 
 
 class PipelineError(HeadgateError):
@@ -172,7 +177,7 @@ class SnapshotError(HeadgateError):
 
 
 def nearest_name(wrong: str, known: Iterable[str]) -> str:
-    """The known name that was probably meant, or an empty text.
+    """The known name that was probably meant, or an empty string.
 
     >>> nearest_name("titel", ["title", "link"])
     'title'
@@ -183,7 +188,7 @@ def nearest_name(wrong: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """A hint with the nearest known name, or an empty text."""
+    """A hint with the nearest known name, or an empty string."""
     near = nearest_name(wrong, known)
     return f"did you mean '{near}'?" if near else ""
 
@@ -205,7 +210,7 @@ def printable(text: str) -> str:
 
 
 def caret_line(source: str, *, column: int, width: int = 96) -> str:
-    """The source line with a caret under the column; a long line is cut around the place."""
+    """The source line with a caret under the column; a long line is cut around it."""
     start = max(0, column - 1 - width // 2) if len(source) > width else 0
     shown = printable(source[start : start + width])
     cut_left, cut_right = "…" if start else "", "…" if start + width < len(source) else ""

@@ -1,9 +1,9 @@
-"""The naive evaluator: does an item satisfy a filter? It is the judge of every optimiser.
+"""The naive evaluator, the oracle of every optimiser: does an item satisfy a filter?
 
-Two-valued logic (DESIGN.md §4): an atom on an attribute that the item lacks is false, and so is an
-atom over two kinds of value; `not` negates. Variables are read as in [Operators §2.2]:
-a conjunction is true if one joint substitution satisfies all of it. A `not` is true if no
-substitution satisfies what it negates, given those made outside of it.
+The logic is two-valued: an atom on an attribute that the item lacks is false, and so is an atom
+that compares two kinds of value; `not` negates. Variables are read as in [Operators §2.2]: a
+conjunction is true if one joint substitution satisfies all of it. A `not` is true if no
+substitution satisfies what it negates, given the bindings made outside of it.
 
 It is written to be obviously right, not to be fast: no index, no cache, no cleverness.
 """
@@ -81,40 +81,40 @@ def matches(
 def solutions(
     filter_: Filter,
     item: Item,
-    given: Substitution,
+    bound: Substitution,
     *,
     operators: Mapping[str, Operator],
     window_item: Item | None,
 ) -> Iterator[Substitution]:
-    """The substitutions that extend the given one and make the filter true."""
+    """The substitutions that extend `bound` and make the filter true."""
 
-    def solve(part: Filter, given: Substitution) -> Iterator[Substitution]:
+    def solve(part: Filter, bound: Substitution) -> Iterator[Substitution]:
         match part:
             case And(parts):
-                yield from solve_all(ready_order(parts, bound=frozenset(given)), given)
+                yield from solve_all(ready_order(parts, bound=frozenset(bound)), bound)
             case Or(parts):
                 for each in parts:
-                    yield from solve(each, given)
+                    yield from solve(each, bound)
             case Not(negated):
-                if next(solve(negated, given), None) is None:
-                    yield given
+                if next(solve(negated, bound), None) is None:
+                    yield bound
             case Call():
-                yield from _call(part, item, given, operators)
+                yield from _call(part, item, bound, operators)
             case Constraint():
-                if _holds(part, given):
-                    yield given
+                if _holds(part, bound):
+                    yield bound
             case atom:
                 if _atom_matches(atom, item, window_item):
-                    yield given
+                    yield bound
 
-    def solve_all(parts: tuple[Filter, ...], given: Substitution) -> Iterator[Substitution]:
+    def solve_all(parts: tuple[Filter, ...], bound: Substitution) -> Iterator[Substitution]:
         if not parts:
-            yield given
+            yield bound
             return
-        for extended in solve(parts[0], given):
+        for extended in solve(parts[0], bound):
             yield from solve_all(parts[1:], extended)
 
-    return solve(filter_, given)
+    return solve(filter_, bound)
 
 
 def _atom_matches(atom: AttributeAtom, item: Item, window_item: Item | None) -> bool:
@@ -138,11 +138,11 @@ def _atom_matches(atom: AttributeAtom, item: Item, window_item: Item | None) -> 
                 return any(contains_phrase(text, atom.words) for text in texts)
             return set(atom.words) <= {word for text in texts for word in text}
         case Similar(attribute, text, threshold):
-            wanted_text = _operand_value(text, window_item)
-            if not isinstance(wanted_text, str):
+            other_text = _operand_value(text, window_item)
+            if not isinstance(other_text, str):
                 return False
-            found = frozenset(word for each in _texts(item, attribute) for word in words(each))
-            return jaccard(found, frozenset(words(wanted_text))) >= threshold
+            item_words = frozenset(word for each in _texts(item, attribute) for word in words(each))
+            return jaccard(item_words, frozenset(words(other_text))) >= threshold
         case StartsWith(attribute):
             return any(fold(text).startswith(atom.folded) for text in _texts(item, attribute))
         case Matches(attribute, pattern):
@@ -209,7 +209,7 @@ def _links(item: Item, attribute: str | None) -> list[str]:
 
 
 def _call(
-    call: Call, item: Item, given: Substitution, operators: Mapping[str, Operator]
+    call: Call, item: Item, bound: Substitution, operators: Mapping[str, Operator]
 ) -> Iterator[Substitution]:
     operator = operators.get(call.operator)
     if operator is None:
@@ -220,19 +220,19 @@ def _call(
         if variables:
             raise OperatorError(f"operator '{call.operator}' did not bind its variables")
         if answer:
-            yield given
+            yield bound
         return
     for values in answer:
-        extended = _bind(given, variables, values)
+        extended = _bind(bound, variables, values)
         if extended is not None:
             yield extended
 
 
 def _bind(
-    given: Substitution, variables: list[str], values: tuple[Value, ...]
+    bound: Substitution, variables: list[str], values: tuple[Value, ...]
 ) -> Substitution | None:
     """The substitution with these bindings too, or nothing where they contradict it."""
-    extended = dict(given)
+    extended = dict(bound)
     for name, value in zip(variables, values, strict=True):
         if name in extended and not _compare(extended[name], Relation.EQUAL, value):
             return None
@@ -240,20 +240,20 @@ def _bind(
     return extended
 
 
-def _holds(constraint: Constraint, given: Substitution) -> bool:
+def _holds(constraint: Constraint, bound: Substitution) -> bool:
     try:
-        left, right = _compute(constraint.left, given), _compute(constraint.right, given)
+        left, right = _compute(constraint.left, bound), _compute(constraint.right, bound)
     except (ArithmeticError, TypeError):
         return False
     return _compare(left, constraint.relation, right)
 
 
-def _compute(expression: Expression, given: Substitution) -> Value:
+def _compute(expression: Expression, bound: Substitution) -> Value:
     match expression:
         case Variable(name):
-            return given[name]
+            return bound[name]
         case Arithmetic(sign, left, right):
-            numbers = _compute(left, given), _compute(right, given)
+            numbers = _compute(left, bound), _compute(right, bound)
             if any(kind_of(number) is not Kind.NUMBER for number in numbers):
                 raise TypeError(f"'{sign}' is for numbers")
             return _COMPUTE[sign](*numbers)

@@ -182,7 +182,7 @@ def ready_order(parts: tuple[Filter, ...], *, bound: Names = NO_NAMES) -> tuple[
         if ready is None:
             missing = min(NO_NAMES.union(*(needs(part) for part in waiting)) - bound)
             raise InvalidValue(
-                f"variable '?{missing}' is not bound by an operator call beside it",
+                f"variable '?{missing}' is not bound by an operator call in the same conjunction",
                 subject=missing,
             )
         waiting.remove(ready)

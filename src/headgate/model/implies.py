@@ -1,11 +1,12 @@
 """Implication of filters, the base of covering ([MBD §2]): F1 covers F2 if P(F1) ⊇ P(F2).
 
-Law: implies_filter(specific, general) only if every item that satisfies `specific` satisfies
-`general`, in the two-valued logic of model/evaluate.py: an atom on a missing attribute is false.
+Invariant (soundness): implies_filter(specific, general) is true only if every item that satisfies
+`specific` satisfies `general`, in the two-valued logic of evaluate.py: an atom on a missing
+attribute is false.
 
 The paper decides covering predicate by predicate: each f1 of F1 needs one f2 of F2 that it covers.
-That overlooks `x > 3 and x < 9` under `x between 3 and 9`. Here `specific and not general` is
-refuted instead, which puts conjunctions, disjunctions and negations under one roof:
+That misses that `x > 3 and x < 9` implies `x between 3 and 9`. Here `specific and not general` is
+refuted instead, which treats conjunctions, disjunctions and negations alike:
 
     x >= 1  implies  x = 1 or x > 1
 
@@ -28,11 +29,11 @@ Only sound  phrases, link atoms (each target alone), `similar` and `matches` (by
 Rejected    discrete steps: `x > 4` does not imply `x >= 5`, as x may be a float (a timestamp's part
             is always an integer: `published.month > 4` does imply `published.month >= 5`).
             Disjunctive normal form first: it has 2^n parts before the first is looked at.
-            Decision diagrams ([MBD §4.2]): they share the work between many filters, but know an
-            implication of two atoms only if this module has told them.
+            Decision diagrams ([MBD §4.2]): they share the work between many filters, but need this
+            module for the implications between atoms.
 
 Cost: a check is quadratic in the literals. Beyond `CHECKS_MAX` checks the answer is False, which is
-sound. It is meant for the control path, when a subscription comes or goes.
+sound. It is meant for the control path, when a subscription is added or removed.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ from headgate.model.implies_normal import (
     Literal,
     Node,
     VariableGroup,
-    implies_joint,
+    implies_group,
     negation_normal,
 )
 from headgate.model.implies_text import (
@@ -110,14 +111,14 @@ def implies_filter(specific: Filter, general: Filter) -> bool:
 
 
 def _implies_case(case: Node, counter_cases: tuple[Node, ...]) -> bool:
-    facts, choices = _take_apart([case])
+    facts, choices = _split([case])
     return contradictory(facts) or all(
         _Refutation().refutes(facts, [*choices, each]) for each in counter_cases
     )
 
 
 def _cases(node: Node) -> tuple[Node, ...]:
-    """The parts of a disjunction: each pair of cases is a question with a limit of its own."""
+    """The parts of a disjunction; each pair of cases is refuted within a limit of its own."""
     return node.parts if isinstance(node, AnyOf) else (node,)
 
 
@@ -138,7 +139,7 @@ class _Refutation:
 
         The facts are known not to contradict each other.
         """
-        more, choices = _take_apart(nodes)
+        more, choices = _split(nodes)
         if more and self._contradicts(facts, more):
             return True
         facts += more
@@ -162,7 +163,7 @@ class _Refutation:
         return contradictory(_related(facts, more) + more)
 
 
-def _take_apart(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
+def _split(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
     """The literals of a conjunction, and its disjunctions."""
     facts: list[Literal] = []
     choices: list[AnyOf] = []
@@ -171,7 +172,7 @@ def _take_apart(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
             case Literal():
                 facts.append(node)
             case AllOf(parts):
-                inner_facts, inner_choices = _take_apart(list(parts))
+                inner_facts, inner_choices = _split(list(parts))
                 facts += inner_facts
                 choices += inner_choices
             case AnyOf():
@@ -206,21 +207,35 @@ def _promise(choice: AnyOf) -> tuple[bool, bool, int]:
 
 
 def _facts_of(node: Node) -> Facts:
-    return _take_apart([node])[0]
+    return _split([node])[0]
 
 
 # --- contradictions ------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Attribute:
-    """What is left for an attribute, and for the parts of its timestamp."""
+class _PossibleValues:
+    """The values that are still possible for an attribute, and for the parts of its timestamp."""
 
     values: ValueSet = ANY
     parts: dict[TimestampPart, ValueSet] = field(default_factory=dict)
 
 
 def contradictory(literals: Sequence[Literal]) -> bool:
+    """Whether no item satisfies a conjunction of literals (a cube).
+
+    Three ways to find a contradiction, each sound on its own:
+
+    1. two literals     a positive atom implies a negated one          (by form, links, groups)
+    2. values           no value is left for an attribute              (implies_values.py)
+    3. words            the known words satisfy a negated `contains`   (implies_text.py)
+
+    Where only finitely many texts or links are left for an attribute, its text and link atoms are
+    evaluated on each of them: `title = 'rock concert' and not title contains 'rock'` leaves
+    nothing. The texts are known only folded, so `matches`, and links within texts, are left out.
+
+    Cost: 1 is quadratic in the literals, 2 and 3 are linear in them and their constants.
+    """
     positive = [each.atom for each in literals if each.positive]
     negative = [each.atom for each in literals if not each.positive]
     if any(_implies_by_form(each, other) for other in negative for each in positive):
@@ -237,7 +252,7 @@ def contradictory(literals: Sequence[Literal]) -> bool:
 def _implies_by_form(specific: Atom | VariableGroup, general: Atom | VariableGroup) -> bool:
     match specific, general:
         case VariableGroup(), VariableGroup():
-            return implies_joint(specific, general)
+            return implies_group(specific, general)
         case LinkAtom(), LinkAtom():
             return implies_link(specific, general)
         case Similar(), Similar():
@@ -247,8 +262,8 @@ def _implies_by_form(specific: Atom | VariableGroup, general: Atom | VariableGro
     return specific == general
 
 
-def _values_left(literals: Iterable[Literal]) -> dict[str, _Attribute]:
-    left: defaultdict[str, _Attribute] = defaultdict(_Attribute)
+def _values_left(literals: Iterable[Literal]) -> dict[str, _PossibleValues]:
+    left: defaultdict[str, _PossibleValues] = defaultdict(_PossibleValues)
     for literal in literals:
         allowed = allowed_values(literal)
         if allowed is None:
@@ -260,15 +275,15 @@ def _values_left(literals: Iterable[Literal]) -> dict[str, _Attribute]:
         else:
             attribute.parts[part] = attribute.parts.get(part, ANY).intersection(values)
     for name, attribute in left.items():
-        judges = [each for each in literals if _judges(each, name)]
-        attribute.values = _without_refuted(attribute.values, judges)
+        tests = [each for each in literals if _tests_points(each, name)]
+        attribute.values = _without_refuted(attribute.values, tests)
     return left
 
 
-def _judges(literal: Literal, attribute: str) -> bool:
+def _tests_points(literal: Literal, attribute: str) -> bool:
     """Whether the literal can refute single texts or links of the attribute.
 
-    What the whole item must not contain, none of its attributes may.
+    A negated literal on the whole item holds for each of its attributes.
     """
     if not isinstance(literal.atom, (Contains, Similar, LinkAtom)):
         return False
@@ -277,14 +292,14 @@ def _judges(literal: Literal, attribute: str) -> bool:
     return literal.atom.attribute == attribute
 
 
-def _without_refuted(values: ValueSet, judges: list[Literal]) -> ValueSet:
-    if not judges:
+def _without_refuted(values: ValueSet, tests: list[Literal]) -> ValueSet:
+    if not tests:
         return values
     kinds = dict(values.kinds)
     for kind in (Kind.TEXT, Kind.XML, Kind.LINK):
         points = values.of(kind).points()
         if points:
-            rest = [point for point in points if not any(_refutes(j, point) for j in judges)]
+            rest = [point for point in points if not any(_refutes(test, point) for test in tests)]
             kinds[kind] = values_in(rest)
     return ValueSet(values.missing, {kind: each for kind, each in kinds.items() if each})
 
@@ -299,8 +314,8 @@ def _refutes(literal: Literal, point: Comparable) -> bool:
     return truth is not None and truth is not literal.positive
 
 
-def _certain_words(left: dict[str, _Attribute]) -> list[tuple[str, frozenset[str]]]:
-    """The words that all the texts have that are left for an attribute, if it must be a text."""
+def _certain_words(left: dict[str, _PossibleValues]) -> list[tuple[str, frozenset[str]]]:
+    """The words that all remaining texts of an attribute have, if it must be a text."""
     certain = []
     for name, attribute in left.items():
         values = attribute.values

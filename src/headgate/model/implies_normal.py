@@ -1,7 +1,7 @@
-"""Filters as conjunctions and disjunctions of literals, with every `not` moved inward.
+"""Negation normal form: filters as conjunctions and disjunctions of literals, for implies.py.
 
-Variables are the reason for types of its own. A conjunction with variables asks for one joint
-substitution ([Operators §2.2]), so its parts must not be judged one by one:
+It has types of its own because of variables. A conjunction with variables asks for one joint
+substitution ([Operators §2.2]), so its parts must not be evaluated one by one:
 
     locIn('Bronx') and mobPattern(?p) and ?p > 50
         AllOf: Literal locIn('Bronx'), Literal VariableGroup{mobPattern(?p), ?p > 50}
@@ -45,7 +45,7 @@ Node = Literal | AllOf | AnyOf
 
 
 def negation_normal(filter_: Filter, *, positive: bool = True) -> Node:
-    """The filter, or its negation where `positive` is false. The filter has no free variables."""
+    """The filter, or its negation if `positive` is false. The filter has no free variables."""
     match filter_:
         case Not(part):
             return negation_normal(part, positive=not positive)
@@ -77,10 +77,11 @@ def _flat(shape: type[AllOf | AnyOf], nodes: list[Node]) -> AllOf | AnyOf:
     return shape(tuple(parts))
 
 
-def implies_joint(specific: VariableGroup, general: VariableGroup) -> bool:
-    """A substitution for all parts is one for some of them, and the names are taken as they are.
+def implies_group(specific: VariableGroup, general: VariableGroup) -> bool:
+    """Whether the parts of `general` are among those of `specific`, with the same variable names.
 
-    A `not` is judged under what is bound outside of it, so with one the parts must be the same.
+    A substitution for all parts satisfies each of them. A `not` depends on the bindings outside of
+    it, so groups with one must be equal.
     """
     if specific == general:
         return True

@@ -74,7 +74,7 @@ _DEFAULT_PORT = {"http": 80, "https": 443, "ftp": 21}
 
 
 class NormalLink(NamedTuple):
-    """A link taken apart into what is compared; the scheme is empty where none was given."""
+    """The parts of a link that are compared; the scheme is empty if none was given."""
 
     scheme: str
     host: str
@@ -112,21 +112,21 @@ def links_in(text: str) -> list[str]:
 
 def references(link: str, target: str) -> bool:
     """Whether the link leads to the target: the same URL, or, for a bare host, that host."""
-    found, wanted = normal_link(link), normal_link(target)
-    if wanted.scheme:
-        return found == wanted
-    return found.host == wanted.host and wanted.path in ("/", found.path)
+    own, other = normal_link(link), normal_link(target)
+    if other.scheme:
+        return own == other
+    return own.host == other.host and other.path in ("/", own.path)
 
 
 def extends(link: str, target: str) -> bool:
     """Whether the link lies at or below the target; below a bare host lie its subdomains too."""
-    found, wanted = normal_link(link), normal_link(target)
-    if wanted.scheme and found.scheme != wanted.scheme:
+    own, other = normal_link(link), normal_link(target)
+    if other.scheme and own.scheme != other.scheme:
         return False
-    same_host = found.host == wanted.host
-    if not wanted.scheme and wanted.path == "/":
-        return same_host or found.host.endswith("." + wanted.host)
-    return same_host and is_below(found.path, wanted.path)
+    same_host = own.host == other.host
+    if not other.scheme and other.path == "/":
+        return same_host or own.host.endswith("." + other.host)
+    return same_host and is_below(own.path, other.path)
 
 
 def is_below(path: str, ancestor: str) -> bool:

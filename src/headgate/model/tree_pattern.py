@@ -93,7 +93,7 @@ def _element_matches(pattern: PatternNode, element: etree._Element) -> bool:
     if pattern.label not in ("*", label_of(element, str(element.tag))):
         return False
     if pattern.predicates:
-        # Not itertext(), which also tells what comments say.
+        # Not itertext(), which includes the text of comments.
         text = etree.tostring(element, method="text", encoding="unicode", with_tail=False)
         if not all(holds(predicate, text) for predicate in pattern.predicates):
             return False
@@ -136,11 +136,11 @@ def label_of(element: etree._Element, tag: str) -> str:
 
 
 def holds(predicate: ValuePredicate, text: str) -> bool:
-    compare, wanted = predicate.relation.holds, predicate.value
-    if isinstance(wanted, str):
-        return compare(fold(text), fold(wanted))
+    compare, constant = predicate.relation.holds, predicate.value
+    if isinstance(constant, str):
+        return compare(fold(text), fold(constant))
     try:
         number = float(text)
     except ValueError:
         return False
-    return not math.isnan(number) and compare(number, wanted)
+    return not math.isnan(number) and compare(number, constant)

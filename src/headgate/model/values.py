@@ -1,4 +1,4 @@
-"""Values and their types. A value knows its own kind, so an item can be judged without a schema.
+"""Values and their types. A value has its kind in itself, so items are evaluated without a schema.
 
     type        in Python    kind        compared as
     int, float  int, float   number      numbers; NaN counts as missing
@@ -70,7 +70,7 @@ def kind_of_type(type_: Type) -> Kind:
 
 
 def kind_of(value: Value) -> Kind:
-    """The kind of a value; the order of the tests matters, for a bool is an int in Python."""
+    """The kind of a value. The order of the cases matters: a bool is an int in Python."""
     match value:
         case bool():
             return Kind.BOOL
@@ -94,7 +94,7 @@ def is_missing(value: Value | None) -> bool:
 
 
 def comparable(value: Value) -> Comparable:
-    """The form in which `=`, `<` and their kin compare a value with others of its kind."""
+    """The form in which `=`, `<` and the other relations compare values of one kind."""
     match value:
         case Link():
             return normal_link(value)
