@@ -22,7 +22,7 @@ def duckdb_join_us(server: SelectJoinServer, inserted: Sequence[JoinChange]) -> 
     """Microseconds for each new tuple of R, and how many join results there are in all."""
     low, high = server.tree.bounds(server.tree.numbers())
     right = server.tables[JoinSide.RIGHT]
-    rows = [right.row(slot) for slot in right.living().tolist()]
+    rows = [right.row(slot) for slot in right.current_slots().tolist()]
     tables = {
         "subscription": pa.table(
             {"a_low": low[:, 0], "a_high": high[:, 0], "c_low": low[:, 1], "c_high": high[:, 1]}

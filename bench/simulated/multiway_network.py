@@ -50,7 +50,7 @@ def _some(regions: Regions) -> Regions:
 
 @dataclass(slots=True)
 class Sent:
-    """MessageBatch for all who select a point, and not another one: what strawmen send."""
+    """Messages for all who select a point, and not another one: what strawmen send."""
 
     events: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)

@@ -104,7 +104,7 @@ class Simulation:
     def trace(
         self, scheme: JoinScheme, network: ContentNetwork
     ) -> Iterator[tuple[MessageBatch, Arrivals, np.ndarray, Load]]:
-        """MessageBatch, where they arrive, how many subscriptions want them there, and payloads."""
+        """Messages, where they arrive, how many subscriptions want them there, and payloads."""
         for server, messages in self._messages(scheme):
             regions = regions_of(messages)
             arrivals = network.route(regions)

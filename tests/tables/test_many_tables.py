@@ -244,7 +244,7 @@ def test_a_state_of_another_table_is_refused(tmp_path: Path) -> None:
     strange = replace(unpack_piece(piece), side=4)
     (group,) = [each for each in world.snapshot.groups.values() if len(each.tables) == 4]
     with pytest.raises(StateError, match="there is no table 4"):
-        BucketServer(group, (0, 1)).run(GroupUpdate(0.0, told=[strange.packed()]))
+        BucketServer(group, (0, 1)).run(GroupUpdate(0.0, announced=[strange.packed()]))
 
 
 def test_a_payload_goes_once_to_whoever_holds_its_row(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.model.errors import InvalidValue
-from headgate.tables import result_join as versions_module
-from headgate.tables import result_join as whole_join_module
+from headgate.tables import result_join as result_join_module
 from headgate.tables.box_tree_kernels import Longs
 from headgate.tables.boxes import Boxes
 from headgate.tables.changes import JoinChange, Mask, columns_of
@@ -53,7 +52,7 @@ def histories(draw: st.DrawFn, attributes: Sequence[tuple[str, ...]]) -> list[li
 
 
 @dataclass
-class Judge:
+class NestedLoops:
     """Rows as dictionaries; a result is named by the changes that made its rows."""
 
     attributes: Sequence[tuple[str, ...]]
@@ -123,17 +122,19 @@ def test_results_are_those_of_nested_loops(shape: str, data: st.DataObject) -> N
     """However rows are kept, reloaded or cut into blocks."""
     attributes = SHAPES[shape]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(versions_module, "TAIL_MIN", data.draw(st.sampled_from([0, 3, 4_096])))
-        patch.setattr(whole_join_module, "AT_ONCE", data.draw(st.sampled_from([1, 1 << 20])))
+        patch.setattr(result_join_module, "TAIL_MIN", data.draw(st.sampled_from([0, 3, 4_096])))
+        patch.setattr(
+            result_join_module, "COMBINATIONS_MAX", data.draw(st.sampled_from([1, 1 << 20]))
+        )
         dimensions = [1] * len(attributes)
-        server, judge = ResultJoin(attributes, dimensions), Judge(attributes)
+        server, oracle = ResultJoin(attributes, dimensions), NestedLoops(attributes)
         for changes in data.draw(histories(attributes)):
             if data.draw(st.booleans()):
                 again = ResultJoin(attributes, dimensions)
                 restore(again.rows, save(server.rows))
                 server = again
-            found = taken(server, changes, judge.count)
-            expected = judge.take(changes)
+            found = taken(server, changes, oracle.count)
+            expected = oracle.take(changes)
             assert len(set(found)) == len(found), "a result comes once"
             assert set(found) == expected
 

@@ -116,8 +116,8 @@ def test_numbers_are_those_that_ranges_are_made_of(rows: list[dict[str, Value]])
 
 
 def test_a_key_that_says_what_a_row_joins_with() -> None:
-    assert RowFormat(SCHEMA, ("name",)).is_placed_by_key
-    assert not RowFormat(SCHEMA, ("name", "count")).is_placed_by_key
+    assert RowFormat(SCHEMA, ("name",)).is_partitioned_by_key
+    assert not RowFormat(SCHEMA, ("name", "count")).is_partitioned_by_key
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 9, 10, 11, 30])

@@ -149,7 +149,7 @@ def test_keys_of_rows_that_are_gone_are_forgotten() -> None:
     left = server.tables[0]
     assert len(left) == 200
     assert len(left.keys) < 10_000
-    assert left.index.number[left.living()].tolist()[-1] == 1 + 3 * 59_999
+    assert left.index.number[left.current_slots()].tolist()[-1] == 1 + 3 * 59_999
     messages = server.apply([JoinChange(JoinSide.RIGHT, ("r",), (59_999 % 50,), (1.0,))])
     assert {row.number for message in messages for row in message.rows} >= {1 + 3 * 59_999}
 

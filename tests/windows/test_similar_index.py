@@ -37,7 +37,7 @@ def item(title: Value | None, **others: Value) -> Item:
 
 
 def everything(rows: int, questions: int) -> WindowBounds:
-    """WindowBounds that let all rows through."""
+    """Bounds that let all rows through."""
     zeros = np.zeros(questions, np.int64)
     return WindowBounds(zeros - 1, zeros, zeros, np.zeros(rows, np.int64), np.zeros(rows, np.int64))
 

@@ -51,7 +51,7 @@ HELD_MAX = 256
 
 
 class BucketState(Protocol):
-    """Named values of bytes: the state of a bucket."""
+    """The state of a bucket: a map from names to bytes."""
 
     def get(self, name: str) -> bytes | None: ...
     def put(self, name: str, content: bytes) -> None: ...
@@ -200,11 +200,11 @@ class ServerCache:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One bucket of all groups."""
+    """One bucket, for all groups."""
 
     number: int
     count: int
-    """How many buckets there are."""
+    """The number of buckets."""
     place: str
     """A name for this bucket, unique in the worker."""
     blobs: BucketState

@@ -95,17 +95,17 @@ def cut_rows(
     """
     keys = row_format.keys(rows)
     joins, missing = row_format.joins(rows)
-    places, is_nowhere = row_format.places(rows) or (joins, missing)
+    places, is_nowhere = row_format.partition_values(rows) or (joins, missing)
     payloads, body = row_format.payloads(rows)
     until_s = _until(rows, keep_s)
     hashes = np.empty(rows.num_rows, np.uint64)
     hash_rows(places.start, places.data, seed, hashes)
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
-    homeless = is_nowhere | (gone & (not row_format.is_placed_by_key))
+    homeless = is_nowhere | (gone & (not row_format.is_partitioned_by_key))
     bucket[homeless] = -1
     for each in range(buckets):
         own = bucket == each
-        chosen = np.flatnonzero(own | (bucket == -1) | (not row_format.is_placed_by_key))
+        chosen = np.flatnonzero(own | (bucket == -1) | (not row_format.is_partitioned_by_key))
         if not chosen.size:
             continue
         leaves = ~own[chosen] | gone[chosen] | missing[chosen]

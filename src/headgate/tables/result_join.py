@@ -51,7 +51,7 @@ _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mixed(codes: Longs) -> Hashes:
-    """A hash of each line of codes."""
+    """A hash of each row of codes (int64, [row, attribute])."""
     found: Hashes = np.zeros(len(codes), np.uint64)
     for column in codes.T:
         found = (found ^ column.astype(np.uint64)) * _PRIME
@@ -74,7 +74,7 @@ class _Sorted:
         return self.keys.size
 
     def runs(self, keys: Hashes) -> tuple[Longs, Longs]:
-        """For each key where its entries begin, and how many there are."""
+        """For each key, where its entries begin, and how many there are."""
         first = np.searchsorted(self.keys, keys, "left")
         return first, np.searchsorted(self.keys, keys, "right") - first
 
@@ -85,7 +85,8 @@ class VersionIndex:
     _tail: _Sorted = field(default_factory=_Sorted)
 
     def add(self, codes: Longs, slots: Longs, numbers: Longs, *, number_of: Longs) -> None:
-        """New versions, with the codes of what they are found by; `number_of` is by slot."""
+        """Add row versions under the codes of their join values; `number_of` is the current version
+        number of each slot."""
         self._tail = self._together(self._tail, _Sorted(mixed(codes), slots, numbers), number_of)
         if len(self._tail) > max(TAIL_MIN, len(self._base) // 4):
             self._base = self._together(self._base, self._tail, number_of)
@@ -93,7 +94,7 @@ class VersionIndex:
 
     @staticmethod
     def _together(one: _Sorted, other: _Sorted, number_of: Longs) -> _Sorted:
-        """Both, without what is gone."""
+        """Both merged, without deleted versions."""
         keys = np.concatenate([one.keys, other.keys])
         slots = np.concatenate([one.slots, other.slots])
         numbers = np.concatenate([one.numbers, other.numbers])
@@ -101,12 +102,12 @@ class VersionIndex:
         return _Sorted.of(keys[there], slots[there], numbers[there])
 
     def count(self, codes: Longs) -> int:
-        """At most so many are found."""
+        """An upper bound of the number of pairs that `find` returns."""
         keys = mixed(codes)
         return int(sum(each.runs(keys)[1].sum() for each in (self._base, self._tail)))
 
     def find(self, codes: Longs, *, number_of: Longs) -> tuple[Longs, Longs]:
-        """Pairs of a line of codes and a slot that may have them."""
+        """Pairs of a row of `codes` and a slot that may have these codes."""
         keys, lines, found = mixed(codes), [], []
         for entries in (self._base, self._tail):
             first, counts = entries.runs(keys)
@@ -118,27 +119,27 @@ class VersionIndex:
         return np.concatenate(lines), np.concatenate(found)
 
 
-AT_ONCE = 1 << 20
-"""More combinations of rows are not looked at together."""
+COMBINATIONS_MAX = 1 << 20
+"""The most combinations of rows that are joined at once."""
 NEVER = np.iinfo(np.int64).max
 MaySelect = Callable[[Longs], Mask]
-"""Given rows by slot, [combination, table], −1 for tables that are still to be joined: whether
-any subscription can select a result with them."""
+"""For combinations of rows by slot, [combination, table], −1 for tables that are not joined yet:
+whether any subscription can select a result with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinStep:
-    """Which table is joined next, by which of its join attributes, and where their values are."""
+    """The table that is joined next, its join attributes, and where their values are known from."""
 
     table: int
     own: tuple[int, ...]
     known: tuple[tuple[int, int], ...]
-    """For each attribute a table before, and the place that the attribute has there."""
+    """For each attribute, an earlier table and the position of the attribute there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinResults:
-    """A row of each table for each result, by slot, and the change that made it."""
+    """The rows of each result, by slot, and the change that made it."""
 
     change: Longs
     slots: Longs  # [result, table]
@@ -151,11 +152,11 @@ class JoinResults:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Lives:
-    """For each slot of a table the change that made its row, and the one that ended it."""
+class _Lifetimes:
+    """For each slot of a table, the change that created its row, and the one that deleted it."""
 
-    born: Longs
-    died: Longs
+    created: Longs
+    deleted: Longs
 
 
 class ResultJoin:
@@ -166,7 +167,8 @@ class ResultJoin:
         *,
         numbers: tuple[int, int] = (0, 1),
     ) -> None:
-        """The join attributes that each table has, and how many it is selected by."""
+        """`attributes` are the join attributes of each table, `dimensions` its numbers of selection
+        attributes."""
         self.dimensions = tuple(dimensions)
         self.rows = JoinedRows(dimensions, [len(each) for each in attributes], numbers)
         self.orders = [order_from(table, attributes) for table in range(len(attributes))]
@@ -175,32 +177,32 @@ class ResultJoin:
 
     def apply_silently(self, changes: ChangeColumns) -> None:
         """Apply changes to the rows without results."""
-        self._taken(changes)
+        self._to_lines(changes)
 
     def expired(self, now_s: float) -> ChangeColumns:
-        """The deletions of rows that are kept until now or less long."""
+        """The deletions of the rows that expire until now."""
         return self.rows.expired(now_s)
 
-    def results(self, changes: ChangeColumns, are_wanted: MaySelect) -> Iterator[JoinResults]:
+    def results(self, changes: ChangeColumns, may_select: MaySelect) -> Iterator[JoinResults]:
         """Apply changes in their order; yield the new results that a subscription may select.
 
         Slots are those of now: valid until more changes are taken.
         """
-        lines = self._taken(changes)
-        lives = [self._lives(lines, table) for table in range(len(self.dimensions))]
+        lines = self._to_lines(changes)
+        lifetimes = [self._lifetimes(lines, table) for table in range(len(self.dimensions))]
         for table, order in enumerate(self.orders):
             made = np.flatnonzero((lines[:, columns.SIDE] == table) & (lines[:, columns.NEW] >= 0))
             slots = np.full((made.size, len(self.dimensions)), -1)
             slots[:, table] = lines[made, columns.NEW]
-            begun = JoinResults(made, slots).chosen(are_wanted(slots))
-            yield from self._joined(begun, order, lives, are_wanted)
+            begun = JoinResults(made, slots).chosen(may_select(slots))
+            yield from self._joined(begun, order, lifetimes, may_select)
 
     def _joined(
         self,
         found: JoinResults,
         steps: Sequence[JoinStep],
-        lives: Sequence[_Lives],
-        are_wanted: MaySelect,
+        lifetimes: Sequence[_Lifetimes],
+        may_select: MaySelect,
     ) -> Iterator[JoinResults]:
         if not len(found):
             return
@@ -212,85 +214,85 @@ class ResultJoin:
             [self._codes_of(table, found.slots[:, table])[:, at] for table, at in step.known]
         )
         versions = self._versions[step.table, step.own]
-        if len(found) > 1 and versions.count(codes) > AT_ONCE:
+        if len(found) > 1 and versions.count(codes) > COMBINATIONS_MAX:
             half = len(found) // 2
             for part in (slice(0, half), slice(half, None)):
-                yield from self._joined(found.chosen(part), steps, lives, are_wanted)
+                yield from self._joined(found.chosen(part), steps, lifetimes, may_select)
             return
-        line, slot = versions.find(codes, number_of=self._living[step.table])
-        own, lived = self._codes_of(step.table, slot)[:, step.own], lives[step.table]
+        line, slot = versions.find(codes, number_of=self._current[step.table])
+        own, lifetime = self._codes_of(step.table, slot)[:, step.own], lifetimes[step.table]
         change = found.change[line]
         kept = (own == codes[line]).all(axis=1)
-        kept &= (lived.born[slot] < change) & (lived.died[slot] > change)
+        kept &= (lifetime.created[slot] < change) & (lifetime.deleted[slot] > change)
         more = found.chosen(line[kept])
         more.slots[:, step.table] = slot[kept]
-        more = more.chosen(are_wanted(more.slots))
-        yield from self._joined(more, steps[1:], lives, are_wanted)
+        more = more.chosen(may_select(more.slots))
+        yield from self._joined(more, steps[1:], lifetimes, may_select)
 
     def values(self, table: int, slots: Longs) -> Floats:
         """The selection values of rows."""
         return self.rows.tables[table].slots.value[slots]
 
-    def _lives(self, lines: Longs, table: int) -> _Lives:
-        count = len(self._living[table])
-        born, died = np.full(count, -1), np.full(count, NEVER)
+    def _lifetimes(self, lines: Longs, table: int) -> _Lifetimes:
+        count = len(self._current[table])
+        created, deleted = np.full(count, -1), np.full(count, NEVER)
         own = np.flatnonzero(lines[:, columns.SIDE] == table)
-        for column, of in ((columns.NEW, born), (columns.OLD, died)):
+        for column, of in ((columns.NEW, created), (columns.OLD, deleted)):
             there = own[lines[own, column] >= 0]
             of[lines[there, column]] = there
-        return _Lives(born, died)
+        return _Lifetimes(created, deleted)
 
-    def _taken(self, changes: ChangeColumns) -> Longs:
+    def _to_lines(self, changes: ChangeColumns) -> Longs:
         self.rows.tidy()
         if self.rows.joins is not self._joins:
             self._index_all()
-        for table, gone in enumerate(self._gone):
-            self._living[table][gone] = -1
+        for table, gone in enumerate(self._deleted):
+            self._current[table][gone] = -1
         lines = self.rows.apply(changes)
-        self._know_values()
+        self._decode_new_values()
         for table in range(len(self.dimensions)):
             own = lines[lines[:, columns.SIDE] == table]
             new, old = own[:, columns.NEW], own[:, columns.OLD]
-            self._gone[table] = old[old >= 0]
+            self._deleted[table] = old[old >= 0]
             self._add(table, new[new >= 0])
         return lines
 
     def _index_all(self) -> None:
-        """The rows were loaded: make everything that is made of them."""
+        """Build all indexes, after the rows were loaded."""
         self._joins = self.rows.joins
         self._values = ByteCodes()
         self._codes: Longs = np.empty((0, self._width), np.int64)
-        """By join value, the codes of its parts."""
+        """For each join value, the codes of its attributes."""
         self._versions = {
             (step.table, step.own): VersionIndex() for order in self.orders for step in order
         }
-        self._living = [np.empty(0, np.int64) for _ in self.dimensions]
-        """By slot, the number of the version that it has; −1 if it is gone."""
-        self._gone = [np.empty(0, np.int64) for _ in self.dimensions]
-        """Slots of rows that the last changes ended."""
-        self._know_values()
+        self._current = [np.empty(0, np.int64) for _ in self.dimensions]
+        """For each slot, the number of its version; −1 if it was deleted."""
+        self._deleted = [np.empty(0, np.int64) for _ in self.dimensions]
+        """Slots of rows that the last batch deleted."""
+        self._decode_new_values()
         for table, rows in enumerate(self.rows.tables):
-            self._add(table, rows.living())
+            self._add(table, rows.current_slots())
 
     def _add(self, table: int, slots: Longs) -> None:
         number = self.rows.tables[table].slots.number
-        living = self._living[table]
-        if len(number) > len(living):
-            more = np.full(len(number) - len(living), -1)
-            living = self._living[table] = np.concatenate([living, more])
-        living[slots] = number[slots]
+        current = self._current[table]
+        if len(number) > len(current):
+            more = np.full(len(number) - len(current), -1)
+            current = self._current[table] = np.concatenate([current, more])
+        current[slots] = number[slots]
         codes = self._codes_of(table, slots)
         for (other, own), versions in self._versions.items():
             if other == table:
-                versions.add(codes[:, own], slots, number[slots], number_of=living)
+                versions.add(codes[:, own], slots, number[slots], number_of=current)
 
     def _codes_of(self, table: int, slots: Longs) -> Longs:
         """The codes of the join attributes of rows, [row, attribute]."""
         found: Longs = self._codes[self.rows.tables[table].slots.join[slots]]
         return found
 
-    def _know_values(self) -> None:
-        """Cut join values that are new into their parts."""
+    def _decode_new_values(self) -> None:
+        """Decode the attributes of new join values."""
         first, texts = len(self._codes), self.rows.joins.texts
         begin, length = np.empty((2, len(texts) - first, self._width), np.int64)
         if not find_parts(texts.start, texts.data, first, begin, length):
@@ -301,7 +303,8 @@ class ResultJoin:
 
 
 def order_from(first: int, attributes: Sequence[tuple[str, ...]]) -> list[JoinStep]:
-    """How to join all others to a table: each shares an attribute with those before it.
+    """The order in which the other tables are joined to a table: each shares an attribute with an
+    earlier one.
 
     >>> [step.table for step in order_from(2, [("a",), ("a", "b"), ("b",)])]
     [1, 0]

@@ -44,7 +44,7 @@ EXACT = 2**53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedColumn:
-    """One attribute of all rows, and how it is written behind the parts before it."""
+    """One attribute of all rows, encoded; `put` appends it to each row."""
 
     tags: Bytes
     lengths: Longs
@@ -55,50 +55,51 @@ class EncodedColumn:
 class RowFormat:
     schema: Schema
     on: tuple[str, ...]
-    placed_by: tuple[str, ...] | None = None
-    """Those join attributes that say in which bucket a row is, unless it is all of them."""
+    partitioned_by: tuple[str, ...] | None = None
+    """The join attributes that determine the bucket; None: all of them."""
 
     @cached_property
     def body(self) -> tuple[Attribute, ...]:
-        """The attributes in the order in which they are written."""
+        """The attributes in the order in which they are encoded."""
         return tuple(sorted(self.schema.attributes, key=lambda each: each.type not in WORDS))
 
     @property
-    def is_placed_by_key(self) -> bool:
-        """Whether a row's key says where it is, so that it never moves to another bucket."""
+    def is_partitioned_by_key(self) -> bool:
+        """Whether a row's key determines its bucket, so that it never moves to another one."""
         keys = {str(each.name) for each in self.schema.attributes if each.key}
-        return keys >= set(self.on if self.placed_by is None else self.placed_by)
+        return keys >= set(self.on if self.partitioned_by is None else self.partitioned_by)
 
     def keys(self, rows: pa.RecordBatch) -> Texts:
         named = [each for each in self.schema.attributes if each.key]
-        parts = [_key_part(rows.column(str(each.name)), each.type) for each in named]
-        return _written(parts, rows.num_rows)
+        columns = [_key_column(rows.column(str(each.name)), each.type) for each in named]
+        return _encoded(columns, rows.num_rows)
 
     def joins(self, rows: pa.RecordBatch) -> tuple[Texts, Mask]:
-        """The join values, and which rows lack one: those join with nothing."""
+        """The encoded join values, and which rows lack one: those join with nothing."""
         return self._joins(rows, self.on)
 
-    def places(self, rows: pa.RecordBatch) -> tuple[Texts, Mask] | None:
-        """What says in which bucket rows are, and which rows lack it; None if it is `joins`."""
-        return None if self.placed_by is None else self._joins(rows, self.placed_by)
+    def partition_values(self, rows: pa.RecordBatch) -> tuple[Texts, Mask] | None:
+        """The encoded values that determine the bucket, and which rows lack one; None if these are
+        the join values."""
+        return None if self.partitioned_by is None else self._joins(rows, self.partitioned_by)
 
     def _joins(self, rows: pa.RecordBatch, names: Sequence[str]) -> tuple[Texts, Mask]:
-        parts = []
+        columns = []
         for name in names:
             attribute = self.schema.get(name)
             assert attribute is not None, "checked when the feed was created"
-            parts.append(_join_part(rows.column(name), attribute.type))
+            columns.append(_join_column(rows.column(name), attribute.type))
         missing = np.zeros(rows.num_rows, np.bool_)
-        for part in parts:
+        for part in columns:
             missing |= part.tags == MISSING
-        return _written(parts, rows.num_rows), missing
+        return _encoded(columns, rows.num_rows), missing
 
     def payloads(self, rows: pa.RecordBatch) -> tuple[Texts, Longs]:
-        """The rows with their origin, and how long each row is without it."""
-        body = [_plain_part(rows.column(str(each.name)), each.type) for each in self.body]
-        origin = [_plain_part(rows.column(str(each.name)), each.type) for each in ORIGIN]
+        """The encoded rows with their origin, and the length of each without it."""
+        body = [_plain_column(rows.column(str(each.name)), each.type) for each in self.body]
+        origin = [_plain_column(rows.column(str(each.name)), each.type) for each in ORIGIN]
         lengths = sum((part.lengths for part in body), np.zeros(rows.num_rows, np.int64))
-        return _written([*body, *origin], rows.num_rows), lengths
+        return _encoded([*body, *origin], rows.num_rows), lengths
 
     def numbers(self, payloads: Texts, names: Sequence[str]) -> Floats:
         """The values of these attributes, [row, attribute]; NaN where they are missing."""
@@ -123,28 +124,28 @@ class RowFormat:
         }
 
 
-def _written(parts: Sequence[EncodedColumn], count: int) -> Texts:
-    """The parts of each row one behind the other."""
+def _encoded(columns: Sequence[EncodedColumn], count: int) -> Texts:
+    """The columns concatenated row by row."""
     start = np.zeros(count + 1, np.int64)
-    np.cumsum(sum((each.lengths for each in parts), np.zeros(count, np.int64)), out=start[1:])
+    np.cumsum(sum((each.lengths for each in columns), np.zeros(count, np.int64)), out=start[1:])
     out = np.empty(int(start[-1]), np.uint8)
     cursor = start[:-1].copy()
-    for each in parts:
+    for each in columns:
         each.put(cursor, out)
     return Texts(start, frozen(out))
 
 
-def _plain_part(column: pa.Array, type_: Type) -> EncodedColumn:
-    """A value as it is."""
+def _plain_column(column: pa.Array, type_: Type) -> EncodedColumn:
+    """A column of values as they are written."""
     valid = np.asarray(column.is_valid())
     match type_:
         case Type.INT:
-            return _long_part(_whole(column), valid)
+            return _long_column(_whole(column), valid)
         case Type.TIMESTAMP:
             stored = column.cast(STORED_AS[Type.TIMESTAMP], safe=False)
-            return _long_part(_whole(stored.cast(pa.int64())), valid)
+            return _long_column(_whole(stored.cast(pa.int64())), valid)
         case Type.FLOAT:
-            return _float_part(_floats(column), valid)
+            return _float_column(_floats(column), valid)
         case Type.BOOL:
             flags = np.asarray(pc.fill_null(column, False)).astype(np.uint8)
             tags = _tags(valid, BOOL)
@@ -153,39 +154,41 @@ def _plain_part(column: pa.Array, type_: Type) -> EncodedColumn:
                 tags, lengths, lambda cursor, out: kernels.put_flags(tags, flags, cursor, out)
             )
     tag = BYTES if type_ is Type.BYTES else TEXT
-    return _text_part(column_texts(column), valid, tag)
+    return _text_column(column_texts(column), valid, tag)
 
 
-def _key_part(column: pa.Array, type_: Type) -> EncodedColumn:
-    """A value of a key, in which 5 and 5.0 are the same."""
+def _key_column(column: pa.Array, type_: Type) -> EncodedColumn:
+    """A column of a key, in which 5 and 5.0 are the same."""
     return (
-        _canonical(column, type_) if type_ in (Type.INT, Type.FLOAT) else _plain_part(column, type_)
+        _canonical_column(column, type_)
+        if type_ in (Type.INT, Type.FLOAT)
+        else _plain_column(column, type_)
     )
 
 
-def _join_part(column: pa.Array, type_: Type) -> EncodedColumn:
-    """A value in the form in which it compares; one that is no number is missing."""
+def _join_column(column: pa.Array, type_: Type) -> EncodedColumn:
+    """A column in the form in which values compare; NaN is missing."""
     if type_ in (Type.INT, Type.FLOAT):
-        return _canonical(column, type_)
+        return _canonical_column(column, type_)
     if type_ not in (Type.TEXT, Type.LINK, Type.XML):
-        return _plain_part(column, type_)
+        return _plain_column(column, type_)
     valid = np.asarray(column.is_valid())
     compared = TextColumn(column_texts(column), valid, type_).compared
-    return _text_part(compared, valid, BYTES if type_ is Type.LINK else TEXT)
+    return _text_column(compared, valid, BYTES if type_ is Type.LINK else TEXT)
 
 
-def _canonical(column: pa.Array, type_: Type) -> EncodedColumn:
+def _canonical_column(column: pa.Array, type_: Type) -> EncodedColumn:
     valid = np.asarray(column.is_valid())
     if type_ is Type.FLOAT:
         numbers = _floats(column) + 0.0
-        return _float_part(numbers, valid & ~np.isnan(numbers))
+        return _float_column(numbers, valid & ~np.isnan(numbers))
     whole = _whole(column)
     numbers = whole.astype(np.float64)
-    # Beyond 2⁵³ a float may stand for several whole numbers: only those that it is exactly.
+    # Beyond 2⁵³ several integers round to one float: only exact ones are encoded as floats.
     exact = (np.abs(numbers) < EXACT) | ((numbers < 2.0**63) & _is_exact(whole, numbers))
     words = np.where(exact, numbers.view(np.uint64), whole.view(np.uint64))
     tags = np.where(exact, NUMBER, LONG).astype(np.uint8)
-    return _word_part(np.where(valid, tags, MISSING).astype(np.uint8), words)
+    return _word_column(np.where(valid, tags, MISSING).astype(np.uint8), words)
 
 
 def _is_exact(whole: Longs, numbers: Floats) -> Mask:
@@ -194,22 +197,22 @@ def _is_exact(whole: Longs, numbers: Floats) -> Mask:
     return found
 
 
-def _long_part(whole: Longs, valid: Mask) -> EncodedColumn:
-    return _word_part(_tags(valid, LONG), whole.view(np.uint64))
+def _long_column(whole: Longs, valid: Mask) -> EncodedColumn:
+    return _word_column(_tags(valid, LONG), whole.view(np.uint64))
 
 
-def _float_part(numbers: Floats, valid: Mask) -> EncodedColumn:
-    return _word_part(_tags(valid, NUMBER), np.ascontiguousarray(numbers).view(np.uint64))
+def _float_column(numbers: Floats, valid: Mask) -> EncodedColumn:
+    return _word_column(_tags(valid, NUMBER), np.ascontiguousarray(numbers).view(np.uint64))
 
 
-def _word_part(tags: Bytes, words: Words) -> EncodedColumn:
+def _word_column(tags: Bytes, words: Words) -> EncodedColumn:
     lengths = np.where(tags == MISSING, 1, 9)
     return EncodedColumn(
         tags, lengths, lambda cursor, out: kernels.put_words(tags, words, cursor, out)
     )
 
 
-def _text_part(texts: Texts, valid: Mask, tag: int) -> EncodedColumn:
+def _text_column(texts: Texts, valid: Mask, tag: int) -> EncodedColumn:
     tags, start, data = _tags(valid, tag), texts.start, frozen(texts.data)
     lengths = np.where(valid, 5 + np.diff(start), 1)
     return EncodedColumn(
@@ -232,7 +235,7 @@ def _floats(column: pa.Array) -> Floats:
 
 def _words(data: Bytes, ends: Longs, cursor: Longs) -> tuple[Bytes, Words]:
     tags, words = np.empty(cursor.size, np.uint8), np.empty(cursor.size, np.uint64)
-    _refuse_unless(kernels.get_words(data, ends, cursor, tags, words))
+    _check(kernels.get_words(data, ends, cursor, tags, words))
     return tags, words
 
 
@@ -245,10 +248,10 @@ def _column(data: Bytes, ends: Longs, cursor: Longs, type_: Type) -> pa.Array:
     tags = np.empty(cursor.size, np.uint8)
     if type_ is Type.BOOL:
         flags = np.empty(cursor.size, np.bool_)
-        _refuse_unless(kernels.get_flags(data, ends, cursor, tags, flags))
+        _check(kernels.get_flags(data, ends, cursor, tags, flags))
         return pa.array(flags, mask=tags == MISSING)
     begin, lengths = np.empty(cursor.size, np.int64), np.empty(cursor.size, np.int64)
-    _refuse_unless(kernels.get_texts(data, ends, cursor, tags, begin, lengths))
+    _check(kernels.get_texts(data, ends, cursor, tags, begin, lengths))
     texts = pieces(begin, lengths, data)
     offsets = pa.py_buffer(texts.start.astype(np.int32))
     present = tags != MISSING
@@ -258,6 +261,6 @@ def _column(data: Bytes, ends: Longs, cursor: Longs, type_: Type) -> pa.Array:
     return found
 
 
-def _refuse_unless(sound: bool) -> None:
+def _check(sound: bool) -> None:
     if not sound:
         raise StateError("a row of a table is damaged: it ends before its last attribute")

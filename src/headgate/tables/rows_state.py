@@ -51,9 +51,9 @@ def save(rows: JoinedRows, *, shape: str = "") -> bytes:
 def restore(
     rows: JoinedRows, state: bytes, *, shape: str = "", values: Values | None = None
 ) -> None:
-    """Give tables that have no rows yet those of others.
+    """Load saved rows into empty tables.
 
-    If these had selection values of another shape, they are made anew from payloads.
+    If they have another shape, their selection values are recomputed from payloads.
     """
     assert not len(rows), "there are rows"
     head, arrays = unpack(state)

@@ -37,7 +37,7 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredTree:
-    """The arrays of a tree, each as one line of numbers."""
+    """The arrays of a tree, flattened for the file."""
 
     points: Floats
     subscription: Longs
@@ -113,13 +113,13 @@ class StoredBoxes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenBoxes:
-    """The subscriptions of a group as a server uses them."""
+    """The subscriptions of a group, opened from files."""
 
     attributes: tuple[Names, Names]
     feeds: Ints
-    """By subscription."""
+    """[subscription]: the number of its feed."""
     tested: Ints
-    """By subscription: 1 where ranges do not say all, so that results are still to be tested."""
+    """[subscription]: 1 if its join has residual filters, which are evaluated on results."""
     trees: tuple[Tree, ...]
     anchors: tuple[Floats, ...]
 
@@ -129,11 +129,11 @@ class OpenBoxes:
 
     @property
     def count(self) -> int:
-        """How many subscriptions there are, without those that were dropped."""
+        """The number of subscriptions, without those of dropped feeds."""
         return int(np.count_nonzero(self.trees[0].subscription != GONE))
 
     def only(self, feeds: Ints) -> OpenBoxes:
-        """The subscriptions of these feeds, ascending, in trees of their own."""
+        """The subscriptions of these feeds (ascending) only."""
         tree = self.trees[0]
         kept = tree.subscription != GONE
         kept[kept] = np.isin(self.feeds[tree.subscription[kept]], feeds)
@@ -144,13 +144,14 @@ class OpenBoxes:
 
 
 def dimensions_of(attributes: tuple[Names, Names]) -> tuple[int, int]:
-    """A table on which nobody has a range has one attribute without a name."""
+    """The number of attributes of each side; a side without restricted attributes has one without a
+    name."""
     left, right = attributes
     return max(1, len(left)), max(1, len(right))
 
 
 def write_boxes(folder: Path, group: BoxGroup, feeds: Ints, tested: Ints) -> Path:
-    """The file of these subscriptions, numbered from 0 on; `feeds` are theirs."""
+    """Write subscriptions, numbered from 0 on, to a file; return its path."""
     boxes = group.boxes
     made = _made((group.attributes, feeds, tested), boxes.numbers, boxes.low, boxes.high)
     left, right = made.trees
@@ -174,7 +175,7 @@ def open_boxes(path: Path) -> OpenBoxes:
 
 
 def gathered_boxes(files: Sequence[OpenBoxes], dropped: Ints) -> OpenBoxes:
-    """All subscriptions of these files but those of dropped feeds."""
+    """All subscriptions of these files, without those of dropped feeds."""
     if len(files) == 1 and not np.isin(files[0].feeds, dropped).any():
         return files[0]
     feeds, tested = (
@@ -198,7 +199,7 @@ def gathered_boxes(files: Sequence[OpenBoxes], dropped: Ints) -> OpenBoxes:
 
 
 def _stacked(trees: Sequence[Tree], feeds: Ints, dropped: Ints) -> Tree:
-    """One tree with the tiers of all, and holes where feeds were dropped."""
+    """One tree with the tiers of all trees, and holes for dropped feeds."""
     counts = np.cumsum([0, *(len(each.subscription) for each in trees)])
     nodes = np.cumsum([0, *(len(each.box_least) for each in trees)])
     points = np.concatenate([each.points for each in trees])
@@ -225,7 +226,7 @@ def _in_order(anchors: Floats) -> Floats:
 
 
 def _widened(boxes: OpenBoxes, attributes: tuple[Names, Names]) -> tuple[Floats, Floats]:
-    """The bounds of all subscriptions, by number, for attributes that others have as well."""
+    """The bounds of all subscriptions by number, over more attributes."""
     tree, count = boxes.trees[0], boxes.feeds.size
     half = tree.points.shape[1] // 2
     points = np.empty((count, 2 * half))

@@ -43,13 +43,13 @@ from headgate.tables.table_kernels import (
 
 SLOTS_MIN = 16
 WASTE_MIN = 4_096
-"""Fewer keys of rows that are gone are never worth loading a table anew."""
+"""With fewer keys of deleted rows a table is never reloaded."""
 Numbers = TypeVar("Numbers", Floats, Longs, npt.NDArray[np.uint8])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableContent:
-    """The rows of a table, in the order of their numbers: what a state keeps."""
+    """The rows of a table in the order of their version numbers, as they are saved."""
 
     number: Longs
     value: Floats
@@ -64,7 +64,7 @@ class TableContent:
 
 
 class TableRows:
-    """Join values have codes that all tables share."""
+    """The rows of one table. The codes of join values (`joins`) are shared by all tables."""
 
     def __init__(
         self, side: int, *, dimensions: int, join_attributes: int, joins: ByteCodes
@@ -96,13 +96,13 @@ class TableRows:
 
     @property
     def index(self) -> RowIndex:
-        """What the kernels see of the order; valid until the next batch."""
+        """The index by join value for kernels; valid until the next batch."""
         pieces_ = self._start, self._size, self._capacity
         return RowIndex(self._value, self._number, *pieces_, self._pool, self._pool_used)
 
     @property
     def slots(self) -> RowArrays:
-        """What the kernels see of the rows; valid until the next `begin_batch`."""
+        """The rows for kernels; valid until the next `begin_batch`."""
         return RowArrays(
             self._value,
             self._number,
@@ -123,16 +123,16 @@ class TableRows:
         )
 
     @property
-    def is_wasteful(self) -> bool:
-        """Whether most of what is kept is of rows that are gone."""
+    def is_mostly_garbage(self) -> bool:
+        """Whether most keys or payloads in memory are of deleted rows."""
         dead = len(self.keys) - len(self)
         if dead > max(WASTE_MIN, len(self)):
             return True
         used = int(self._payload_used[0])
-        return used > 1 << 20 and used > 2 * int(self.payload_bytes[self.living()].sum())
+        return used > 1 << 20 and used > 2 * int(self.payload_bytes[self.current_slots()].sum())
 
     def begin_batch(self, changes: ChangeColumns) -> None:
-        """Whatever went before is forgotten by now; there is room for these changes."""
+        """Reuse the slots deleted by the last batch, and reserve space for these changes."""
         gone, free = int(self._gone_count[0]), int(self._free_count[0])
         own = changes.side == self.side
         count = int(own.sum())
@@ -152,7 +152,7 @@ class TableRows:
             self._payload = _grown(self._payload, needed)
 
     def reserve(self, *, joins: int, places: int) -> None:
-        """Have room for so many join values, and so many more places of the pool."""
+        """Reserve space for so many join values, and so many more places in the pool."""
         if joins > len(self._start):
             self._start, self._size, self._capacity = (
                 _grown(each, joins) for each in (self._start, self._size, self._capacity)
@@ -164,21 +164,21 @@ class TableRows:
         compact(self.index, pool)
         self._pool = pool
 
-    def living(self) -> Longs:
-        """The slots of all rows, in the order of their numbers."""
+    def current_slots(self) -> Longs:
+        """The slots of all rows, in the order of their version numbers."""
         slots = self._slot_of_key[: len(self.keys)]
         found: Longs = slots[slots != SLOT_NONE]
         return found[np.argsort(self._number[found])]
 
     def expired(self, now_s: float) -> Texts:
-        """The keys of rows that may expire by now, the oldest first."""
+        """The keys of rows that expire until now, the oldest first."""
         slots = np.flatnonzero(self._until_s[: self._used[0]] <= now_s)
         slots = slots[np.lexsort((self._number[slots], self._until_s[slots]))]
         return gathered(self.keys.texts.start, self.keys.texts.data, self._key[slots])
 
     def content(self) -> TableContent:
         """All rows."""
-        slots, keys, joins = self.living(), self.keys.texts, self._joins.texts
+        slots, keys, joins = self.current_slots(), self.keys.texts, self._joins.texts
         begin, lengths = self._payload_start[slots], self.payload_bytes[slots]
         return TableContent(
             self._number[slots],
@@ -191,7 +191,7 @@ class TableRows:
         )
 
     def load(self, content: TableContent) -> None:
-        """Have these rows; there are none yet."""
+        """Load rows into an empty table."""
         assert not int(self._used[0]), "the table has rows"
         count = len(content)
         self._grow_slots(count)
@@ -224,7 +224,7 @@ class TableRows:
         return JoinRow(int(self._number[slot]), JoinSide(self.side), join, values, payload)
 
     def _index_all(self, codes: Longs) -> None:
-        """Order all slots by join value."""
+        """Build the index of all slots by join value."""
         joins, count = len(self._joins), len(codes)
         self.reserve(joins=joins, places=0)
         slots = np.lexsort((self._number[:count], self._value[:count, 0], codes))
@@ -270,18 +270,18 @@ class JoinedRows:
 
     @property
     def join_values(self) -> int:
-        """How many join values there are, or have been since the rows were last loaded."""
+        """The number of join values that rows have, or have had since they were loaded."""
         return len(self.joins)
 
     def tidy(self) -> None:
-        """Load the rows anew if most of what is kept is of rows that are gone; before a batch."""
-        if any(table.is_wasteful for table in self.tables):
+        """Reload the rows if most memory is of deleted rows; called before a batch."""
+        if any(table.is_mostly_garbage for table in self.tables):
             self.load(self.content(), next_number=self.next_number)
 
     def apply(self, changes: ChangeColumns) -> Longs:
-        """What changes mean for rows, which are there from now on, as lines for kernels.
+        """Apply changes to the rows; return them as lines for kernels (`message_buffer.py`).
 
-        If one of them is refused, none is taken.
+        If one change is refused, none is applied.
         """
         changes = changes.checked(self.dimensions)
         for table in self.tables:
@@ -298,7 +298,7 @@ class JoinedRows:
         return lines[:used]
 
     def expired(self, now_s: float) -> ChangeColumns:
-        """The deletions of rows that are kept until now or less long."""
+        """The deletions of the rows that expire until now."""
         return deletions([table.expired(now_s) for table in self.tables], self.dimensions)
 
     def content(self) -> tuple[TableContent, ...]:
@@ -306,7 +306,7 @@ class JoinedRows:
         return tuple(table.content() for table in self.tables)
 
     def load(self, content: Sequence[TableContent], *, next_number: int) -> None:
-        """Have these rows and no others."""
+        """Replace all rows by these."""
         self._clear()
         for table, own in zip(self.tables, content, strict=True):
             table.load(own)
@@ -315,7 +315,7 @@ class JoinedRows:
         self.next_number = next_number
 
     def _clear(self) -> None:
-        """Have no rows."""
+        """Remove all rows."""
         self.joins = ByteCodes()
         self.tables = tuple(
             TableRows(side, dimensions=width, join_attributes=count, joins=self.joins)
