@@ -181,7 +181,7 @@ def cube_list(cubes: Sequence[Cube]) -> CubeList:
     return CubeList(start, flat, np.array([cube.is_exact for cube in cubes], bool))
 
 
-class GrowingArray:
+class GrowingIntegers:
     """An array of integers with room at its end."""
 
     __slots__ = ("_room", "_size")
@@ -230,11 +230,15 @@ class CubeEncoder:
     def __init__(self) -> None:
         self._places: dict[DescriptionPlace, int] = {}
         self._labels: list[OrderLabels] = []
-        self._uses: list[dict[LabelledCut, list[tuple[GrowingArray, int]]]] = []
+        self._uses: list[dict[LabelledCut, list[tuple[GrowingIntegers, int]]]] = []
         """For each place, the arrays and positions that hold the label of a cut."""
         self._numbers: dict[tuple[int, tuple[tuple[LabelledCut, LabelledCut], ...]], int] = {}
-        self._place, self._first, self._last = GrowingArray(), GrowingArray(), GrowingArray()
-        self._lows, self._highs = GrowingArray(), GrowingArray()
+        self._place, self._first, self._last = (
+            GrowingIntegers(),
+            GrowingIntegers(),
+            GrowingIntegers(),
+        )
+        self._lows, self._highs = GrowingIntegers(), GrowingIntegers()
         self._place_of: list[int] = []
         self._remembered: dict[int, tuple[Filter, list[int] | None]] = {}
         self._by_value: dict[Filter, tuple[Filter, list[int] | None]] = {}

@@ -84,7 +84,7 @@ class Neighbours:
         self._ranks: list[Rank] = []
 
     def add_all(self, conjunctions: Sequence[tuple[int, Conjunction]]) -> Iterator[Pair]:
-        """The first conjunctions, with their numbers; all pairs of neighbours, once each."""
+        """Add the first conjunctions, with their numbers; returns all pairs of neighbours once."""
         for number, conjunction in conjunctions:
             for key, rank in self._left_out(conjunction):
                 self._groups[key].append((rank, number))
@@ -95,7 +95,7 @@ class Neighbours:
         return iter(sorted((min(pair), max(pair)) for pair in found))
 
     def add(self, number: int, conjunction: Conjunction) -> Iterable[int]:
-        """The new one's neighbours."""
+        """Add a conjunction; returns its neighbours."""
         found: dict[int, None] = {}
         for key, rank in self._left_out(conjunction):
             group, entry = self._groups[key], (rank, number)
@@ -106,7 +106,7 @@ class Neighbours:
         return found
 
     def remove(self, number: int, conjunction: Conjunction) -> Iterable[Pair]:
-        """The pairs that are neighbours now that it is gone."""
+        """Remove a conjunction; returns the pairs that have become neighbours."""
         found: dict[Pair, None] = {}
         for key, rank in self._left_out(conjunction):
             group = self._groups[key]
@@ -163,7 +163,7 @@ def _rank(condition: PlaceCondition, number: int) -> Rank:
 
 
 ROUNDING = 1e-12
-"""Sums of probabilities are not exact; less than this in vain is nothing."""
+"""Sums of probabilities are not exact; a probability below this counts as 0."""
 
 
 def merge_imperfect(
@@ -223,7 +223,7 @@ class ImperfectMerging:
         return sorted(mergers, key=lambda merger: merger.parts)
 
     def _add(self, node: MergeNode) -> None:
-        """A new node, and what had the same conditions is a part of it."""
+        """Add a node; one with the same conditions is merged into it."""
         same = self._number_of.get(node.conjunction)
         if same is not None:
             other = self._nodes[same]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from headgate.cover.cubes import Bools, CubeList, GrowingArray, RestrictionTable
+from headgate.cover.cubes import Bools, CubeList, GrowingIntegers, RestrictionTable
 from headgate.match.kernels import Longs
 
 IdPairs = list[tuple[int, int]]
@@ -55,9 +55,9 @@ class ScanIndex:
         self.ids: list[int] = []
         self.live_count = 0
         self._entry_of: dict[int, int] = {}
-        self._start, self._flat = GrowingArray(), GrowingArray()
+        self._start, self._flat = GrowingIntegers(), GrowingIntegers()
         self._start.extend([0])
-        self._alive, self._exact = GrowingArray(), GrowingArray()
+        self._alive, self._exact = GrowingIntegers(), GrowingIntegers()
 
     def add(self, ids: Sequence[int], cubes: CubeList) -> None:
         count = len(self.ids)
