@@ -84,7 +84,7 @@ def joined_names(tables: Iterable[TableNames], on: Collection[str]) -> list[dict
     attribute keeps its name unless several tables have it. Then each is called
     '<table>_<attribute>', so that no value is lost and no name depends on the order of the tables.
 
-    >>> merged_names([("S", ["k", "a", "d"]), ("R", ["k", "d"])], on=["k"])
+    >>> joined_names([("S", ["k", "a", "d"]), ("R", ["k", "d"])], on=["k"])
     [{'k': 'k', 'a': 'a', 'd': 'S_d'}, {'k': 'k', 'd': 'R_d'}]
     """
     tables = list(tables)
