@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headgate.cli.loadable import declaration_of
 from headgate.language import check, parse_script
 from headgate.language.statements import CreateFeed, RegisterOperator, RegisterStream, Statement
 from headgate.match.item_columns import batch_of_items
@@ -29,6 +28,7 @@ from headgate.operators.declaration import Declaration
 from headgate.operators.examples.drones import drones
 from headgate.operators.load import load_all
 from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
+from headgate.pipeline.layer_builder import declaration_of
 
 CITY = Path(__file__).parents[2] / "examples" / "city"
 FEEDS = ("S1", "S2", "S3", "S4", "S5")

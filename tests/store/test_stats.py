@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.store.small_store import NOON, SmallStore, news, ticket
 
-from headgate.cli.sparkline import sparkline
+from headgate.cli.output import sparkline
 from headgate.store.read_store import StoreReader
 from headgate.store.stats import stats
 

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import CatalogDefinitions
-from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, AsJson, CatalogUrl, RunFolder
-from headgate.cli.output import print_json, print_line, print_table, stderr
-from headgate.cli.sparkline import sparkline
-from headgate.cli.stats import rate_text
-from headgate.cli.stored import (
+from headgate.api.headgate import open as open_headgate
+from headgate.cli.items import print_row, row_json, tell_damaged, widest
+from headgate.cli.options import (
+    CATALOG_DEFAULT,
+    FOLDER_DEFAULT,
+    AsJson,
+    CatalogUrl,
+    JobMaster,
+    Local,
+    RunFolder,
     Since,
-    ago,
-    folder_of,
-    print_row,
-    row_json,
-    since_moment,
-    tell_damaged,
-    widest,
+    existing_folder,
+    since_option,
 )
-from headgate.language import parse
-from headgate.language.statements import CreateFeed, Statement
-from headgate.model.errors import LanguageError
-from headgate.pipeline.jobs.backtest import Backtest, Backtester, BacktestSourceCounts
-from headgate.pipeline.jobs.backtest_query import BacktestQuery, backtest_query
-from headgate.pipeline.jobs.job import choose_runner
+from headgate.cli.output import (
+    ago,
+    print_json,
+    print_line,
+    print_table,
+    rate_text,
+    sparkline,
+    stderr,
+)
+from headgate.model.errors import InvalidValue
 
-Master = Annotated[
-    str, typer.Option(metavar="URL", help="Run it on Spark there: local[*], spark://host:7077, …")
-]
-Local = Annotated[bool, typer.Option("--local", help="Run it in this process, without Spark.")]
+if TYPE_CHECKING:
+    from headgate.pipeline.jobs.backtest import Backtest, BacktestSourceCounts
+
 SOURCES_SHOWN_MAX = 20
 
 
@@ -44,7 +44,7 @@ def backtest(
     ],
     since: Since = "30d",
     samples: Annotated[int, typer.Option(min=0, max=1_000, help="Items that are shown.")] = 5,
-    master: Master = "",
+    master: JobMaster = "",
     local: Local = False,
     *,
     folder: RunFolder = FOLDER_DEFAULT,
@@ -57,38 +57,31 @@ def backtest(
 
     [bold]headgate backtest 'create feed All from (MuseNews | EventAnnounces)' --since 7d[/bold]
     """
-    run_folder, now = folder_of(folder), datetime.now(UTC)
-    moment = since_moment(since, now)
-    assert moment is not None
-    with Catalog.open(catalog) as opened, opened.looking_up() as definitions:
-        question = _question(statement, definitions)
-    prepared = Backtester.prepare(question, run_folder, since=moment, until=now, samples=samples)
-    runner = choose_runner(prepared.files, master=master or None, local=local)
-    with stderr.status(f"{question.feed} …") as status:
-        found = prepared.run(
-            runner, run_folder, lambda text: status.update(f"{question.feed}: {text} …")
-        )
-    tell_damaged(found.damaged)
+    first = since_option(since)
+    with (
+        open_headgate(catalog, folder=existing_folder(folder)) as h,
+        stderr.status("backtest …") as status,
+    ):
+        try:
+            found = h.backtest(
+                statement,
+                since=first,
+                samples=samples,
+                master=master or None,
+                local=local,
+                note=lambda text: status.update(f"{text} …"),
+            )
+        except InvalidValue as error:
+            raise typer.BadParameter(str(error)) from None
+        tell_damaged(h)
     if json:
-        print_json({**_as_json(found), "ran": runner.name})
+        print_json({**_as_json(found), "ran": found.ran})
     else:
-        _print(found, runner.name)
+        _print(found)
 
 
-def _question(text: str, definitions: CatalogDefinitions) -> BacktestQuery:
-    if text.isidentifier() and isinstance(registered := definitions.get(text), CreateFeed):
-        return backtest_query(registered, definitions)
-    try:
-        feed: Statement = parse(text)
-        if not isinstance(feed, CreateFeed):
-            raise typer.BadParameter("a backtest is of a feed: 'create feed …'")
-        return backtest_query(feed, definitions)
-    except LanguageError as error:
-        raise error.within(text) from None
-
-
-def _print(found: Backtest, ran: str) -> None:
-    print_line(f"{found.feed}, {ago(found.since, found.until)}, {ran}")
+def _print(found: Backtest) -> None:
+    print_line(f"{found.feed}, {ago(found.since, found.until)}, {found.ran}")
     if not found.items:
         print_line("-- nothing has come from its sources")
         return

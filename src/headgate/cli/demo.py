@@ -8,19 +8,18 @@ from typing import Annotated
 
 import typer
 
-from headgate.catalog.catalog import Catalog
-from headgate.cli.durations import duration_option
+from headgate.api.headgate import open as open_headgate
+from headgate.api.running import MASTER_DEFAULT, RunOptions, starting_spark
+from headgate.cli.options import duration_option
 from headgate.cli.output import print_line, stdout
-from headgate.cli.read import read_text
 from headgate.cli.run import (
     Master,
     Metrics,
-    RunOptions,
     Until,
     apply_once,
     run_until_stopped,
-    starting_spark,
 )
+from headgate.cli.scripts import read_text
 
 DEMO_SCRIPT = Path("examples/newsroom.feeds")
 MARK = "made-by-headgate-demo"
@@ -37,7 +36,7 @@ DemoFolder = Annotated[
 def demo(
     script: Script = DEMO_SCRIPT,
     folder: DemoFolder = Path("headgate-demo"),
-    master: Master = "local[*,4]",
+    master: Master = MASTER_DEFAULT,
     metrics: Metrics = "off",
     seconds: Until = "",
 ) -> None:
@@ -56,19 +55,16 @@ def demo(
     with (
         starting_spark(master) as session,
         Newsroom(port=DEFAULT_PORT, or_any_port=True) as newsroom,
-        Catalog.open(str(folder / "catalog.db")) as catalog,
+        open_headgate(str(folder / "catalog.db"), folder=folder / "data") as h,
     ):
         print_line(f"the newsroom publishes at {newsroom.base_url}")
         newsroom.write_files(folder)
-        apply_once(catalog, script_for(text, newsroom.base_url), script)
+        apply_once(h, script_for(text, newsroom.base_url), script)
         options = RunOptions(
             folder=folder / "data",
             output=folder / "feeds",
             stylesheets=script.parent,
             data=folder,
-            metrics=metrics,
-            seconds=length_s,
-            operators=(),
             lateness_s=LATENESS_S,
             sources={
                 "allow": "loopback",
@@ -79,7 +75,7 @@ def demo(
                 "host_delay_s": "0.05",
             },
         )
-        run_until_stopped(catalog, session, options)
+        run_until_stopped(h, session, options, metrics=metrics, seconds=length_s)
     _tell_what_is_there(folder)
 
 

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+import json as json_module
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from headgate.catalog.catalog import Catalog
-from headgate.cli.applying import apply_script
-from headgate.cli.explain_item import print_why, read_item
+from headgate.api.explain import Explained
+from headgate.api.headgate import open as open_headgate
+from headgate.api.running import RunOptions
 from headgate.cli.options import (
     CATALOG_DEFAULT,
+    FACTORIZE_DEFAULT,
     FOLDER_DEFAULT,
     IN_MEMORY,
+    OPERATOR_ORDER_DEFAULT,
     AsJson,
     CatalogUrl,
+    Factorize,
+    JoinScheme,
+    OperatorOrder,
     RunFolder,
 )
-from headgate.cli.output import print_text
-from headgate.cli.read import read_statements, read_text
-from headgate.language.statements import RegisterTable, Statement
-from headgate.plan.algebra import NaturalJoin, Plan, Source, bottom_up
-from headgate.plan.explain import explain as explain_plan
-from headgate.plan.explain import explain_all
+from headgate.cli.output import print_json, print_text
+from headgate.cli.scripts import apply_script, read_statements, read_text
 from headgate.plan.translate import feed_names
-from headgate.store.data_folder import DataFolder
 
 
 def explain(
@@ -56,6 +56,9 @@ def explain(
         bool, typer.Option("--run", help="How everything runs: queries, windows, indexes.")
     ] = False,
     folder: RunFolder = FOLDER_DEFAULT,
+    factorize: Factorize = FACTORIZE_DEFAULT,
+    operator_order: OperatorOrder = OPERATOR_ORDER_DEFAULT,
+    join_scheme: JoinScheme = "",
     json: AsJson = False,
 ) -> None:
     """Explain how feeds are computed: the plan as written, and in normal form.
@@ -74,64 +77,48 @@ def explain(
 
     [bold]headgate explain --run[/bold]
     """
-    measured = None
-    if script is not None:
-        definitions = _definitions_of(script, as_json=json)
-    else:
-        with Catalog.open(catalog) as opened:
-            definitions = opened.definitions()
-            measured = opened.statistics(factorized) if factorized else None
-    if item is not None:
-        found = read_item(item)
-        for feed in feeds or feed_names(definitions):
-            print_why(feed, found, source, definitions, as_json=json)
-    elif run:
-        # A late import: what runs needs Spark's, which no other explanation should wait for.
-        from headgate.cli.explain_run import print_run  # noqa: PLC0415
-
-        print_run(definitions, DataFolder(folder), as_json=json)
-    elif program:
-        from headgate.cli.explain_program import print_program  # noqa: PLC0415 - the same
-
-        print_program(program, definitions, as_json=json)
-    elif factorized:
-        from headgate.cli.explain_factorized import print_factorized  # noqa: PLC0415 - the same
-
-        print_factorized(factorized, definitions, measured, as_json=json)
-    else:
-        print_explanation(definitions, feeds or [], as_json=json)
-
-
-def print_explanation(
-    definitions: Mapping[str, Statement], feeds: Sequence[str], *, as_json: bool
-) -> None:
-    explained = [explain_plan(feed, definitions) for feed in feeds] or [explain_all(definitions)]
-    for explanation in explained:
-        if as_json:
-            sys.stdout.write(explanation.json() + "\n")
+    with open_headgate(catalog if script is None else IN_MEMORY, folder=folder) as h:
+        if script is not None:
+            text = read_text(script)
+            statements = read_statements(text, file=script, as_json=json)
+            apply_script(h, statements, text=text, file=script, as_json=json)
+        if item is not None:
+            names = feeds or feed_names(h.catalog.definitions())
+            attributes = read_item(item)
+            explained = [h.explain_item(feed, attributes, source=source) for feed in names]
+        elif run:
+            options = RunOptions(
+                folder,
+                factorize=factorize,
+                operator_order=operator_order,
+                join_scheme=join_scheme,
+            )
+            explained = [h.explain_run(options)]
+        elif program:
+            explained = [h.explain_program(program)]
+        elif factorized:
+            explained = [h.explain_factorized(factorized, method=factorize)]
+        elif feeds:
+            explained = [h.explain(feed) for feed in feeds]
         else:
-            print_text(explanation.text())
-            if feeds:
-                _print_table_joins(explanation.after.values(), definitions)
+            explained = [h.explain()]
+    for each in explained:
+        _print(each, as_json=json)
 
 
-def _print_table_joins(plans: Iterable[Plan], definitions: Mapping[str, Statement]) -> None:
-    """How joins of tables would be served, if there are any."""
-    for plan in plans:
-        parts = list(bottom_up([plan]))
-        if any(isinstance(each, NaturalJoin) for each in parts):
-            read = {each.name: definitions[each.name] for each in parts if isinstance(each, Source)}
-            tables = {n: table for n, table in read.items() if isinstance(table, RegisterTable)}
-            # A late import: kernels, which other explanations should not wait for.
-            from headgate.tables.explain import describe_join  # noqa: PLC0415
-
-            lines = "".join(f"  {each}\n" for each in describe_join(plan, tables))
-            print_text(f"joined by ranges\n{lines}")
+def _print(explained: Explained, *, as_json: bool) -> None:
+    if as_json:
+        print_json(explained.data)
+    else:
+        print_text(explained.text)
 
 
-def _definitions_of(script: Path, *, as_json: bool) -> Mapping[str, Statement]:
-    text = read_text(script)
-    statements = read_statements(text, file=script, as_json=as_json)
-    with Catalog.open(IN_MEMORY) as opened:
-        apply_script(opened, statements, text=text, file=script, as_json=as_json)
-        return opened.definitions()
+def read_item(file: Path) -> Mapping[str, object]:
+    """The item in a file: a JSON object with its attributes."""
+    try:
+        item = json_module.loads(read_text(file))
+    except (json_module.JSONDecodeError, RecursionError) as reason:
+        raise typer.BadParameter(f"{file} is no JSON: {reason}") from None
+    if not isinstance(item, dict):
+        raise typer.BadParameter(f"{file} is no JSON object with the attributes of an item")
+    return item

@@ -1,7 +1,7 @@
 """The `headgate` command.
 
-Only the module of the command that is asked for is loaded: some need Spark, DuckDB or compiled
-kernels, and `headgate show` should not wait for them.
+Only the module of the command in question is loaded: some need Spark, DuckDB or compiled kernels,
+and `headgate show` should not wait for them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ import typer
 from headgate import __version__
 from headgate.model.errors import HeadgateError
 
-COMMANDS = (
-    *("run", "demo", "check", "apply", "show", "explain", "network", "relay"),
-    *("subscribe", "renew", "unsubscribe", "drop"),
-    *("tail", "why", "stats", "rejected", "backtest", "statistics", "opml", "bench"),
-)
+COMMANDS = {
+    **{name: name for name in ("run", "demo")},
+    **dict.fromkeys(("check", "apply", "drop"), "scripts"),
+    **{name: name for name in ("show", "explain", "network", "relay")},
+    **dict.fromkeys(("subscribe", "renew", "unsubscribe"), "subscriptions"),
+    **dict.fromkeys(("tail", "why", "rejected"), "items"),
+    **dict.fromkeys(("stats", "statistics"), "stats"),
+    **{name: name for name in ("backtest", "opml", "bench")},
+}
+"""The module of each command; the command is the function or app of its own name there."""
 
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command with these subcommands: each is a function, or an app, of a module's name."""
+    """The `headgate` command with these subcommands."""
     app = typer.Typer(
         name="headgate",
         help="Standing queries over streams: register sources, create feeds, subscribe to them.",
@@ -36,7 +41,7 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(options)
     for name in names:
-        command = getattr(importlib.import_module(f"headgate.cli.{name}"), name)
+        command = getattr(importlib.import_module(f"headgate.cli.{COMMANDS[name]}"), name)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:
@@ -63,12 +68,11 @@ def main() -> None:
     if asked == "--version":
         names: tuple[str, ...] = ()
     else:
-        names = (asked,) if asked in COMMANDS else COMMANDS
+        names = (asked,) if asked in COMMANDS else tuple(COMMANDS)
     try:
         make_app(names)()
     except HeadgateError as error:
-        from headgate.cli.exit_codes import exit_code  # noqa: PLC0415
-        from headgate.cli.output import report_error  # noqa: PLC0415
+        from headgate.cli.output import exit_code, report_error  # noqa: PLC0415
 
         report_error(error, as_json="--json" in sys.argv)
         sys.exit(exit_code(error))

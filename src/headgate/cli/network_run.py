@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 
 from headgate.catalog.catalog import Catalog
-from headgate.cli.backtest import Local, Master
 from headgate.cli.network_views import (
     LIMIT_DEFAULT,
     TIME_DEFAULT_S,
@@ -25,7 +24,7 @@ from headgate.cli.network_views import (
     UseLoga,
     planned,
 )
-from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
+from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl, JobMaster, Local
 from headgate.cli.output import print_error, print_json, print_line, print_table, stderr
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import (
@@ -72,7 +71,7 @@ def run(
     data: Data = Path(),
     output: Output = OUTPUT_DEFAULT,
     check: Check = False,
-    master: Master = "",
+    master: JobMaster = "",
     local: Local = False,
     json: AsJson = False,
 ) -> None:

@@ -1,11 +1,17 @@
-"""The options that commands share."""
+"""The options and arguments that commands share."""
 
 from __future__ import annotations
 
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from headgate.api.arguments import duration_of, instant_of
+from headgate.model.duration import Duration
+from headgate.model.errors import InvalidValue
 
 CATALOG_DEFAULT = "headgate.db"
 IN_MEMORY = "sqlite://"
@@ -46,6 +52,73 @@ RunFolder = Annotated[
         help="Where a run keeps everything that must survive it.",
     ),
 ]
+Since = Annotated[
+    str,
+    typer.Option(metavar="TIME", help="What arrived since then: 2h, 30d, '3 months', 2026-11-01."),
+]
+Ticket = Annotated[
+    str, typer.Argument(help="The ticket, or - to read it from standard input.", show_default=False)
+]
+TICKET_LENGTH_MAX = 1_000
+JobMaster = Annotated[
+    str,
+    typer.Option(
+        "--master", metavar="URL", help="Run it on Spark there: local[*], spark://host:7077, …"
+    ),
+]
+Local = Annotated[bool, typer.Option("--local", help="Run it in this process, without Spark.")]
+FACTORIZE_DEFAULT = "auto"
+OPERATOR_ORDER_DEFAULT = "adaptive"
+Factorize = Annotated[
+    str,
+    typer.Option(
+        metavar="METHOD", help="How filters are factorised: auto, prefix, sta, vca or vcb."
+    ),
+]
+OperatorOrder = Annotated[
+    str,
+    typer.Option(
+        metavar="ORDER",
+        help="In what order operators are evaluated: adaptive, sub-order, sequential or naive.",
+    ),
+]
+JoinScheme = Annotated[
+    str,
+    typer.Option(
+        metavar="SCHEME",
+        help="How table joins describe who gets a message; ref-sj-clu+ unless said.",
+    ),
+]
+
+
+def read_ticket(ticket: str) -> str:
+    """Others can see a command line, so a ticket can come from standard input too."""
+    return sys.stdin.readline(TICKET_LENGTH_MAX).strip() if ticket == "-" else ticket
+
+
+def duration_option(text: str, option: str) -> Duration | None:
+    """A duration such as '3 hours'; None where nothing is given."""
+    try:
+        return duration_of(text) if text else None
+    except InvalidValue as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
+def since_option(text: str) -> datetime | None:
+    try:
+        return instant_of(text, datetime.now(UTC))
+    except InvalidValue as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from None
+
+
+def existing_folder(path: Path) -> Path:
+    """The folder of a run; without one there is nothing to look at."""
+    if not path.is_dir():
+        raise typer.BadParameter(
+            f"there is no folder '{path}': 'headgate run' makes it, --folder names another",
+            param_hint="--folder",
+        )
+    return path
 
 
 def modules_of(text: str) -> tuple[str, ...]:

@@ -2,6 +2,14 @@
 
 What is printed comes from scripts, feeds and catalogs, so no markup is interpreted and no control
 character reaches the terminal.
+
+Exit codes:
+
+    0    done
+    1    a statement is wrong (what and where is on standard error)
+    2    the command was called wrongly, or a file cannot be read
+    3    refused: unknown or taken name, cycle, in use, bad ticket, no plan
+    4    the catalog cannot be reached
 """
 
 from __future__ import annotations
@@ -9,12 +17,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import ceil
 
 from rich.console import Console
 from rich.text import Text
 
-from headgate.model.errors import HeadgateError, LanguageError, printable
+from headgate.model.errors import CatalogUnavailable, HeadgateError, LanguageError, printable
 
 stdout = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 stderr = Console(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=True)
@@ -76,3 +85,69 @@ def error_json(error: HeadgateError, *, file: str = "") -> Mapping[str, object]:
         described |= {"message": error.message, **place}
     number = error.statement_number
     return described | ({"statement": number} if number else {}) | ({"file": file} if file else {})
+
+
+def exit_code(error: HeadgateError) -> int:
+    match error:
+        case LanguageError():
+            return 1
+        case CatalogUnavailable():
+            return 4
+    return 3
+
+
+BARS = "▁▂▃▄▅▆▇█"
+UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def sparkline(numbers: Sequence[float]) -> str:
+    """A bar for each number; the least bar is for the least number above 0.
+
+    >>> sparkline([0, 1, 4, 8])
+    ' ▁▄█'
+    >>> sparkline([]), sparkline([0, 0])
+    ('', '  ')
+    """
+    greatest = max(numbers, default=0)
+    return "".join(
+        BARS[max(1, ceil(each / greatest * len(BARS))) - 1] if each > 0 else " " for each in numbers
+    )
+
+
+def rate_text(rate_per_s: float | None) -> str:
+    """In the unit in which there is at least one.
+
+    >>> rate_text(2.5), rate_text(0.01), rate_text(None)
+    ('2.5/s', '36/h', 'at once')
+    """
+    if rate_per_s is None:
+        return "at once"
+    for unit, seconds in (("s", 1), ("min", 60), ("h", 3_600)):
+        if rate_per_s * seconds >= 1:
+            return f"{rate_per_s * seconds:,.3g}/{unit}"
+    return f"{rate_per_s * 86_400:,.3g}/day"
+
+
+def size_text(count: float) -> str:
+    """
+    >>> size_text(999), size_text(1_500_000)
+    ('999 B', '1.5 MB')
+    """
+    unit = 0
+    while count >= 1_000 and unit < len(UNITS) - 1:
+        count, unit = count / 1_000, unit + 1
+    return f"{count:.3g} {UNITS[unit]}"
+
+
+def ago(since: datetime, now: datetime) -> str:
+    """How long ago, in the unit that people would use.
+
+    >>> ago(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC))
+    '15 days'
+    """
+    span = now - since
+    for unit, size in (("day", timedelta(days=1)), ("hour", timedelta(hours=1))):
+        if span >= size:
+            count = round(span / size)
+            return f"{count:,} {unit}{'' if count == 1 else 's'}"
+    return f"{span.total_seconds():.0f} seconds"

@@ -23,7 +23,6 @@ from headgate.cli.network_views import (
 )
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
 from headgate.cli.output import print_error, print_json, print_line, stderr, stdout
-from headgate.cli.read import read_text
 from headgate.cli.relay_options import (
     FOLDER_DEFAULT,
     NETWORK_DEFAULT,
@@ -36,6 +35,7 @@ from headgate.cli.relay_options import (
     token_path,
 )
 from headgate.cli.relay_run import all_sites, run
+from headgate.cli.scripts import read_text
 from headgate.model.errors import RelayError, did_you_mean, printable
 from headgate.network.configuration import Configuration
 from headgate.network.configuration_problem import Ints, Longs

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
-from headgate.cli.durations import duration_option
+from headgate.cli.options import duration_option
 from headgate.cli.output import print_error, print_line, stdout
 from headgate.cli.relay import Statuses, status_table, statuses
 from headgate.cli.relay_options import (

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.live import Live
 
-from headgate.catalog.catalog import Catalog
-from headgate.cli.applying import apply_script
-from headgate.cli.durations import duration_option
+from headgate.api.headgate import Headgate
+from headgate.api.headgate import open as open_headgate
+from headgate.api.running import LOST, MASTER_DEFAULT, RunOptions, started_run, starting_spark
 from headgate.cli.options import (
     CATALOG_DEFAULT,
+    FACTORIZE_DEFAULT,
     FOLDER_DEFAULT,
+    OPERATOR_ORDER_DEFAULT,
     AllowedModules,
     CatalogUrl,
+    Factorize,
+    JoinScheme,
+    OperatorOrder,
     RunFolder,
+    duration_option,
     modules_of,
 )
 from headgate.cli.output import print_line, stderr, stdout
-from headgate.cli.read import read_statements, read_text
-from headgate.deliver.output_mail import MailSettings
-from headgate.deliver.output_webhook import WebhookSettings
-from headgate.deliver.settings import DeliverySettings
+from headgate.cli.scripts import apply_script, read_statements, read_text
 from headgate.language import unparse
 from headgate.language.statements import Statement, Subscribe
 from headgate.model.errors import PipelineError
@@ -40,16 +40,11 @@ from headgate.model.errors import PipelineError
 if TYPE_CHECKING:
     from headgate.cli.run_display import ConsoleLines
     from headgate.pipeline.run import Run
-    from headgate.pipeline.run_context import RunSettings
     from headgate.pipeline.session import Session
 
 SCREEN_EVERY_S = 0.5
 LINE_EVERY_S = 10.0
 METRICS_DEFAULT = "127.0.0.1:9464"
-LOST = (
-    "Spark's JVM has ended; nothing is lost: start the run again, or let whatever watches over it "
-    "do so"
-)
 
 OptionalScript = Annotated[
     Path | None, typer.Argument(metavar="[SCRIPT]", help="A script to apply first.")
@@ -63,7 +58,7 @@ Output = Annotated[
 ]
 Stylesheets = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Where stylesheets are; else beside the script."),
+    typer.Option(metavar="FOLDER", help="Where stylesheets are; else next to the script."),
 ]
 Data = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Files of sources are looked for below this folder.")
@@ -94,26 +89,11 @@ Until = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What `run` and `demo` have in common."""
-
-    folder: Path
-    output: Path
-    stylesheets: Path
-    data: Path
-    metrics: str
-    seconds: float | None
-    lateness_s: float
-    operators: tuple[str, ...]
-    sources: dict[str, str]
-
-
 def run(  # noqa: PLR0917 - typer passes by keyword
     script: OptionalScript = None,
     catalog: CatalogUrl = CATALOG_DEFAULT,
     folder: RunFolder = FOLDER_DEFAULT,
-    master: Master = "local[*,4]",
+    master: Master = MASTER_DEFAULT,
     output: Output = Path("feeds"),
     stylesheets: Stylesheets = None,
     data: Data = Path(),
@@ -125,26 +105,27 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     metrics: Metrics = METRICS_DEFAULT,
     seconds: Until = "",
     operators: AllowedModules = "",
+    factorize: Factorize = FACTORIZE_DEFAULT,
+    operator_order: OperatorOrder = OPERATOR_ORDER_DEFAULT,
+    join_scheme: JoinScheme = "",
 ) -> None:
     """Run everything that is registered: read the sources, match, and deliver.
 
-    What is registered, subscribed or dropped while it runs takes effect at once. Stop it with
-    Ctrl-C or SIGTERM; killed at any moment, it goes on where it was. Of a script's subscriptions,
-    those that live already are not made again.
+    Statements that are applied while it runs take effect at once. Stop it with
+    Ctrl-C or SIGTERM; killed at any instant, it resumes where it was. Subscriptions of the script
+    that exist already are not made again.
 
     [bold]headgate run examples/newsroom.feeds --allow loopback[/bold]
     """
     every = duration_option(interval, "--interval")
     until = duration_option(seconds, "--for")
     late = duration_option(lateness, "--lateness")
-    beside = script.parent if script is not None and str(script) != "-" else Path()
+    script_folder = script.parent if script is not None and str(script) != "-" else Path()
     options = RunOptions(
         folder=folder,
         output=output,
-        stylesheets=stylesheets or beside,
+        stylesheets=stylesheets or script_folder,
         data=data,
-        metrics=metrics,
-        seconds=None if until is None else until.seconds,
         lateness_s=60.0 if late is None else float(late.seconds),
         operators=modules_of(operators),
         sources={
@@ -153,72 +134,67 @@ def run(  # noqa: PLR0917 - typer passes by keyword
             "budget": str(budget),
             "interval_min_s": str(300 if every is None else every.seconds),
         },
+        factorize=factorize,
+        operator_order=operator_order,
+        join_scheme=join_scheme,
     )
+    options.methods()  # a wrong name is refused before Spark starts
     text = None if script is None else read_text(script)
-    with starting_spark(master) as session, Catalog.open(catalog) as opened:
+    seconds_max = None if until is None else float(until.seconds)
+    with starting_spark(master) as session, open_headgate(catalog, folder=folder) as h:
         if script is not None and text is not None:
-            apply_once(opened, text, script)
-        run_until_stopped(opened, session, options)
+            apply_once(h, text, script)
+        run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_max)
 
 
-def apply_once(catalog: Catalog, text: str, file: Path) -> None:
-    """Apply a script, without the subscriptions that live already."""
+def apply_once(h: Headgate, text: str, file: Path) -> None:
+    """Apply a script, without the subscriptions that exist already."""
     statements = read_statements(text, file=file, as_json=False)
-    fresh = [each for each in statements if not _lives(catalog, each)]
-    apply_script(catalog, fresh, text=text, file=file, as_json=False)
+    new = [each for each in statements if not _exists(h, each)]
+    apply_script(h, new, text=text, file=file, as_json=False)
 
 
-def _lives(catalog: Catalog, statement: Statement) -> bool:
+def _exists(h: Headgate, statement: Statement) -> bool:
     if not isinstance(statement, Subscribe):
         return False
     text, last = unparse(statement), 0
-    while page := catalog.list_subscriptions(str(statement.feed), after_id=last, limit=1_000):
+    while page := h.catalog.list_subscriptions(str(statement.feed), after_id=last, limit=1_000):
         if any(each.definition == text for each in page):
             return True
         last = page[-1].id
     return False
 
 
-@contextmanager
-def starting_spark(master: str) -> Iterator[Future[Session]]:
-    """Spark starts in the background: it takes four seconds, in which a script can be applied."""
-    # Late imports, here and below: what runs takes a second to load, and can be loaded meanwhile.
-    from headgate.pipeline.session import is_alive, require_java, start_session  # noqa: PLC0415
-
-    require_java()
-    with ThreadPoolExecutor(1, thread_name_prefix="spark") as thread:
-        session = thread.submit(start_session, master)
-        try:
-            yield session
-        except Exception:
-            # Whatever went wrong then, this is what a person wants to know.
-            if session.exception() is None and not is_alive(session.result()):
-                raise PipelineError(LOST) from None
-            raise
-        finally:
-            if session.exception() is None and is_alive(session.result()):
-                session.result().stop()
-
-
-def run_until_stopped(catalog: Catalog, session: Future[Session], options: RunOptions) -> None:
+def run_until_stopped(
+    h: Headgate,
+    session: Future[Session],
+    options: RunOptions,
+    *,
+    metrics: str,
+    seconds: float | None,
+) -> None:
     """Until a signal comes, or the time is over; then a summary."""
     from headgate.cli.run_display import ConsoleLines, summary  # noqa: PLC0415
-    from headgate.pipeline.run import Run  # noqa: PLC0415
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     stop, began = _stop_by_signal(), time.monotonic()
     lines = ConsoleLines() if stdout.is_terminal else None
     with ExitStack() as opened:
         with stderr.status("starting Spark …") as shown:
-            settings = _settings(options, lines or sys.stdout)
-            run = opened.enter_context(Run(catalog, session.result(), settings, note=shown.update))
-            run.start()
-            opened.enter_context(_metrics(run, options.metrics))
-        until = None if options.seconds is None else time.monotonic() + options.seconds
+            started = started_run(
+                h.catalog,
+                session.result(),
+                options,
+                console=lines or sys.stdout,
+                note=shown.update,
+            )
+            run = opened.enter_context(started)
+            opened.enter_context(_metrics(run, metrics))
+        until = None if seconds is None else time.monotonic() + seconds
         _show_until(run, stop, until, lines, began=began)
         status = status_of(run)
-    for each in summary(status, uptime_s=time.monotonic() - began):
-        print_line(each)
+    for line in summary(status, uptime_s=time.monotonic() - began):
+        print_line(line)
 
 
 def _stop_by_signal() -> threading.Event:
@@ -226,31 +202,6 @@ def _stop_by_signal() -> threading.Event:
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
     return stop
-
-
-def _settings(options: RunOptions, console: TextIO) -> RunSettings:
-    from headgate.pipeline.operator_stage import OperatorRules  # noqa: PLC0415
-    from headgate.pipeline.run_context import RunSettings  # noqa: PLC0415
-    from headgate.pipeline.sources.source_format import Options  # noqa: PLC0415
-
-    webhook = WebhookSettings.from_environment(os.environ)
-    allowed = Options(options.sources).allowed()
-    options.output.mkdir(parents=True, exist_ok=True)
-    deliver = DeliverySettings(
-        options.output,
-        options.stylesheets,
-        mail=MailSettings.from_environment(os.environ),
-        webhook=replace(webhook, allowed=allowed),
-        console=console,
-    )
-    return RunSettings(
-        options.folder,
-        deliver,
-        base=options.data,
-        options=options.sources,
-        lateness_s=options.lateness_s,
-        operators=OperatorRules(options.operators),
-    )
 
 
 def _metrics(run: Run, address: str) -> AbstractContextManager[object]:

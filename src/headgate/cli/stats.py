@@ -1,25 +1,45 @@
-"""`headgate stats`: what came, what feeds had of it, and what was delivered."""
+"""`headgate stats` and `statistics`: what came and was delivered; what the optimisers learn."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.catalog.catalog import Catalog
-from headgate.cli.options import CATALOG_DEFAULT, FOLDER_DEFAULT, AsJson, CatalogUrl, RunFolder
-from headgate.cli.output import print_json, print_line, print_table, stderr
-from headgate.cli.sparkline import sparkline
-from headgate.cli.stored import Since, folder_of, since_moment, tell_damaged
-from headgate.deliver.item_deliveries import DeadLetters, count_deliveries, dead_letters
-from headgate.store.read_store import StoreReader
-from headgate.store.stats import Stats
-from headgate.store.stats import stats as count_store
+from headgate.api.headgate import open as open_headgate
+from headgate.cli.items import tell_damaged
+from headgate.cli.options import (
+    CATALOG_DEFAULT,
+    FOLDER_DEFAULT,
+    AsJson,
+    CatalogUrl,
+    JobMaster,
+    Local,
+    RunFolder,
+    Since,
+    existing_folder,
+    since_option,
+)
+from headgate.cli.output import (
+    ago,
+    print_json,
+    print_line,
+    print_table,
+    rate_text,
+    size_text,
+    sparkline,
+    stderr,
+)
+
+if TYPE_CHECKING:
+    from headgate.catalog.statistics import SourceStatistics
+    from headgate.deliver.item_deliveries import DeadLetters
+    from headgate.store.stats import Stats
 
 DAYS_SHOWN_MAX = 60
 ERROR_SHOWN_MAX = 60
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def stats(
@@ -34,27 +54,24 @@ def stats(
 
     [bold]headgate stats --since 30d[/bold]
     """
-    opened_folder = folder_of(folder)
-    moment = since_moment(since, datetime.now(UTC))
-    with StoreReader(opened_folder) as reader:
-        with stderr.status("reading the store …") as status:
-            found = count_store(reader, since=moment, note=lambda text: status.update(f"{text} …"))
-        tell_damaged(reader.damaged)
-    outbox = {str(state): n for state, n in count_deliveries(opened_folder.outbox).items()}
-    dead = dead_letters(opened_folder.outbox, limit=top)
-    with Catalog.open(catalog) as opened:
-        shown = list(found.feeds) if json else list(found.feeds)[:top]
-        names = opened.names_of_numbers(shown)
+    first = since_option(since)
+    with (
+        open_headgate(catalog, folder=existing_folder(folder)) as h,
+        stderr.status("reading the store …") as status,
+    ):
+        found = h.stats(first, top=top, note=lambda text: status.update(f"{text} …"))
+        tell_damaged(h)
+    stored, names = found.stored, found.feed_names
     if json:
-        print_json(_as_json(found, names, outbox, dead))
+        print_json(_as_json(stored, names, found.deliveries, found.dead_letters))
         return
-    if not found.sources:
+    if not stored.sources:
         print_line(f"-- nothing has come since {since}")
     else:
-        _print_summary(found)
-        _print_sources(found, top)
-        _print_feeds(found, names, top)
-    _print_outbox(outbox, dead)
+        _print_summary(stored)
+        _print_sources(stored, top)
+        _print_feeds(stored, names, top)
+    _print_outbox(found.deliveries, found.dead_letters)
 
 
 def _print_summary(found: Stats) -> None:
@@ -89,7 +106,7 @@ def _print_sources(found: Stats, top: int) -> None:
     _print_rest(len(found.sources) - top, "source")
 
 
-def _print_feeds(found: Stats, names: dict[int, str], top: int) -> None:
+def _print_feeds(found: Stats, names: Mapping[int, str], top: int) -> None:
     if not found.feeds:
         return
     rows = [
@@ -101,7 +118,7 @@ def _print_feeds(found: Stats, names: dict[int, str], top: int) -> None:
     _print_rest(len(found.feeds) - top, "feed")
 
 
-def _print_outbox(outbox: dict[str, int], dead: list[DeadLetters]) -> None:
+def _print_outbox(outbox: Mapping[str, int], dead: Sequence[DeadLetters]) -> None:
     print_line("")
     print_line("outbox: " + ", ".join(f"{count:,} {state}" for state, count in outbox.items()))
     if dead:
@@ -118,33 +135,8 @@ def _print_rest(count: int, noun: str) -> None:
         print_line(f"-- and {count:,} more {noun}{'' if count == 1 else 's'}; --top shows more")
 
 
-def rate_text(rate_per_s: float | None) -> str:
-    """In the unit in which there is at least one.
-
-    >>> rate_text(2.5), rate_text(0.01), rate_text(None)
-    ('2.5/s', '36/h', 'at once')
-    """
-    if rate_per_s is None:
-        return "at once"
-    for unit, seconds in (("s", 1), ("min", 60), ("h", 3_600)):
-        if rate_per_s * seconds >= 1:
-            return f"{rate_per_s * seconds:,.3g}/{unit}"
-    return f"{rate_per_s * 86_400:,.3g}/day"
-
-
-def size_text(count: float) -> str:
-    """
-    >>> size_text(999), size_text(1_500_000)
-    ('999 B', '1.5 MB')
-    """
-    unit = 0
-    while count >= 1_000 and unit < len(_UNITS) - 1:
-        count, unit = count / 1_000, unit + 1
-    return f"{count:.3g} {_UNITS[unit]}"
-
-
 def _as_json(
-    found: Stats, names: dict[int, str], outbox: dict[str, int], dead: list[DeadLetters]
+    found: Stats, names: Mapping[int, str], outbox: Mapping[str, int], dead: Sequence[DeadLetters]
 ) -> dict[str, object]:
     return {
         "since": found.since,
@@ -176,4 +168,91 @@ def _as_json(
             {"subscription": each.subscription, "count": each.count, "error": each.error}
             for each in dead
         ],
+    }
+
+
+def statistics(
+    since: Since = "30d",
+    top: Annotated[int, typer.Option(min=1, help="Sources and atoms that are shown.")] = 20,
+    master: JobMaster = "",
+    local: Local = False,
+    *,
+    folder: RunFolder = FOLDER_DEFAULT,
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    json: AsJson = False,
+) -> None:
+    """Measure how much comes from each source, and how often each atom of each feed is true.
+
+    It is kept in the catalog for the optimisers.
+
+    [bold]headgate statistics --since 7d[/bold]
+    """
+    first, now = since_option(since), datetime.now(UTC)
+    assert first is not None, "it has a default"
+    with (
+        open_headgate(catalog, folder=existing_folder(folder)) as h,
+        stderr.status("planning all feeds …") as status,
+    ):
+        found = h.measure(
+            since=first,
+            master=master or None,
+            local=local,
+            note=lambda text: status.update(f"{text} …"),
+        )
+        tell_damaged(h)
+    for feed, reason in found.refused.items():
+        stderr.print(f"{feed} has no plan: {reason}")
+    if json:
+        sources = [_measured_json(each) for each in found.statistics]
+        print_json({"ran": found.ran, "sources": sources})
+        return
+    print_line(f"{found.kept:,} sources over {ago(first, now)}, {found.ran}")
+    if found.statistics:
+        _print_measured(found.statistics, top)
+        _print_atoms(found.statistics, top)
+    else:
+        print_line("-- nothing has come")
+
+
+def _print_measured(measured: Sequence[SourceStatistics], top: int) -> None:
+    ordered = sorted(measured, key=lambda each: (-each.items, each.source))
+    rows = [
+        [f"{each.items:,}", each.source, rate_text(each.rate_per_s), f"{len(each.matched):,}"]
+        for each in ordered[:top]
+    ]
+    print_line("")
+    print_table(["items", "source", "rate", "atoms"], rows)
+    _print_more(len(ordered) - top, "source")
+
+
+def _print_atoms(measured: Sequence[SourceStatistics], top: int) -> None:
+    """Those that are true most often first: they let the most through to what comes behind them."""
+    atoms = [
+        (matched / each.items, each.source, atom, matched)
+        for each in measured
+        for atom, matched in each.matched.items()
+    ]
+    atoms.sort(key=lambda each: (-each[0], each[1:]))
+    if atoms:
+        rows = [
+            [f"{matched:,}", f"{share:.3%}", source, atom]
+            for share, source, atom, matched in atoms[:top]
+        ]
+        print_line("")
+        print_table(["true", "of all", "source", "atom"], rows)
+        _print_more(len(atoms) - top, "atom")
+
+
+def _print_more(count: int, noun: str) -> None:
+    if count > 0:
+        print_line(f"-- and {count:,} more {noun}{'' if count == 1 else 's'}; --json has all")
+
+
+def _measured_json(each: SourceStatistics) -> dict[str, object]:
+    return {
+        "source": each.source,
+        "items": each.items,
+        "span_s": each.span_s,
+        "rate_per_s": each.rate_per_s,
+        "atoms": each.matched,
     }

@@ -215,6 +215,8 @@ class Backtest:
     only_leaves: str = ""
     """Why what stands above the leaves was left out, if it was."""
     damaged: dict[Path, str] = field(default_factory=dict)
+    ran: str = ""
+    """Where the job ran."""
 
     @property
     def by_day(self) -> dict[date, int]:

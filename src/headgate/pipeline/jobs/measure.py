@@ -224,6 +224,12 @@ class Measured:
     statistics: Sequence[SourceStatistics]
     """Of the sources of which something came."""
     damaged: Mapping[Path, str]
+    kept: int = 0
+    """How many sources the catalog keeps statistics of now."""
+    ran: str = ""
+    """Where the job ran."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Feeds without a plan, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,504 @@
+"""`hg.open(url)`: a catalog, and the data folder of its runs, as one object.
+
+    >>> import headgate as hg
+    >>> h = hg.open("sqlite://")
+    >>> _ = h.execute("register stream Tickets from json 'tickets/*.json' (price int, to text);"
+    ...               "create feed Cheap from Tickets as $t where $t[price < 100];")
+    >>> ticket = h.subscribe("Cheap", file="cheap.atom", every="10 minutes")
+    >>> [each.name for each in h.show("feeds").entries]
+    ['Cheap']
+    >>> h.close()
+
+What reads stored items (`tail`, `follow`, `why`, `stats`, `backtest`) needs the folder of a run.
+What needs Spark, DuckDB or compiled kernels is imported when it is called.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from headgate.api.arguments import duration_of, instant_of, optional_duration
+from headgate.api.explain import (
+    Explained,
+    explain_factorized,
+    explain_feeds,
+    explain_item,
+    explain_program,
+    explain_run,
+)
+from headgate.api.running import MASTER_DEFAULT, RunOptions, started_run, starting_spark
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
+from headgate.catalog.queries import Advertisement, Definition, SnapshotRecord, Subscription
+from headgate.catalog.transaction import Outcome
+from headgate.language import parse, parse_script, unparse
+from headgate.language.statements import (
+    CreateFeed,
+    Listing,
+    Output,
+    OutputKind,
+    Renew,
+    Statement,
+    Subscribe,
+    Unsubscribe,
+)
+from headgate.model.errors import InvalidValue, LanguageError, StateError
+from headgate.store.data_folder import DataFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.api.why_stored import WhyStored
+    from headgate.deliver.item_deliveries import DeadLetters
+    from headgate.pipeline.jobs.backtest import Backtest
+    from headgate.pipeline.jobs.measure import Measured
+    from headgate.pipeline.run import Run
+    from headgate.store.read_store import StoredRow, StoreReader
+    from headgate.store.stats import Stats
+
+Since = str | datetime | timedelta | None
+Note = Callable[[str], None]
+Entry = Definition | Subscription | Advertisement | SnapshotRecord
+FOLDER_DEFAULT = "headgate-data"
+PAGE_DEFAULT = 50
+POLL_S = 0.5
+
+
+def _ignore(_text: str) -> None:
+    """Progress that nobody shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of what is registered; the next one is `show(what, after=page.last)`."""
+
+    entries: Sequence[Entry]
+    total: int
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatistics:
+    """What was read, matched and delivered."""
+
+    stored: Stats
+    feed_names: Mapping[int, str]
+    deliveries: Mapping[str, int]
+    """Deliveries by state."""
+    dead_letters: Sequence[DeadLetters]
+
+
+def open(url: str = "headgate.db", *, folder: str | Path = FOLDER_DEFAULT) -> Headgate:
+    """Open a catalog: an SQLite file, `sqlite://` (in memory) or `postgresql://user@host/db`.
+
+    A new catalog is created, an old one is upgraded. `folder` is where its runs keep their data.
+    """
+    return Headgate(Catalog.open(url), folder)
+
+
+class Headgate:
+    """Threads: one object may be used by several threads, except `follow`, whose iterator belongs
+    to the thread that uses it, and catalogs in memory, which belong to one thread."""
+
+    def __init__(self, catalog: Catalog, folder: str | Path = FOLDER_DEFAULT) -> None:
+        self.catalog = catalog
+        self.folder = Path(folder)
+        self.damaged: dict[Path, str] = {}
+        """Stored files that could not be read and were left out, with the reason."""
+
+    def close(self) -> None:
+        self.catalog.close()
+
+    def __enter__(self) -> Headgate:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Headgate({self.catalog.name!r}, folder={str(self.folder)!r})"
+
+    # --- statements ------------------------------------------------------------------------------
+
+    def execute(self, script: str, *, dry_run: bool = False) -> list[Outcome]:
+        """Apply all statements of a script or, if one is refused, none. An error has the line,
+        the column and a hint. A dry run checks everything and changes nothing."""
+        return self.apply(parse_script(script), text=script, dry_run=dry_run)
+
+    def apply(
+        self, statements: Sequence[Statement], *, text: str = "", dry_run: bool = False
+    ) -> list[Outcome]:
+        """`execute` for statements that are parsed already; `text` is what they were parsed from,
+        for errors to point at."""
+        try:
+            return self.catalog.apply(statements, dry_run=dry_run)
+        except LanguageError as error:
+            raise (error.within(text) if text else error) from None
+
+    def apply_statement(self, statement: Statement) -> Outcome:
+        """Apply one statement that was built from objects."""
+        text = unparse(statement)
+        (outcome,) = self.execute(text)
+        return outcome
+
+    def subscribe(
+        self,
+        feed: str,
+        *,
+        file: str | None = None,
+        mail: str | None = None,
+        webhook: str | None = None,
+        console: bool = False,
+        every: str | None = None,
+        for_: str | None = None,
+        apply: str | None = None,
+        site: str | None = None,
+    ) -> str:
+        """Subscribe to a feed or source with one output; returns the ticket, which is shown only
+        here. `every` is the period of a digest, `for_` the validity (one day unless stated),
+        `apply` a stylesheet."""
+        outputs = [
+            Output(kind, target)
+            for kind, target in (
+                (OutputKind.FILE, file),
+                (OutputKind.MAIL, mail),
+                (OutputKind.WEBHOOK, webhook),
+                (OutputKind.CONSOLE, "" if console else None),
+            )
+            if target is not None
+        ]
+        if len(outputs) != 1:
+            raise InvalidValue("a subscription has one output: file, mail, webhook or console")
+        outcome = self.apply_statement(
+            Subscribe(
+                feed,
+                outputs[0],
+                apply,
+                optional_duration(every),
+                optional_duration(for_),
+                site,
+            )
+        )
+        assert outcome.ticket is not None
+        return outcome.ticket
+
+    def renew(self, ticket: str, for_: str | None = None) -> datetime:
+        """Renew a subscription; returns when it expires now."""
+        validity = None if for_ is None else duration_of(for_)
+        (outcome,) = self.catalog.apply([Renew(ticket, validity)])
+        assert outcome.expires_at is not None
+        return outcome.expires_at
+
+    def unsubscribe(self, ticket: str) -> None:
+        self.catalog.apply([Unsubscribe(ticket)])
+
+    # --- what is registered ----------------------------------------------------------------------
+
+    def show(self, what: str | Listing, *, limit: int = PAGE_DEFAULT, after: str = "") -> Page:
+        """A page of sources, feeds, operators, subscriptions, advertisements or snapshots."""
+        try:
+            listing = Listing(what)
+        except ValueError:
+            known = ", ".join(Listing)
+            raise InvalidValue(f"nothing is listed as '{what}': expected {known}") from None
+        catalog = self.catalog
+        match listing:
+            case Listing.SUBSCRIPTIONS:
+                subscriptions = catalog.list_subscriptions(after_id=_number(after), limit=limit)
+                total = catalog.count_subscriptions()
+                return Page(subscriptions, total, _last(subscriptions, "id"))
+            case Listing.ADVERTISEMENTS:
+                found = catalog.list_advertisements(after_id=_number(after), limit=limit)
+                return Page(found, len(found), _last(found, "id"))
+            case Listing.SNAPSHOTS:
+                before = _number(after) if after else None
+                snapshots = catalog.list_snapshots(before_version=before, limit=limit)
+                return Page(snapshots, len(snapshots), _last(snapshots, "catalog_version"))
+        kinds = _KINDS[listing]
+        definitions = catalog.list_definitions(kinds, after=after, limit=limit)
+        return Page(definitions, catalog.count_definitions(kinds), _last(definitions, "name"))
+
+    def counts(self) -> dict[str, int]:
+        """How many sources, feeds, operators and subscriptions there are, and the version."""
+        catalog = self.catalog
+        kinds = {str(listing): catalog.count_definitions(of) for listing, of in _KINDS.items()}
+        return {
+            **kinds,
+            "subscriptions": catalog.count_subscriptions(),
+            "version": catalog.version(),
+        }
+
+    # --- explanations ----------------------------------------------------------------------------
+
+    def explain(self, *feeds: str) -> Explained:
+        """The plans of these feeds, as written and in normal form; without names, of all."""
+        parts = explain_feeds(self.catalog.definitions(), feeds)
+        if len(parts) == 1:
+            return parts[0]
+        return Explained("\n".join(each.text for each in parts), [each.data for each in parts])
+
+    def explain_item(self, feed: str, item: Mapping[str, object], *, source: str = "") -> Explained:
+        """Why an item with these attributes would be in the feed, or why not."""
+        return explain_item(feed, item, self.catalog.definitions(), source=source)
+
+    def explain_program(self, source: str) -> Explained:
+        """The program of a source: all filters on it, compiled together."""
+        return explain_program(source, self.catalog.definitions())
+
+    def explain_factorized(self, source: str, *, method: str = "auto") -> Explained:
+        """What the filters on a source share, what that costs, and which method was used."""
+        measured = self.catalog.statistics(source)
+        return explain_factorized(source, self.catalog.definitions(), measured, method=method)
+
+    def explain_run(self, options: RunOptions | None = None) -> Explained:
+        """How everything registered is run: queries, windows, indexes, orders, methods."""
+        methods = (options or RunOptions(self.folder)).methods()
+        return explain_run(self.catalog.definitions(), self.folder, methods=methods)
+
+    # --- stored items ----------------------------------------------------------------------------
+
+    def tail(self, feed: str, lines: int = 10, *, since: Since = None) -> list[StoredRow]:
+        """The last items of a feed or source, in order of arrival."""
+        return next(self.follow_batches(feed, lines, since=since))
+
+    def follow(
+        self,
+        feed: str,
+        lines: int = 0,
+        *,
+        since: Since = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[StoredRow]:
+        """The last items of a feed or source, then every new one, until `stop` is set."""
+        for rows in self.follow_batches(feed, lines, since=since, stop=stop):
+            yield from rows
+
+    def follow_batches(
+        self,
+        feed: str,
+        lines: int = 0,
+        *,
+        since: Since = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[list[StoredRow]]:
+        """`follow`, a list at a time; it looks every half second and yields empty lists too."""
+        from headgate.store.item_files import finished_batches  # noqa: PLC0415 - DuckDB
+        from headgate.store.tail import Follower, selection_of, tail  # noqa: PLC0415
+
+        stop = stop or threading.Event()
+        instant = instant_of(since, datetime.now(UTC))
+        with self.catalog.looking_up() as definitions:
+            selection = selection_of(feed, definitions)
+        with self._store() as reader:
+            finished = finished_batches(reader.folder.batches)
+            yield tail(reader, selection, lines=lines, since=instant, certain=finished)
+            follower = Follower(reader, selection, finished)
+            while not stop.is_set():
+                rows = follower.look()
+                self.damaged |= reader.damaged
+                yield rows
+                stop.wait(POLL_S)
+
+    def why(self, item: str, feed: str | int, *, source: str = "") -> WhyStored:
+        """Why a stored item, by its id, is in a feed or not; with the number of a subscription,
+        also whether it was delivered."""
+        from headgate.api.why_stored import found_item, why_stored  # noqa: PLC0415 - DuckDB
+
+        with self._store() as reader:
+            return why_stored(
+                reader, self.catalog, found_item(reader, item, source or None), str(feed)
+            )
+
+    def stats(self, since: Since = "7d", *, top: int = 10, note: Note = _ignore) -> RunStatistics:
+        """What came from each source and day, what feeds had of it, and what was delivered."""
+        from headgate.deliver.item_deliveries import (  # noqa: PLC0415
+            count_deliveries,
+            dead_letters,
+        )
+        from headgate.store.stats import stats  # noqa: PLC0415 - DuckDB
+
+        with self._store() as reader:
+            stored = stats(reader, since=instant_of(since, datetime.now(UTC)), note=note)
+            outbox = reader.folder.outbox
+        return RunStatistics(
+            stored=stored,
+            feed_names=self.catalog.names_of_numbers(list(stored.feeds)),
+            deliveries={str(state): count for state, count in count_deliveries(outbox).items()},
+            dead_letters=dead_letters(outbox, limit=top),
+        )
+
+    def backtest(
+        self,
+        statement: str,
+        *,
+        since: Since = "30d",
+        samples: int = 5,
+        master: str | None = None,
+        local: bool = False,
+        note: Note = _ignore,
+    ) -> Backtest:
+        """What a feed ('create feed …', or the name of one) would have had of the stored items.
+        Large stores are read by Spark, others in this process; the result is the same."""
+        from headgate.pipeline.jobs.backtest import Backtester  # noqa: PLC0415 - Spark
+        from headgate.pipeline.jobs.backtest_query import backtest_query  # noqa: PLC0415
+        from headgate.pipeline.jobs.job import choose_runner  # noqa: PLC0415
+
+        now = datetime.now(UTC)
+        first = instant_of(since, now)
+        if first is None:
+            raise InvalidValue("a backtest needs a time since which it looks at items")
+        folder = self._data_folder()
+        with self.catalog.looking_up() as definitions:
+            try:
+                query = backtest_query(_feed_of(statement, definitions), definitions)
+            except LanguageError as error:
+                raise error.within(statement) from None
+        prepared = Backtester.prepare(query, folder, since=first, until=now, samples=samples)
+        runner = choose_runner(prepared.files, master=master, local=local)
+        result = prepared.run(runner, folder, note)
+        result.ran = runner.name
+        self.damaged |= result.damaged
+        return result
+
+    def measure(
+        self,
+        *,
+        since: Since = "30d",
+        master: str | None = None,
+        local: bool = False,
+        note: Note = _ignore,
+    ) -> Measured:
+        """Measure how much comes from each source and how often each atom is true, and keep it in
+        the catalog for the optimisers."""
+        from headgate.pipeline.jobs.job import choose_runner  # noqa: PLC0415 - Spark
+        from headgate.pipeline.jobs.measure import Measurer, asked_of_all  # noqa: PLC0415
+
+        first = instant_of(since, datetime.now(UTC))
+        if first is None:
+            raise InvalidValue("measuring needs a time since which it looks at items")
+        folder = self._data_folder()
+        asked = asked_of_all(self.catalog.definitions())
+        prepared = Measurer.prepare(asked.by_source, folder, since=first)
+        runner = choose_runner(prepared.files, master=master, local=local)
+        result = prepared.run(runner, folder, note)
+        note("writing to the catalog")
+        kept = self.catalog.record_statistics(result.statistics)
+        self.damaged |= result.damaged
+        return replace(result, kept=kept, ran=runner.name, refused=asked.refused)
+
+    @contextmanager
+    def _store(self) -> Iterator[StoreReader]:
+        from headgate.store.read_store import StoreReader  # noqa: PLC0415 - DuckDB
+
+        with StoreReader(self._data_folder()) as reader:
+            try:
+                yield reader
+            finally:
+                self.damaged |= reader.damaged
+
+    def _data_folder(self) -> DataFolder:
+        if not self.folder.is_dir():
+            raise StateError(f"there is no folder '{self.folder}': a run makes it")
+        return DataFolder(self.folder)
+
+    # --- running ---------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *,
+        folder: str | Path | None = None,
+        spark: SparkSession | None = None,
+        master: str = MASTER_DEFAULT,
+        output: str | Path = "feeds",
+        stylesheets: str | Path = ".",
+        data: str | Path = ".",
+        allow: str = "",
+        brokers: str = "",
+        budget: int = 600,
+        interval: str = "5 minutes",
+        lateness: str = "1 minute",
+        operators: Sequence[str] = (),
+        factorize: str = "auto",
+        operator_order: str = "adaptive",
+        join_scheme: str = "",
+        streams: Mapping[str, DataFrame] | None = None,
+        console: TextIO | None = None,
+        note: Note = _ignore,
+    ) -> AbstractContextManager[Run]:
+        """Run everything registered: read the sources, match, deliver. It runs within the `with`
+        statement, in threads of its own; statements that are executed meanwhile take effect.
+
+        `spark` is a session of yours; without it one is made for `master` and stopped at the end.
+        `streams` are streaming DataFrames by the name of the source whose items they carry.
+        """
+        if folder is not None:
+            self.folder = Path(folder)
+        options = RunOptions(
+            folder=self.folder,
+            output=Path(output),
+            stylesheets=Path(stylesheets),
+            data=Path(data),
+            lateness_s=float(duration_of(lateness).seconds),
+            operators=tuple(operators),
+            sources={
+                "allow": allow,
+                "brokers": brokers,
+                "budget": str(budget),
+                "interval_min_s": str(duration_of(interval).seconds),
+            },
+            factorize=factorize,
+            operator_order=operator_order,
+            join_scheme=join_scheme,
+        )
+        return self._running(options, spark, master, streams, console, note)
+
+    @contextmanager
+    def _running(
+        self,
+        options: RunOptions,
+        spark: SparkSession | None,
+        master: str,
+        streams: Mapping[str, DataFrame] | None,
+        console: TextIO | None,
+        note: Note,
+    ) -> Iterator[Run]:
+        with ExitStack() as opened:
+            session = spark
+            if session is None:
+                session = opened.enter_context(starting_spark(master)).result()
+            run = started_run(
+                self.catalog, session, options, console=console, note=note, streams=streams
+            )
+            yield opened.enter_context(run)
+
+
+_KINDS: dict[Listing, Sequence[DefinitionKind]] = {
+    Listing.SOURCES: tuple(SOURCE_KINDS),
+    Listing.FEEDS: (DefinitionKind.FEED,),
+    Listing.OPERATORS: (DefinitionKind.OPERATOR,),
+}
+
+
+def _number(after: str) -> int:
+    if after and not after.isdecimal():
+        raise InvalidValue(f"these are listed by number, not by '{after}'")
+    return int(after or 0)
+
+
+def _last(entries: Sequence[object], key: str) -> str:
+    return str(getattr(entries[-1], key)) if entries else ""
+
+
+def _feed_of(text: str, definitions: Mapping[str, Statement]) -> CreateFeed:
+    if text.isidentifier() and isinstance(registered := definitions.get(text), CreateFeed):
+        return registered
+    statement = parse(text)
+    if not isinstance(statement, CreateFeed):
+        raise InvalidValue("a backtest is of a feed: 'create feed …'")
+    return statement

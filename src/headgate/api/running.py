@@ -1,0 +1,133 @@
+"""Running what a catalog holds: the options of a run, Spark's session, and the run as a context.
+
+with hg.open("headgate.db") as h:
+    with h.run(folder="data") as run:        # makes a Spark session, or takes one: spark=…
+        ...
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from headgate.model.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headgate.catalog.catalog import Catalog
+    from headgate.pipeline.methods import Methods
+    from headgate.pipeline.run import Run
+    from headgate.pipeline.run_context import RunSettings
+    from headgate.pipeline.session import Session
+
+MASTER_DEFAULT = "local[*,4]"
+LOST = (
+    "Spark's JVM has ended; nothing is lost: start the run again, or let whatever watches over it "
+    "do so"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a run, as `headgate run` and `Headgate.run` take them."""
+
+    folder: Path
+    """Everything that must survive the run."""
+    output: Path = Path("feeds")
+    """Where `output file` writes."""
+    stylesheets: Path = field(default_factory=Path)
+    data: Path = field(default_factory=Path)
+    """Relative paths of file sources start here."""
+    lateness_s: float = 60.0
+    """How long window joins wait for late items."""
+    operators: tuple[str, ...] = ()
+    """Modules that operators may come from."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Options of the sources: allow, brokers, budget, interval_min_s, …"""
+    factorize: str = "auto"
+    operator_order: str = "adaptive"
+    join_scheme: str = ""
+    """Without a name, the default of tables/."""
+
+    def methods(self) -> Methods:
+        from headgate.pipeline.methods import Methods
+
+        chosen = {"factorize": self.factorize, "operator_order": self.operator_order}
+        if self.join_scheme:
+            chosen["join_scheme"] = self.join_scheme
+        return Methods(**chosen)
+
+    def settings(self, console: TextIO | None = None) -> RunSettings:
+        from headgate.deliver.output_mail import MailSettings  # noqa: PLC0415
+        from headgate.deliver.output_webhook import WebhookSettings  # noqa: PLC0415
+        from headgate.deliver.settings import DeliverySettings  # noqa: PLC0415
+        from headgate.pipeline.operator_stage import OperatorRules  # noqa: PLC0415 - Spark
+        from headgate.pipeline.run_context import RunSettings  # noqa: PLC0415
+        from headgate.pipeline.sources.source_format import Options  # noqa: PLC0415
+
+        webhook = WebhookSettings.from_environment(os.environ)
+        allowed = Options(self.sources).allowed()
+        self.output.mkdir(parents=True, exist_ok=True)
+        methods = self.methods()
+        return RunSettings(
+            self.folder,
+            DeliverySettings(
+                self.output,
+                self.stylesheets,
+                mail=MailSettings.from_environment(os.environ),
+                webhook=replace(webhook, allowed=allowed),
+                console=console or sys.stdout,
+            ),
+            base=self.data,
+            options=self.sources,
+            lateness_s=self.lateness_s,
+            operators=OperatorRules(self.operators, order=methods.operator_order),
+            methods=methods,
+        )
+
+
+@contextmanager
+def starting_spark(master: str = MASTER_DEFAULT) -> Iterator[Future[Session]]:
+    """Spark starts in the background: it takes seconds, in which a script can be applied. It is
+    stopped at the end."""
+    # Late imports: what runs takes a second to load.
+    from headgate.pipeline.session import is_alive, require_java, start_session  # noqa: PLC0415
+
+    require_java()
+    with ThreadPoolExecutor(1, thread_name_prefix="spark") as thread:
+        session = thread.submit(start_session, master)
+        try:
+            yield session
+        except Exception:
+            # Whatever failed then, the loss of the JVM is the cause that a person must know.
+            if session.exception() is None and not is_alive(session.result()):
+                raise PipelineError(LOST) from None
+            raise
+        finally:
+            if session.exception() is None and is_alive(session.result()):
+                session.result().stop()
+
+
+@contextmanager
+def started_run(
+    catalog: Catalog,
+    session: Session,
+    options: RunOptions,
+    *,
+    console: TextIO | None = None,
+    note: Callable[[str], None] = lambda _: None,
+    streams: Mapping[str, DataFrame] | None = None,
+) -> Iterator[Run]:
+    """A run that has started; it is stopped at the end, and nothing is lost."""
+    from headgate.pipeline.run import Run  # noqa: PLC0415 - Spark
+
+    with Run(catalog, session, options.settings(console), note=note, streams=streams) as run:
+        run.start()
+        yield run
