@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
 from tests.cli.headgate_command import Run
 from tests.store.small_store import NOON, SmallStore, news, ticket
+
+from headgate.store.tail import Follower
 
 HOSTILE = "rock \x1b[31m[bold]red[/bold]\u202e\nnew line :smile:"
 
@@ -88,18 +89,18 @@ def test_a_damaged_file_is_named(headgate: Run, store: SmallStore) -> None:
 
 
 def test_follow(headgate: Run, store: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
+    look, looks = Follower.look, count(1)
 
-    def pause(seconds: float) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return  # somebody else sleeps, too
-        pauses.append(seconds)
-        if len(pauses) == 3:
+    def look_and_put(follower: Follower) -> object:
+        rows, number = look(follower), next(looks)
+        if number == 3:
             raise KeyboardInterrupt
-        arrived = NOON + timedelta(hours=2 + len(pauses))
-        store.put([ticket(f"new {len(pauses)}", 5, "Oslo")], arrived=arrived)
+        arrived = NOON + timedelta(hours=2 + number)
+        store.put([ticket(f"new {number}", 5, "Oslo")], arrived=arrived)
+        return rows
 
-    monkeypatch.setattr(time, "sleep", pause)
+    monkeypatch.setattr(Follower, "look", look_and_put)
+    monkeypatch.setattr("headgate.api.headgate.POLL_S", 0.0)
     code, out, _ = headgate("tail", "Cheap", "--lines", "1", "--follow", "--json")
     assert code == 0
-    assert [json.loads(line)["id"] for line in out.splitlines()] == ["1", "new 1", "new 2"]
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["1", "new 1"]

@@ -22,7 +22,7 @@ from headgate.language.statements import (
     TableJoin,
 )
 from headgate.language.unparse import unparse_filter
-from headgate.model.errors import UnknownName, alternatives, did_you_mean
+from headgate.model.errors import InvalidValue, alternatives, did_you_mean
 from headgate.model.items import Item, attributes_of_json
 from headgate.plan.algebra import Plan, Source, bottom_up
 from headgate.plan.explain import explain as explain_plan
@@ -112,12 +112,12 @@ def _source_of(feed: str, source: str, definitions: Definitions) -> str:
     known = sources_of(feed, definitions)
     if source and source not in known:
         hint = did_you_mean(source, known)
-        raise UnknownName(
+        raise InvalidValue(
             f"'{feed}' does not read '{source}'; it reads {alternatives(known)}"
             + (f"; {hint}" if hint else "")
         )
     if not source and len(known) != 1:
-        raise UnknownName(
+        raise InvalidValue(
             f"'{feed}' reads {len(known):,} sources; say which the item is from: "
             + alternatives(known)
         )
@@ -128,7 +128,7 @@ def _leaves_on(source: str, definitions: Definitions) -> Leaves:
     by_source = leaves_by_source(normalize_all(compose_all(feed_names(definitions), definitions)))
     if source not in by_source:
         known = f"; they read {alternatives(sorted(by_source))}" if by_source else ""
-        raise UnknownName(f"no feed reads '{source}'{known}")
+        raise InvalidValue(f"no feed reads '{source}'{known}")
     return by_source[source]
 
 

@@ -297,7 +297,9 @@ class Headgate:
             selection = selection_of(feed, definitions)
         with self._store() as reader:
             finished = finished_batches(reader.folder.batches)
-            yield tail(reader, selection, lines=lines, since=instant, certain=finished)
+            last = tail(reader, selection, lines=lines, since=instant, certain=finished)
+            self.damaged |= reader.damaged
+            yield last
             follower = Follower(reader, selection, finished)
             while not stop.is_set():
                 rows = follower.look()

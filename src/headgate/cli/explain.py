@@ -27,6 +27,7 @@ from headgate.cli.options import (
 )
 from headgate.cli.output import print_json, print_text
 from headgate.cli.scripts import apply_script, read_statements, read_text
+from headgate.model.errors import InvalidValue
 from headgate.plan.translate import feed_names
 
 
@@ -82,26 +83,29 @@ def explain(
             text = read_text(script)
             statements = read_statements(text, file=script, as_json=json)
             apply_script(h, statements, text=text, file=script, as_json=json)
-        if item is not None:
-            names = feeds or feed_names(h.catalog.definitions())
-            attributes = read_item(item)
-            explained = [h.explain_item(feed, attributes, source=source) for feed in names]
-        elif run:
-            options = RunOptions(
-                folder,
-                factorize=factorize,
-                operator_order=operator_order,
-                join_scheme=join_scheme,
-            )
-            explained = [h.explain_run(options)]
-        elif program:
-            explained = [h.explain_program(program)]
-        elif factorized:
-            explained = [h.explain_factorized(factorized, method=factorize)]
-        elif feeds:
-            explained = [h.explain(feed) for feed in feeds]
-        else:
-            explained = [h.explain()]
+        try:
+            if item is not None:
+                names = feeds or feed_names(h.catalog.definitions())
+                attributes = read_item(item)
+                explained = [h.explain_item(feed, attributes, source=source) for feed in names]
+            elif run:
+                options = RunOptions(
+                    folder,
+                    factorize=factorize,
+                    operator_order=operator_order,
+                    join_scheme=join_scheme,
+                )
+                explained = [h.explain_run(options)]
+            elif program:
+                explained = [h.explain_program(program)]
+            elif factorized:
+                explained = [h.explain_factorized(factorized, method=factorize)]
+            elif feeds:
+                explained = [h.explain(feed) for feed in feeds]
+            else:
+                explained = [h.explain()]
+        except InvalidValue as error:
+            raise typer.BadParameter(str(error)) from None
     for each in explained:
         _print(each, as_json=json)
 
