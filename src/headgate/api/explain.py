@@ -79,7 +79,7 @@ def _table_joins(plans: Iterable[Plan], definitions: Definitions) -> list[str]:
     for plan in plans:
         parts = list(bottom_up([plan]))
         if any(isinstance(each, TableJoin) for each in parts):
-            from headgate.tables.describe_tables import describe_join  # noqa: PLC0415 - kernels
+            from headgate.tables.explain import describe_join  # noqa: PLC0415 - kernels
 
             read = {each.name: definitions[each.name] for each in parts if isinstance(each, Source)}
             tables = {n: table for n, table in read.items() if isinstance(table, RegisterTable)}
@@ -247,7 +247,7 @@ def _run_parts(definitions: Definitions, folder: DataFolder) -> _RunParts:
     # Late imports: kernels and Spark.
     from headgate.pipeline.layer_builder import Source as SourceStatement  # noqa: PLC0415
     from headgate.pipeline.source_groups import group_sources  # noqa: PLC0415
-    from headgate.tables.describe_tables import describe_groups, refused_joins  # noqa: PLC0415
+    from headgate.tables.explain import describe_groups, refused_joins  # noqa: PLC0415
     from headgate.tables.join_groups import split_plan  # noqa: PLC0415
     from headgate.windows.describe import describe  # noqa: PLC0415
     from headgate.windows.stage import JoinStage  # noqa: PLC0415
@@ -280,7 +280,7 @@ def _join_plans(leaves: Mapping[str, Leaves], plans: Mapping[str, Plan]) -> dict
         feed: plans[feed]
         for own in leaves.values()
         for users in own.values()
-        for feed in users.inner
+        for feed in users.join_inputs
     }
 
 
