@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
 from headgate.operators.call_items import oracle_operators
 from headgate.operators.load import load_all
+from headgate.operators.orders.methods import EVALUATION_ORDERS
 from headgate.pipeline.layer_builder import declaration_of
 from headgate.pipeline.match_stage import MatchConfig, match_batch
 from headgate.pipeline.operator_stage import OperatorRules, OperatorSetup, take_report
@@ -58,7 +60,7 @@ ITEMS = [Item(str(n), "T", NOON, {"n": n, "b": n % 9}) for n in range(30)]
 class World:
     """Feeds on T: their plans, and how their operators are called."""
 
-    def __init__(self, script: str) -> None:
+    def __init__(self, script: str, rules: OperatorRules = RULES) -> None:
         self.known: dict[str, Statement] = defined(SOURCES + script)
         names = [name for name in self.known if name.startswith("F")]
         self.number_of = {name: 10 * n + 3 for n, name in enumerate(names)}
@@ -66,7 +68,7 @@ class World:
         declared = [
             declaration_of(e) for e in self.known.values() if isinstance(e, RegisterOperator)
         ]
-        self.setup = OperatorSetup(tuple(declared), RULES)
+        self.setup = OperatorSetup(tuple(declared), rules)
 
     def source_plan(self) -> SourcePlan:
         asked = leaves_by_source(self.plans)
@@ -138,6 +140,33 @@ def test_what_operators_cost_and_answer_is_told_once(tmp_path: Path) -> None:
     # Only what the guard lets through, and the second only where the first does not decide.
     assert ("divides", 20.0) in observed or ("divisor", 20.0) in observed
     assert take_report() == {}
+
+
+SHARED = "".join(
+    f"create feed F{k} from T where divides({k}) and divides(7);" for k in (1, 2, 3, 4, 5)
+)
+"""All clauses share their last literal, which is seldom true."""
+
+
+def evaluations(order: str, folder: Path) -> float:
+    """How many pairs of a predicate and an item a worker with this order evaluates."""
+    world = World(SHARED, replace(RULES, order=order))
+    path = str(write_source_plan(folder, world.source_plan()))
+    take_report()
+    found = world.found([path], [])
+    assert found == {name: sorted(ids, key=int) for name, ids in world.expected().items()}
+    observed = take_report()["observed"]
+    return sum(row[2] for row in observed)  # type: ignore[attr-defined]
+
+
+def test_a_worker_evaluates_by_the_order_that_was_chosen(tmp_path: Path) -> None:
+    """Five literals and then the shared one, for 30 items; the adaptive order begins with it."""
+    counts = {order: evaluations(order, tmp_path) for order in EVALUATION_ORDERS}
+    assert counts["naive"] > 90 + 30
+    assert counts["adaptive"] < 30 + 5 * 5 + 5
+    assert counts["sequential"] > counts["adaptive"]
+    assert RULES.order == "adaptive"
+    assert evaluations(RULES.order, tmp_path) == counts["adaptive"]
 
 
 def test_an_operator_that_fails_is_no_match_and_is_counted(tmp_path: Path) -> None:

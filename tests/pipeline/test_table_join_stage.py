@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
@@ -72,6 +73,58 @@ def test_messages_have_the_regions_of_the_default_scheme(tmp_path: Path) -> None
     assert (stock["pairs"], stock["excluded"]) == (1, 0)
     assert stock["numbers"] == [65.0, 10.0, 0.0], "PER, and the run of ratings from 0 to 10"
     assert len(messages) == 1 + 6, "and the reviews that the stock exposes"
+
+
+def messages_of(told: list[BucketSummary]) -> list[dict[str, Any]]:
+    return [
+        row
+        for path in {each.messages_path for each in told if each.messages}
+        for row in pq.read_table(path).to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "pairs", "numbers"),
+    [
+        (JoinScheme.REF_SJ_CLU_PLUS, 1, [65.0, 10.0, 0.0]),
+        (
+            JoinScheme.REF_SJ_TUP,
+            6,
+            [65.0, *(n for n in (0.0, 2.0, 4.0, 6.0, 8.0, 10.0) for _ in "xx")],
+        ),
+        (JoinScheme.REF_SJ_SUB, 1, [65.0, 6.0, 10.0]),
+    ],
+)
+def test_the_processor_of_a_query_writes_messages_of_its_scheme(
+    tmp_path: Path, scheme: JoinScheme, pairs: int, numbers: list[float]
+) -> None:
+    """The worker is the same for all schemes: what it remembers of one is not used for another."""
+    world = TableWorld(tmp_path)
+    query = TableJoinQuery(cast(SparkSession, None), world.folder, lambda _: None, scheme=scheme)
+    testers = {
+        lane: TwsTester(query.processor(2), timeMode="None", outputMode="Update")
+        for lane in partition_keys(2)
+    }
+    for changes in (REVIEWS, STOCKS[:1]):
+        lot = world.lot([world.item(table, at, own) for at, (table, own) in enumerate(changes)])
+        told: list[BucketSummary] = []
+        for lane, tester in testers.items():
+            rows = [Row(**row) for row in world.pieces(lot) if row["lane"] == lane]
+            told += [BucketSummary(**row.asDict()) for row in tester.test(lane, rows)]
+    (stock,) = [row for row in messages_of(told) if row["table"] == 0]
+    assert (stock["pairs"], stock["numbers"]) == (pairs, numbers)
+
+
+def test_another_scheme_is_used_at_once_by_the_same_worker(tmp_path: Path) -> None:
+    """The subscriptions that a worker keeps open are those of one scheme."""
+    world = TableWorld(tmp_path)
+    world.take(world.lot([world.item(table, at, own) for at, (table, own) in enumerate(REVIEWS)]))
+    pairs = []
+    for scheme in (JoinScheme.REF_SJ_CLU_PLUS, JoinScheme.REF_SJ_TUP):
+        told = world.take(world.lot([world.item("Stocks", 0, STOCKS[0][1])]), scheme=scheme)
+        pairs.append([row["pairs"] for row in messages_of(told) if row["table"] == 0])
+        world.take(world.lot([world.item("Stocks", 0, {"Symbol": "IBM", "op": "delete"})]))
+    assert pairs == [[1], [6]]
 
 
 def test_a_lane_is_where_spark_puts_it() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,12 +15,17 @@ from tests.pipeline.test_planner import NOON, matched
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.statistics import SourceStatistics
+from headgate.factor.factorize import Factorized, factorize
+from headgate.factor.methods import METHOD_NAMES, METHODS
+from headgate.factor.time_budget import TimeBudgetExceeded
 from headgate.language import parse_script
 from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
 from headgate.model.items import Item
 from headgate.pipeline import planner as planner_module
 from headgate.pipeline import write_plans as write_plans_module
+from headgate.pipeline.methods import describe_factorized
 from headgate.pipeline.planner import CurrentPlans, Planner
+from headgate.pipeline.snapshot import read_snapshot
 from headgate.pipeline.source_plan import open_source_plan
 from headgate.pipeline.write_plans import sample_of, write_plans_on
 from headgate.store.data_folder import DataFolder
@@ -84,6 +92,88 @@ def test_items_of_the_store_are_a_sample(catalog: Catalog, tmp_path: Path) -> No
     assert [each.informed for each in informed.snapshot.layers] == [True]
     for source in SOURCES:
         assert matched(informed, source) == matched(planned, source)
+
+
+def forest_sizes(planned: CurrentPlans) -> dict[str, int]:
+    plans = planned.snapshot.layers[0].plans
+    opened = {source: open_source_plan(planned.path.with_name(plans[source])) for source in SOURCES}
+    return {source: plan.program.forest.node_row.size for source, plan in opened.items()}
+
+
+def test_filters_are_factorised_by_the_method_that_was_chosen(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    """Each source has over 100 distinct filters of three clauses, of which many are shared."""
+    planned = {
+        method: Planner(catalog, DataFolder(tmp_path / method).make(), factorize=method).update()
+        for method in METHOD_NAMES
+    }
+    unknown = "by prefix: nothing is known of its items yet"
+    (layer,) = planned["auto"].snapshot.layers
+    counts = {source: layer.methods[source].split()[0] for source in SOURCES}
+    assert min(map(int, counts.values())) > 100
+    assert layer.methods == {source: f"{counts[source]} filters {unknown}" for source in SOURCES}
+    for method in METHODS:
+        (layer,) = planned[method].snapshot.layers
+        text = f"filters by {method}: method {method} was requested"
+        assert layer.methods == {source: f"{counts[source]} {text}" for source in SOURCES}
+        for source in SOURCES:
+            assert matched(planned[method], source) == matched(planned["auto"], source)
+    sizes = {method: forest_sizes(each)["S"] for method, each in planned.items()}
+    assert sizes["naive"] > sizes["prefix"] > sizes["vcb"]
+    assert describe_factorized(DataFolder(tmp_path / "vcb"))[0] == (
+        f"S: {counts['S']} filters by vcb: method vcb was requested"
+    )
+
+
+def test_auto_says_what_it_has_compared(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.record_statistics([SourceStatistics("S", 1_000, 60.0, {"a >= 3": 10, "b != 1": 900})])
+    (layer,) = Planner(catalog, DataFolder(tmp_path).make()).update().snapshot.layers
+    assert "expected node visits for a batch, the fewest of 4 methods" in layer.methods["S"]
+    assert layer.methods["T"].endswith("nothing is known of its items yet")
+
+
+def test_layers_of_another_method_are_planned_again(catalog: Catalog, tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data").make()
+    before = Planner(catalog, folder).update()
+    planner = Planner(catalog, folder, factorize="vcb")
+    assert planner.update().snapshot.layers[0].plans == before.snapshot.layers[0].plans
+    after = planner.merge()
+    assert "by vcb" in after.snapshot.layers[0].methods["S"]
+    assert planner.merge() is after, "and once only"
+    assert Planner(catalog, folder, factorize="vcb").merge().path == after.path
+
+
+def test_a_method_that_takes_too_long_is_replaced(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*args: Any, method: str = "auto", **options: Any) -> Factorized:
+        if method == "vca":
+            raise TimeBudgetExceeded("vca did not end within 10 s")
+        return factorize(*args, method=method, **options)
+
+    monkeypatch.setattr(write_plans_module, "factorize", slow)
+    (layer,) = (
+        Planner(catalog, DataFolder(tmp_path).make(), factorize="vca").update().snapshot.layers
+    )
+    text = layer.methods["S"]
+    assert "vca did not end within 10 s; " in text
+    assert "filters by vca" not in text
+
+
+def test_snapshots_of_earlier_versions_were_factorised_automatically(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    planned = Planner(catalog, DataFolder(tmp_path).make(), factorize="vcb").update()
+    content = json.loads(planned.path.read_bytes())
+    for layer in content["layers"]:
+        del layer["factorize"], layer["methods"]
+    encoded = json.dumps(content, separators=(",", ":")).encode()
+    path = planned.path.with_name(hashlib.sha256(encoded).hexdigest()[:32] + ".snapshot.json")
+    path.write_bytes(encoded)
+    (layer,) = read_snapshot(path).layers
+    assert (layer.factorize, layer.methods) == ("auto", {})
+    assert layer.plans == planned.snapshot.layers[0].plans
 
 
 @pytest.mark.integration

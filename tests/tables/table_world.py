@@ -29,6 +29,7 @@ from headgate.tables.bucket import Bucket, ServerCache
 from headgate.tables.change_batches import ChangeBatch, ChangeFile, write_change_batch
 from headgate.tables.group_joins import write_joins
 from headgate.tables.join_groups import split_plan
+from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 from headgate.tables.spark_partition_keys import partition_keys
 
 START = datetime(2026, 11, 16, tzinfo=UTC)
@@ -155,7 +156,13 @@ class TableWorld:
             for row in batch.to_pylist()
         ]
 
-    def take(self, lot: ChangeBatch, *, held: ServerCache | None = None) -> list[BucketSummary]:
+    def take(
+        self,
+        lot: ChangeBatch,
+        *,
+        held: ServerCache | None = None,
+        scheme: JoinScheme = DEFAULT_SCHEME,
+    ) -> list[BucketSummary]:
         rows = self.pieces(lot)
         told: list[BucketSummary] = []
         for number, lane in enumerate(partition_keys(self.buckets)):
@@ -166,7 +173,7 @@ class TableWorld:
             ]
             remembered = self.held if held is None else held
             bucket = Bucket(number, self.buckets, str(number), self.blobs[number], remembered)
-            told += run_lot(bucket, lot, own, self.folder)
+            told += run_lot(bucket, lot, own, self.folder, scheme)
         return told
 
     def results(self, told: Sequence[BucketSummary]) -> dict[str, set[tuple[object, ...]]]:

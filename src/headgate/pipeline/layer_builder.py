@@ -17,6 +17,7 @@ import numpy as np
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import CatalogDefinitions, DefinitionKind
+from headgate.factor.methods import AUTO
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import (
     MaterializeFeed,
@@ -151,6 +152,8 @@ class LayerBuilder:
     write: WritePlans
     allowed: Sequence[str]
     """Modules that operators may come from."""
+    factorize: str = AUTO
+    """The method of factorising (factor/methods.py)."""
 
     def plans(
         self, numbers: Sequence[int], known: CatalogView, definitions: CatalogDefinitions
@@ -180,6 +183,7 @@ class LayerBuilder:
                 leaves,
                 {name: number_of[name] for each in leaves.values() for name in each.names},
                 self.catalog.statistics(source),
+                self.factorize,
             )
             for source, leaves in asked.items()
         ]
@@ -193,6 +197,8 @@ class LayerBuilder:
                 {number_of[name]: each.joins for name, each in split.items()},
                 known.tables,
             ),
+            factorize=self.factorize,
+            methods={each.source: each.method_text for each in written},
         )
         inner = {
             feed

@@ -29,10 +29,10 @@ from headgate.match.kernels import Ints
 from headgate.match.matcher import Matches
 from headgate.model.schema import Schema
 from headgate.operators.declaration import Declaration, OperatorLimits
-from headgate.operators.orders.adaptive import AdaptiveOrder
 from headgate.operators.orders.clause_table import ClauseTable
 from headgate.operators.orders.estimates import DeclaredEstimate, PredicateEstimates
 from headgate.operators.orders.evaluator import CandidateClauses, Evaluator
+from headgate.operators.orders.methods import DEFAULT_ORDER, make_order
 from headgate.operators.prepared_call import encode_call
 from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
 from headgate.operators.statistics import CallEstimate, OperatorStatistics, Report, read_report
@@ -49,6 +49,8 @@ class OperatorRules:
     allowed: tuple[str, ...] = ()
     """Modules that operators may come from."""
     limits: OperatorLimits = field(default_factory=OperatorLimits)
+    order: str = DEFAULT_ORDER
+    """The evaluation order, by name (operators/orders/methods.py)."""
 
 
 RULES = OperatorRules()
@@ -68,11 +70,13 @@ class OperatorSetup:
 class OperatorTester:
     """One plan's clauses, and the process that answers for them."""
 
-    def __init__(self, table: ClauseTable, operators: OperatorRuntime) -> None:
+    def __init__(
+        self, table: ClauseTable, operators: OperatorRuntime, order: str = DEFAULT_ORDER
+    ) -> None:
         self._table = table
         self._predicates = PlanCalls(operators, table.calls)
         self._estimates = known_estimates(table, operators.statistics)
-        self._evaluator = Evaluator(table, AdaptiveOrder(), self._estimates)
+        self._evaluator = Evaluator(table, make_order(order), self._estimates)
 
     def feeds(
         self, clauses: Matches, items: pa.RecordBatch, schema: Schema, dropped: Ints
@@ -137,7 +141,9 @@ _current = _Current()
 def tester_of(path: str, setup: OperatorSetup) -> OperatorTester | None:
     """Of the source plan in this file; nothing where it calls no operators."""
     table = opened_source_plan(path).tests
-    return None if table is None else OperatorTester(table, _current.get(setup))
+    if table is None:
+        return None
+    return OperatorTester(table, _current.get(setup), setup.rules.order)
 
 
 def take_report() -> Report:

@@ -28,6 +28,7 @@ import numpy as np
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import CatalogDefinitions
+from headgate.factor.methods import AUTO
 from headgate.language.statements import RegisterFeed
 from headgate.model.schema import Schema
 from headgate.pipeline.layer_builder import (
@@ -38,14 +39,19 @@ from headgate.pipeline.layer_builder import (
     Source,
     WritePlans,
 )
-from headgate.pipeline.snapshot import Layer, PlanSnapshot, read_snapshot, write_snapshot
+from headgate.pipeline.snapshot import (
+    CURRENT,
+    Layer,
+    PlanSnapshot,
+    read_current,
+    write_snapshot,
+)
 from headgate.pipeline.write_plans import write_plans
 from headgate.plan.algebra import Plan
 from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
 from headgate.tables.join_groups import split_plan
 
-CURRENT = "current"
 INFORM_MIN = 1_000
 """Layers of fewer feeds are not planned again because something was learned about items."""
 
@@ -106,11 +112,13 @@ class Planner:
         note: Callable[[str], None] = lambda _: None,
         allowed: Sequence[str] = (),
         write: WritePlans = write_plans,
+        factorize: str = AUTO,
     ) -> None:
-        """`allowed` are the modules that operators may come from; `write` makes the files."""
+        """`allowed` are the modules that operators may come from; `write` makes the files;
+        `factorize` is the method of factorising, by name."""
         self._catalog = catalog
         self._folder = folder.plans
-        self._maker = LayerBuilder(catalog, folder, write, allowed)
+        self._maker = LayerBuilder(catalog, folder, write, allowed, factorize)
         self._note = note
         self._registered = RegisteredDefinitions()
         self._refused: dict[int, str] = {}
@@ -154,7 +162,7 @@ class Planner:
         """Small layers that have become large are planned together, and large ones again about
         whose items something is known by now."""
         before = self.current.snapshot.layers
-        after = [self._to_be_informed(each) for each in before]
+        after = [self._without_stale_plans(each) for each in before]
         while len(after) > 1 and PlanSnapshot(0, tuple(after)).has_to_merge():
             later, earlier = after.pop(), after.pop()
             after.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
@@ -179,8 +187,11 @@ class Planner:
             registered.feeds, registered.schemas, registered.operators, registered.tables
         )
 
-    def _to_be_informed(self, layer: Layer) -> Layer:
-        """The layer without plans, if they were made before anything was known of its sources."""
+    def _without_stale_plans(self, layer: Layer) -> Layer:
+        """The layer without plans, if they were made before anything was known of its sources, or
+        by another method of factorising."""
+        if layer.plans and layer.factorize != self._maker.factorize:
+            return Layer(layer.feeds, {})
         is_large = not layer.informed and layer.feeds.size >= INFORM_MIN
         if is_large and any(self._catalog.statistics(source) for source in layer.plans):
             return Layer(layer.feeds, {})
@@ -235,10 +246,7 @@ class Planner:
         )
 
     def _last(self) -> PlanSnapshot:
-        current = self._folder / CURRENT
-        if not current.exists():
-            return PlanSnapshot(0)
-        return read_snapshot(self._folder / current.read_text().strip())
+        return read_current(self._folder) or PlanSnapshot(0)
 
 
 # === part: headgate.pipeline.planner

@@ -106,6 +106,7 @@ class Run:
             note=note,
             allowed=settings.operators.allowed,
             write=partial(write_plans_on, self.session),
+            factorize=settings.methods.factorize,
         )
         decided = max(read_progress(folder.joins).decided, changes_complete_until(folder.tables))
         self.context = context = RunContext(
@@ -115,7 +116,7 @@ class Run:
             journal=BatchJournal(folder.batches, decided=decided),
             outbox=outbox,
             ledger=self.ledger,
-            operators=settings.operators,
+            operators=settings.operator_rules,
             note=note,
         )
         self.meters, self.outbox = context.meters, outbox
@@ -128,7 +129,9 @@ class Run:
             tests=ResidualFilters(planner.plans_of),
             has_state=has_state(folder),
         )
-        self.table_query = TableJoinQuery(self.session, folder, self.tables.finish)
+        self.table_query = TableJoinQuery(
+            self.session, folder, self.tables.finish, scheme=settings.methods.scheme
+        )
         self.queries = Queries(
             session=self.session,
             folder=folder,
@@ -136,7 +139,7 @@ class Run:
             options=settings.options,
             run_batch=self.batches.run,
             streams=streams,
-            operators=settings.operators,
+            operators=settings.operator_rules,
         )
 
     @property
@@ -147,6 +150,8 @@ class Run:
         """Returns when everything is planned and the queries have started."""
         context, stopping = self.context, self.context.stopping
         context.planner.update()
+        # Layers of an earlier run that were factorised by another method are planned again.
+        self._merge_layers()
         context.note("starting queries")
         # Workers start while the queries do.
         self._repeat("warm", self._warm, partial(stopping.wait, EVERY_S))

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from headgate.deliver.outbox import Outbox
 from headgate.deliver.settings import DeliverySettings
 from headgate.pipeline.batch_stage import PartitionSummary
 from headgate.pipeline.journal import BatchJournal
+from headgate.pipeline.methods import DEFAULT_METHODS, Methods
 from headgate.pipeline.operator_stage import RULES, OperatorLedger, OperatorRules
 from headgate.pipeline.planner import CurrentPlans, Planner
 from headgate.store.data_folder import DataFolder
@@ -115,6 +116,13 @@ class RunSettings:
     lateness_s: float = LATENESS_DEFAULT_S
     """How long window joins wait for late items (windows/stage.py)."""
     operators: OperatorRules = RULES
+    """The order in it is replaced by that of `methods`."""
+    methods: Methods = DEFAULT_METHODS
+
+    @property
+    def operator_rules(self) -> OperatorRules:
+        """How this run calls operators, and in which order."""
+        return replace(self.operators, order=self.methods.operator_order)
 
 
 def _ignore(_text: str) -> None:

@@ -20,7 +20,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,10 @@ from headgate.tables.join_groups import JoinGroup
 FORMAT = 4
 SNAPSHOT = ".snapshot.json"
 FEEDS = ".feeds"
+CURRENT = "current"
+"""The file with the name of the last snapshot."""
+AUTO = "auto"
+"""As in factor/methods.py, which workers need not load."""
 SHARE = 8
 """A layer is merged into the one before it when it has more than this share of its feeds."""
 
@@ -50,6 +54,10 @@ class Layer:
     """Whether anything was known of the items that it was planned for (write_plans.py)."""
     joins: tuple[tuple[JoinGroup, str], ...] = ()
     """For each group of table joins the file with its subscriptions (write_joins.py)."""
+    factorize: str = AUTO
+    """The method of factorising that was requested for it."""
+    methods: Mapping[str, str] = field(default_factory=dict)
+    """For each source the method that was used, and why, as text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +109,8 @@ def write_snapshot(folder: Path, snapshot: PlanSnapshot) -> Path:
                 "plans": dict(sorted(layer.plans.items())),
                 "informed": layer.informed,
                 "joins": [[group.to_json(), file] for group, file in layer.joins],
+                "factorize": layer.factorize,
+                "methods": dict(sorted(layer.methods.items())),
             }
             for layer in snapshot.layers
         ],
@@ -120,12 +130,21 @@ def read_snapshot(path: Path) -> PlanSnapshot:
                 each["plans"],
                 bool(each["informed"]),
                 tuple(_joins(each)),
+                # Snapshots of earlier versions lack both.
+                each.get("factorize", AUTO),
+                each.get("methods", {}),
             )
             for each in found["layers"]
         )
         dropped, join_feeds = tuple(found["dropped"]), tuple(found["above"])
         version = int(found["catalog_version"])
         return PlanSnapshot(version, layers, dropped, join_feeds, _operators(found))
+
+
+def read_current(folder: Path) -> PlanSnapshot | None:
+    """The last snapshot in this folder; None if there is none yet."""
+    current = folder / CURRENT
+    return read_snapshot(folder / current.read_text().strip()) if current.exists() else None
 
 
 @lru_cache(maxsize=8)

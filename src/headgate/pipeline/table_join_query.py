@@ -30,6 +30,7 @@ from headgate.pipeline.sources.lots_source import LotsSource
 from headgate.pipeline.table_join_stage import BucketProcessor, BucketSummary
 from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
+from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 
 NAME = "tables"
 BUCKETS_MAX = 16
@@ -50,6 +51,8 @@ class TableJoinQuery:
     folder: DataFolder
     finish: Callable[[Sequence[BucketSummary]], None]
     """Called when all buckets have taken a lot, with what they have told."""
+    scheme: JoinScheme = DEFAULT_SCHEME
+    """How messages describe the subscriptions that they are for."""
     _kept: KeptQuery = field(default_factory=KeptQuery)
     _own_session: SparkSession | None = None
     _buckets: int = 0
@@ -74,6 +77,9 @@ class TableJoinQuery:
             if is_alive(self.session):
                 self._kept.stop(time.monotonic() + STOP_S)
 
+    def processor(self, buckets: int) -> BucketProcessor:
+        return BucketProcessor(self.folder, buckets, self.scheme)
+
     def _start(self) -> StreamingQuery:
         if self._own_session is None:
             self._buckets = bucket_count(self.folder, self.session.sparkContext.defaultParallelism)
@@ -87,7 +93,7 @@ class TableJoinQuery:
         reader = reader.option("buckets", str(self._buckets)).option("parts", str(self._buckets))
         frame = reader.load()
         staged = frame.groupBy("lane").transformWithState(
-            BucketProcessor(self.folder, self._buckets), ddl(BucketSummary), "update", "none"
+            self.processor(self._buckets), ddl(BucketSummary), "update", "none"
         )
         writer = staged.writeStream.queryName(NAME).outputMode("update").foreachBatch(self._run)
         checkpoint = (self.folder.checkpoints / NAME).absolute()

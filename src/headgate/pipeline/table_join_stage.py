@@ -34,7 +34,7 @@ from headgate.tables.change_batches import ChangeBatch, read_change_batch
 from headgate.tables.group_joins import attributes_by_table
 from headgate.tables.group_output import GroupOutput, GroupSubscriptions
 from headgate.tables.join_groups import JoinGroup
-from headgate.tables.schemes import JoinScheme
+from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 from headgate.tables.spark_partition_keys import partition_keys
 from headgate.tables.stored_boxes import OpenBoxes, gathered_boxes, open_boxes
 from headgate.tables.subscription_index import SubscriptionIndex
@@ -69,7 +69,11 @@ class BucketSummary:
 
 
 def run_lot(
-    bucket: Bucket, lot: ChangeBatch, pieces: Iterable[PieceRow], folder: DataFolder
+    bucket: Bucket,
+    lot: ChangeBatch,
+    pieces: Iterable[PieceRow],
+    folder: DataFolder,
+    scheme: JoinScheme = DEFAULT_SCHEME,
 ) -> Iterator[BucketSummary]:
     """Take the changes of a lot that are this bucket's."""
     by_group: dict[str, list[PieceRow]] = {}
@@ -87,15 +91,21 @@ def run_lot(
                 [each.content for each in own if each.file < 0],
                 [each.content for each in own if each.file >= 0],
             )
-            yield _run_group(bucket, lot, group, step, folder)
+            yield _run_group(bucket, lot, group, step, folder=folder, scheme=scheme)
 
 
 def _run_group(
-    bucket: Bucket, lot: ChangeBatch, group: JoinGroup, step: GroupUpdate, folder: DataFolder
+    bucket: Bucket,
+    lot: ChangeBatch,
+    group: JoinGroup,
+    step: GroupUpdate,
+    *,
+    folder: DataFolder,
+    scheme: JoinScheme,
 ) -> BucketSummary:
     opened = open_snapshot(str(folder.plans / lot.snapshot))
     held = bucket.opened(group, is_fresh=group.name in lot.fresh)
-    subscribed = SUBSCRIPTIONS.every(opened, group.name)
+    subscribed = SUBSCRIPTIONS.every(opened, group.name, scheme)
     wanted = None
     if lot.wanted:
         wanted = SUBSCRIPTIONS.wanted(subscribed, group.name, folder.plans / lot.wanted)
@@ -151,14 +161,14 @@ class Subscriptions:
     _every: dict[str, tuple[object, GroupSubscriptions]] = field(default_factory=dict)
     _wanted: dict[str, tuple[object, str, GroupSubscriptions | None]] = field(default_factory=dict)
 
-    def every(self, opened: OpenSnapshot, group: str) -> GroupSubscriptions:
+    def every(self, opened: OpenSnapshot, group: str, scheme: JoinScheme) -> GroupSubscriptions:
         """Those of all feeds."""
-        key = (*opened.joins[group], opened.dropped.tobytes())
+        key = (scheme, *opened.joins[group], opened.dropped.tobytes())
         known = self._every.get(group)
         if known is not None and known[0] == key:
             return known[1]
         files = [_opened_file(path) for path in opened.joins[group]]
-        found = _subscribed(gathered_boxes(files, opened.dropped), JoinScheme.REF_SJ_CLU_PLUS)
+        found = _subscribed(gathered_boxes(files, opened.dropped), scheme)
         self._every[group] = key, found
         return found
 
@@ -215,8 +225,10 @@ HELD = ServerCache()
 
 
 class BucketProcessor(StatefulProcessor):
-    def __init__(self, folder: DataFolder, buckets: int) -> None:
-        self._folder, self._buckets = folder, buckets
+    def __init__(
+        self, folder: DataFolder, buckets: int, scheme: JoinScheme = DEFAULT_SCHEME
+    ) -> None:
+        self._folder, self._buckets, self._scheme = folder, buckets, scheme
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._blobs = SparkBlobs(handle)
@@ -233,7 +245,7 @@ class BucketProcessor(StatefulProcessor):
             for each in some
             if each.group
         ]
-        for told in run_lot(bucket, lot, pieces, self._folder):
+        for told in run_lot(bucket, lot, pieces, self._folder, self._scheme):
             yield Row(**to_row(told))
         for each in some:
             if not each.group and each.content:

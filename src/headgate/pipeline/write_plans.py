@@ -25,6 +25,8 @@ from pyspark.sql import SparkSession
 
 from headgate.catalog.statistics import SourceStatistics
 from headgate.factor.factorize import factorize
+from headgate.factor.methods import AUTO
+from headgate.factor.time_budget import TimeBudgetExceeded
 from headgate.language.unparse import unparse_filter
 from headgate.match.arrow import batch_of_arrow
 from headgate.match.batch import Batch
@@ -55,6 +57,8 @@ class PlanTask:
     leaves: Leaves
     number_of: Mapping[str, int]
     statistics: SourceStatistics | None = None
+    method: str = AUTO
+    """How to factorise the filters (factor/methods.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,17 @@ class WrittenPlan:
     file: str
     informed: bool
     """Whether something was known of the source's items."""
+    filters: int
+    method: str
+    """The method of factorising that was used."""
+    reason: str
+    """Why this one."""
+
+    @property
+    def method_text(self) -> str:
+        """`1,204 filters by vcb: method vcb was requested`"""
+        filters = f"{self.filters:,} filter{'' if self.filters == 1 else 's'}"
+        return f"{filters} by {self.method}: {self.reason}"
 
 
 def write_plans(plans: Path, store: Path, tasks: Sequence[PlanTask]) -> list[WrittenPlan]:
@@ -82,25 +97,54 @@ def write_plans_on(
 
 
 def write_plan(plans: Path, store: Path, task: PlanTask) -> WrittenPlan:
-    informed = False
-
-    def compiled(filters: Sequence[Filter], schema: Schema) -> Program:
-        nonlocal informed
-        sample = sample_of(store, task.source, schema) if len(filters) >= FEW else None
-        if len(filters) < FEW or (sample is None and task.statistics is None):
-            return compile_program(filters, schema)
-        informed = True
-
-        def measured(atom: Atom) -> float | None:
-            known = task.statistics
-            return None if known is None else known.selectivity(unparse_filter(atom))
-
-        return factorize(filters, schema, sample=sample, measured=measured).program
-
+    compiler = _Compiler(store, task)
     plan = source_plan(
-        task.source, task.schema, task.leaves, number_of=task.number_of, compiled=compiled
+        task.source, task.schema, task.leaves, number_of=task.number_of, compiled=compiler.compile
     )
-    return WrittenPlan(task.source, write_source_plan(plans, plan).name, informed)
+    return WrittenPlan(
+        task.source,
+        write_source_plan(plans, plan).name,
+        compiler.informed,
+        plan.program.subscription_count,
+        compiler.method,
+        compiler.reason,
+    )
+
+
+class _Compiler:
+    """Compiles the filters of one source, and keeps how and why."""
+
+    def __init__(self, store: Path, task: PlanTask) -> None:
+        self._store, self._task = store, task
+        self.informed = False
+        self.method = self.reason = ""
+
+    def compile(self, filters: Sequence[Filter], schema: Schema) -> Program:
+        task, is_small = self._task, len(filters) < FEW
+        sample = None if is_small else sample_of(self._store, task.source, schema)
+        is_known = sample is not None or task.statistics is not None
+        if task.method == AUTO and (is_small or not is_known):
+            self.method = "prefix"
+            self.reason = (
+                f"fewer than {FEW} filters" if is_small else "nothing is known of its items yet"
+            )
+            return compile_program(filters, schema)
+        self.informed = is_known
+        try:
+            made = factorize(
+                filters, schema, sample=sample, measured=self._measured, method=task.method
+            )
+            self.reason = made.choice.reason
+        except TimeBudgetExceeded as error:
+            made = factorize(filters, schema, sample=sample, measured=self._measured)
+            self.reason = f"{error}; {made.choice.reason}"
+        self.method = made.choice.method
+        return made.program
+
+    def _measured(self, atom: Atom) -> float | None:
+        """The selectivity of an atom as the catalog has measured it."""
+        known = self._task.statistics
+        return None if known is None else known.selectivity(unparse_filter(atom))
 
 
 def sample_of(store: Path, source: str, schema: Schema) -> Batch | None:
