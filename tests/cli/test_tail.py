@@ -100,7 +100,7 @@ def test_follow(headgate: Run, store: SmallStore, monkeypatch: pytest.MonkeyPatc
         return rows
 
     monkeypatch.setattr(Follower, "look", look_and_put)
-    monkeypatch.setattr("headgate.api.headgate.POLL_S", 0.0)
+    monkeypatch.setattr("headgate.api.stored_items.POLL_S", 0.0)
     code, out, _ = headgate("tail", "Cheap", "--lines", "1", "--follow", "--json")
     assert code == 0
     assert [json.loads(line)["id"] for line in out.splitlines()] == ["1", "new 1"]

@@ -238,7 +238,7 @@ def explain_run(
 
 
 def _methods(methods: Methods) -> Sequence[str]:
-    from headgate.pipeline.methods import describe_methods
+    from headgate.pipeline.methods import describe_methods  # noqa: PLC0415 - Spark
 
     return describe_methods(methods)
 

@@ -15,15 +15,14 @@ What needs Spark, DuckDB or compiled kernels is imported when it is called.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from headgate.api.arguments import duration_of, instant_of, optional_duration
+from headgate.api.arguments import duration_of, optional_duration
 from headgate.api.explain import (
     Explained,
     explain_factorized,
@@ -33,13 +32,13 @@ from headgate.api.explain import (
     explain_run,
 )
 from headgate.api.running import MASTER_DEFAULT, RunOptions, started_run, starting_spark
+from headgate.api.stored_items import FOLDER_DEFAULT, Note, StoredItems, no_note
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
 from headgate.catalog.queries import Advertisement, Definition, SnapshotRecord, Subscription
 from headgate.catalog.transaction import Outcome
-from headgate.language import parse, parse_script, unparse
+from headgate.language import parse_script, unparse
 from headgate.language.statements import (
-    CreateFeed,
     Listing,
     Output,
     OutputKind,
@@ -48,30 +47,15 @@ from headgate.language.statements import (
     Subscribe,
     Unsubscribe,
 )
-from headgate.model.errors import InvalidValue, LanguageError, StateError
-from headgate.store.data_folder import DataFolder
+from headgate.model.errors import InvalidValue, LanguageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.api.why_stored import WhyStored
-    from headgate.deliver.item_deliveries import DeadLetters
-    from headgate.pipeline.jobs.backtest import Backtest
-    from headgate.pipeline.jobs.measure import Measured
     from headgate.pipeline.run import Run
-    from headgate.store.read_store import StoredRow, StoreReader
-    from headgate.store.stats import Stats
 
-Since = str | datetime | timedelta | None
-Note = Callable[[str], None]
 Entry = Definition | Subscription | Advertisement | SnapshotRecord
-FOLDER_DEFAULT = "headgate-data"
 PAGE_DEFAULT = 50
-POLL_S = 0.5
-
-
-def _ignore(_text: str) -> None:
-    """Progress that nobody shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +67,6 @@ class Page:
     last: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunStatistics:
-    """What was read, matched and delivered."""
-
-    stored: Stats
-    feed_names: Mapping[int, str]
-    deliveries: Mapping[str, int]
-    """Deliveries by state."""
-    dead_letters: Sequence[DeadLetters]
-
-
 def open(url: str = "headgate.db", *, folder: str | Path = FOLDER_DEFAULT) -> Headgate:
     """Open a catalog: an SQLite file, `sqlite://` (in memory) or `postgresql://user@host/db`.
 
@@ -102,15 +75,9 @@ def open(url: str = "headgate.db", *, folder: str | Path = FOLDER_DEFAULT) -> He
     return Headgate(Catalog.open(url), folder)
 
 
-class Headgate:
+class Headgate(StoredItems):
     """Threads: one object may be used by several threads, except `follow`, whose iterator belongs
     to the thread that uses it, and catalogs in memory, which belong to one thread."""
-
-    def __init__(self, catalog: Catalog, folder: str | Path = FOLDER_DEFAULT) -> None:
-        self.catalog = catalog
-        self.folder = Path(folder)
-        self.damaged: dict[Path, str] = {}
-        """Stored files that could not be read and were left out, with the reason."""
 
     def close(self) -> None:
         self.catalog.close()
@@ -261,154 +228,6 @@ class Headgate:
         methods = (options or RunOptions(self.folder)).methods()
         return explain_run(self.catalog.definitions(), self.folder, methods=methods)
 
-    # --- stored items ----------------------------------------------------------------------------
-
-    def tail(self, feed: str, lines: int = 10, *, since: Since = None) -> list[StoredRow]:
-        """The last items of a feed or source, in order of arrival."""
-        return next(self.follow_batches(feed, lines, since=since))
-
-    def follow(
-        self,
-        feed: str,
-        lines: int = 0,
-        *,
-        since: Since = None,
-        stop: threading.Event | None = None,
-    ) -> Iterator[StoredRow]:
-        """The last items of a feed or source, then every new one, until `stop` is set."""
-        for rows in self.follow_batches(feed, lines, since=since, stop=stop):
-            yield from rows
-
-    def follow_batches(
-        self,
-        feed: str,
-        lines: int = 0,
-        *,
-        since: Since = None,
-        stop: threading.Event | None = None,
-    ) -> Iterator[list[StoredRow]]:
-        """`follow`, a list at a time; it looks every half second and yields empty lists too."""
-        from headgate.store.item_files import finished_batches  # noqa: PLC0415 - DuckDB
-        from headgate.store.tail import Follower, selection_of, tail  # noqa: PLC0415
-
-        stop = stop or threading.Event()
-        instant = instant_of(since, datetime.now(UTC))
-        with self.catalog.looking_up() as definitions:
-            selection = selection_of(feed, definitions)
-        with self._store() as reader:
-            finished = finished_batches(reader.folder.batches)
-            last = tail(reader, selection, lines=lines, since=instant, certain=finished)
-            self.damaged |= reader.damaged
-            yield last
-            follower = Follower(reader, selection, finished)
-            while not stop.is_set():
-                rows = follower.look()
-                self.damaged |= reader.damaged
-                yield rows
-                stop.wait(POLL_S)
-
-    def why(self, item: str, feed: str | int, *, source: str = "") -> WhyStored:
-        """Why a stored item, by its id, is in a feed or not; with the number of a subscription,
-        also whether it was delivered."""
-        from headgate.api.why_stored import found_item, why_stored  # noqa: PLC0415 - DuckDB
-
-        with self._store() as reader:
-            return why_stored(
-                reader, self.catalog, found_item(reader, item, source or None), str(feed)
-            )
-
-    def stats(self, since: Since = "7d", *, top: int = 10, note: Note = _ignore) -> RunStatistics:
-        """What came from each source and day, what feeds had of it, and what was delivered."""
-        from headgate.deliver.item_deliveries import (  # noqa: PLC0415
-            count_deliveries,
-            dead_letters,
-        )
-        from headgate.store.stats import stats  # noqa: PLC0415 - DuckDB
-
-        with self._store() as reader:
-            stored = stats(reader, since=instant_of(since, datetime.now(UTC)), note=note)
-            outbox = reader.folder.outbox
-        return RunStatistics(
-            stored=stored,
-            feed_names=self.catalog.names_of_numbers(list(stored.feeds)),
-            deliveries={str(state): count for state, count in count_deliveries(outbox).items()},
-            dead_letters=dead_letters(outbox, limit=top),
-        )
-
-    def backtest(
-        self,
-        statement: str,
-        *,
-        since: Since = "30d",
-        samples: int = 5,
-        master: str | None = None,
-        local: bool = False,
-        note: Note = _ignore,
-    ) -> Backtest:
-        """What a feed ('create feed …', or the name of one) would have had of the stored items.
-        Large stores are read by Spark, others in this process; the result is the same."""
-        from headgate.pipeline.jobs.backtest import Backtester  # noqa: PLC0415 - Spark
-        from headgate.pipeline.jobs.backtest_query import backtest_query  # noqa: PLC0415
-        from headgate.pipeline.jobs.job import choose_runner  # noqa: PLC0415
-
-        now = datetime.now(UTC)
-        first = instant_of(since, now)
-        if first is None:
-            raise InvalidValue("a backtest needs a time since which it looks at items")
-        folder = self._data_folder()
-        with self.catalog.looking_up() as definitions:
-            try:
-                query = backtest_query(_feed_of(statement, definitions), definitions)
-            except LanguageError as error:
-                raise error.within(statement) from None
-        prepared = Backtester.prepare(query, folder, since=first, until=now, samples=samples)
-        runner = choose_runner(prepared.files, master=master, local=local)
-        result = prepared.run(runner, folder, note)
-        result.ran = runner.name
-        self.damaged |= result.damaged
-        return result
-
-    def measure(
-        self,
-        *,
-        since: Since = "30d",
-        master: str | None = None,
-        local: bool = False,
-        note: Note = _ignore,
-    ) -> Measured:
-        """Measure how much comes from each source and how often each atom is true, and keep it in
-        the catalog for the optimisers."""
-        from headgate.pipeline.jobs.job import choose_runner  # noqa: PLC0415 - Spark
-        from headgate.pipeline.jobs.measure import Measurer, asked_of_all  # noqa: PLC0415
-
-        first = instant_of(since, datetime.now(UTC))
-        if first is None:
-            raise InvalidValue("measuring needs a time since which it looks at items")
-        folder = self._data_folder()
-        asked = asked_of_all(self.catalog.definitions())
-        prepared = Measurer.prepare(asked.by_source, folder, since=first)
-        runner = choose_runner(prepared.files, master=master, local=local)
-        result = prepared.run(runner, folder, note)
-        note("writing to the catalog")
-        kept = self.catalog.record_statistics(result.statistics)
-        self.damaged |= result.damaged
-        return replace(result, kept=kept, ran=runner.name, refused=asked.refused)
-
-    @contextmanager
-    def _store(self) -> Iterator[StoreReader]:
-        from headgate.store.read_store import StoreReader  # noqa: PLC0415 - DuckDB
-
-        with StoreReader(self._data_folder()) as reader:
-            try:
-                yield reader
-            finally:
-                self.damaged |= reader.damaged
-
-    def _data_folder(self) -> DataFolder:
-        if not self.folder.is_dir():
-            raise StateError(f"there is no folder '{self.folder}': a run makes it")
-        return DataFolder(self.folder)
-
     # --- running ---------------------------------------------------------------------------------
 
     def run(
@@ -431,7 +250,7 @@ class Headgate:
         join_scheme: str = "",
         streams: Mapping[str, DataFrame] | None = None,
         console: TextIO | None = None,
-        note: Note = _ignore,
+        note: Note = no_note,
     ) -> AbstractContextManager[Run]:
         """Run everything registered: read the sources, match, deliver. It runs within the `with`
         statement, in threads of its own; statements that are executed meanwhile take effect.
@@ -495,12 +314,3 @@ def _number(after: str) -> int:
 
 def _last(entries: Sequence[object], key: str) -> str:
     return str(getattr(entries[-1], key)) if entries else ""
-
-
-def _feed_of(text: str, definitions: Mapping[str, Statement]) -> CreateFeed:
-    if text.isidentifier() and isinstance(registered := definitions.get(text), CreateFeed):
-        return registered
-    statement = parse(text)
-    if not isinstance(statement, CreateFeed):
-        raise InvalidValue("a backtest is of a feed: 'create feed …'")
-    return statement

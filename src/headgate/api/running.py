@@ -57,7 +57,7 @@ class RunOptions:
     """Without a name, the default of tables/."""
 
     def methods(self) -> Methods:
-        from headgate.pipeline.methods import Methods
+        from headgate.pipeline.methods import Methods  # noqa: PLC0415 - Spark
 
         chosen = {"factorize": self.factorize, "operator_order": self.operator_order}
         if self.join_scheme:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from headgate.api.explain import Explained
+from headgate.api.headgate import Headgate
 from headgate.api.headgate import open as open_headgate
 from headgate.api.running import RunOptions
 from headgate.cli.options import (
@@ -83,31 +84,40 @@ def explain(
             text = read_text(script)
             statements = read_statements(text, file=script, as_json=json)
             apply_script(h, statements, text=text, file=script, as_json=json)
+        options = RunOptions(
+            folder, factorize=factorize, operator_order=operator_order, join_scheme=join_scheme
+        )
         try:
             if item is not None:
                 names = feeds or feed_names(h.catalog.definitions())
                 attributes = read_item(item)
                 explained = [h.explain_item(feed, attributes, source=source) for feed in names]
-            elif run:
-                options = RunOptions(
-                    folder,
-                    factorize=factorize,
-                    operator_order=operator_order,
-                    join_scheme=join_scheme,
-                )
-                explained = [h.explain_run(options)]
-            elif program:
-                explained = [h.explain_program(program)]
-            elif factorized:
-                explained = [h.explain_factorized(factorized, method=factorize)]
-            elif feeds:
-                explained = [h.explain(feed) for feed in feeds]
             else:
-                explained = [h.explain()]
+                explained = _explained(
+                    h, feeds or [], program, factorized, options if run else None
+                )
         except InvalidValue as error:
             raise typer.BadParameter(str(error)) from None
     for each in explained:
         _print(each, as_json=json)
+
+
+def _explained(
+    h: Headgate,
+    feeds: list[str],
+    program: str,
+    factorized: str,
+    options: RunOptions,
+    *,
+    run: bool,
+) -> list[Explained]:
+    if run:
+        return [h.explain_run(options)]
+    if program:
+        return [h.explain_program(program)]
+    if factorized:
+        return [h.explain_factorized(factorized, method=options.factorize)]
+    return [h.explain(feed) for feed in feeds] or [h.explain()]
 
 
 def _print(explained: Explained, *, as_json: bool) -> None:
