@@ -93,9 +93,7 @@ def explain(
                 attributes = read_item(item)
                 explained = [h.explain_item(feed, attributes, source=source) for feed in names]
             else:
-                explained = _explained(
-                    h, feeds or [], program, factorized, options if run else None
-                )
+                explained = _explained(h, feeds or [], program, factorized, options, run=run)
         except InvalidValue as error:
             raise typer.BadParameter(str(error)) from None
     for each in explained:
