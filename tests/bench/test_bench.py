@@ -17,6 +17,7 @@ QUICK = [
     "catalog",
     "language",
     "match",
+    "matcher",
     "mbd-routing",
     "mbd-imperfect",
     "operators",
@@ -25,7 +26,7 @@ QUICK = [
     "delta-plan",
     "delta-relays",
 ]
-ON_SPARK = ["delta-run"]
+ON_SPARK = ["delta-run", "spark-match"]
 """These have a process of their own: a JVM that is started here would stay, with the folder of this
 test as its own."""
 COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}

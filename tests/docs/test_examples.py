@@ -4,6 +4,8 @@
 - ```headgate error   must be refused with one of our errors
 - ```console          is run, and must print what it shows; see console.py for `…`
 - ```console no-run   is shown only
+- ```python           is run, all blocks of a file one after the other in one namespace
+- ```python no-run    is shown only
 
 The console blocks of one file run in order in one empty folder with a copy of examples/.
 REWRITE=1 puts what is printed now into the file.
@@ -32,6 +34,7 @@ DOCUMENTS = [str(path.relative_to(ROOT)) for path in documents(ROOT)]
 INFOS = {
     "headgate": {(), ("error",)},
     "console": {(), ("no-run",)},
+    "python": {(), ("no-run",)},
 }
 every_document = pytest.mark.parametrize("document", DOCUMENTS)
 
@@ -130,6 +133,17 @@ def environment(home: Path) -> dict[str, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
     plain = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     return kept | plain | {"PATH": path, "HOME": str(home)}
+
+
+@every_document
+def test_python_runs(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block, marks in blocks_of(document, "python"):
+        if not marks:
+            # Blank lines before it give errors the line of the document.
+            source = "\n" * block.first_line + "\n".join(block.lines)
+            exec(compile(source, document, "exec"), namespace)
 
 
 @every_document

@@ -21,13 +21,19 @@ from headgate.cli.run import (
 )
 from headgate.cli.scripts import read_text
 
-DEMO_SCRIPT = Path("examples/newsroom.feeds")
+DEMO_SCRIPT = Path(__file__).parents[1] / "demo" / "newsroom.feeds"
+"""It is part of the package, with its stylesheets; examples/ in the source tree links to it."""
 MARK = "made-by-headgate-demo"
 WITHOUT_TERMINAL_S = 60.0
 LATENESS_S = 5.0
 """The newsroom's items come within seconds, and nobody wants to wait a minute for a join."""
 
-Script = Annotated[Path, typer.Argument(metavar="[SCRIPT]", help="The script to apply.")]
+Script = Annotated[
+    Path,
+    typer.Argument(
+        metavar="[SCRIPT]", help="The script to apply.", show_default="the bundled newsroom.feeds"
+    ),
+]
 DemoFolder = Annotated[
     Path, typer.Option("--folder", metavar="FOLDER", help="Made anew each time.")
 ]
