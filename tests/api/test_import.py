@@ -7,7 +7,16 @@ import sys
 
 import headgate
 
-EXPORTED = ["Explanation", "HeadgateError", "LanguageError", "Matcher", "__version__", "spark"]
+EXPORTED = [
+    "Explanation",
+    "Headgate",
+    "HeadgateError",
+    "LanguageError",
+    "Matcher",
+    "__version__",
+    "open",
+    "spark",
+]
 HEAVY = ("pyspark", "numba", "numpy", "pyarrow", "lark", "sqlalchemy")
 
 

@@ -1,7 +1,7 @@
 """What `import headgate` gives: the Python API, small enough to remember.
 
-Entry points: `Matcher` (matcher.py) and `match` on Spark DataFrames (spark.py). Everything here is
-built on the rooms below it; nothing below imports it.
+Entry points: `Matcher` (matcher.py), `match` on Spark DataFrames (spark.py) and `open` (headgate.py),
+a catalog and its runs, on which the commands are built. Nothing below this room imports it.
 
 Files in reading order:
 
@@ -11,5 +11,11 @@ Files in reading order:
     filter_set      names and the living program, between two compactions
     filter_table    names and texts of filters in arrays; the file of a matcher
     spark           `hg.spark.match`: a matcher on Spark DataFrames, batch or streaming
+    headgate        `hg.open`: a catalog, and the data folder of its runs, as one object
+    arguments       what its methods take, read and checked
+    check_script    a script, checked without a change to the catalog
+    explain         plans, programs and items, explained
+    running         the options of a run, Spark's session, and the run as a context
+    stored_items    reading stored items
     why_stored      why an item of the store is in a feed, or why not
 """

@@ -50,8 +50,7 @@ from headgate.language.statements import (
 from headgate.model.errors import InvalidValue, LanguageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
+    from headgate.api.spark import DataFrame, SparkSession
     from headgate.pipeline.run import Run
 
 Entry = Definition | Subscription | Advertisement | SnapshotRecord

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, TextIO
 from headgate.model.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+    from headgate.api.spark import DataFrame
     from headgate.catalog.catalog import Catalog
     from headgate.pipeline.methods import Methods
     from headgate.pipeline.run import Run

@@ -44,7 +44,9 @@ from headgate.model.schema import Schema
 from headgate.model.values import Type
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    # The rest of the room takes these types from here: only this file of it imports PySpark.
+    from pyspark.sql import DataFrame as DataFrame
+    from pyspark.sql import SparkSession as SparkSession
 
 __all__ = ["match"]
 
