@@ -1,7 +1,8 @@
 """What `import headgate` gives: the Python API, small enough to remember.
 
-Entry points: `Matcher` (matcher.py), `match` on Spark DataFrames (spark.py) and `open` (headgate.py),
-a catalog and its runs, on which the commands are built. Nothing below this room imports it.
+Entry points: `Matcher` (matcher.py), `match` on Spark DataFrames (spark.py), and `open`
+(headgate.py), a catalog and its runs, on which the commands are built. Nothing below this room
+imports it.
 
 Files in reading order:
 
@@ -12,8 +13,8 @@ Files in reading order:
     filter_table    names and texts of filters in arrays; the file of a matcher
     spark           `hg.spark.match`: a matcher on Spark DataFrames, batch or streaming
     headgate        `hg.open`: a catalog, and the data folder of its runs, as one object
-    arguments       what its methods take, read and checked
-    check_script    a script, checked without a change to the catalog
+    arguments       durations and instants as people write them
+    check_script    checking a script: statements, names, types, plans, operators
     explain         plans, programs and items, explained
     running         the options of a run, Spark's session, and the run as a context
     stored_items    reading stored items

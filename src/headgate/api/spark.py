@@ -45,8 +45,8 @@ from headgate.model.values import Type
 
 if TYPE_CHECKING:
     # The rest of the room takes these types from here: only this file of it imports PySpark.
-    from pyspark.sql import DataFrame as DataFrame
-    from pyspark.sql import SparkSession as SparkSession
+    from pyspark.sql import DataFrame as DataFrame  # noqa: PLC0414 - exported
+    from pyspark.sql import SparkSession as SparkSession  # noqa: PLC0414
 
 __all__ = ["match"]
 
