@@ -15,7 +15,9 @@ COUNT = 'SELECT count(*) AS n, count("@id") AS ids FROM {rows}'
 
 
 def counted(reader: StoreReader) -> int:
-    return sum(answer.column("ids")[0].as_py() for answer in reader.ask(COUNT, reader.files()))
+    return sum(
+        answer.column("ids")[0].as_py() for answer in reader.query_in_steps(COUNT, reader.files())
+    )
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_a_page_that_is_damaged_is_found_only_by_reading_it(store: SmallStore) -
     path.write_bytes(bytes(content))  # the footer is whole
     with StoreReader(store.folder) as reader:
         letters = 'SELECT sum(len("@id"))::BIGINT AS n FROM {rows}'
-        answers = reader.ask(letters, reader.files())
+        answers = reader.query_in_steps(letters, reader.files())
         assert sum(answer.column("n")[0].as_py() for answer in answers) == 15 * len("4-2")
         assert set(reader.damaged) == {path}
 
@@ -82,7 +84,7 @@ def test_a_file_that_has_gone_was_old(store: SmallStore) -> None:
     with StoreReader(store.folder) as reader:
         files = reader.files()
         files[0].path.unlink()
-        answers = list(reader.ask(COUNT, files))
+        answers = list(reader.query_in_steps(COUNT, files))
         assert sum(each.column("ids")[0].as_py() for each in answers) == 12
         assert not reader.damaged
 

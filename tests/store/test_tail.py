@@ -100,10 +100,10 @@ def test_of_a_long_day_only_the_last_files_are_asked(
     for second in range(60):
         store.put([ticket(str(second), 10, "Rome")], arrived=NOON + timedelta(seconds=second))
     asked: list[int] = []
-    ask = StoreReader.ask_at_once
+    ask = StoreReader.query
     monkeypatch.setattr(
         StoreReader,
-        "ask_at_once",
+        "query",
         lambda self, question, files, parameters: (
             asked.append(len(files)) or ask(self, question, files, parameters)
         ),
@@ -160,11 +160,11 @@ class Following:
     def __init__(self, store: SmallStore, reader: StoreReader) -> None:
         certain = finished_batches(store.folder.batches)
         wanted = selection_of("Tickets", store.definitions)
-        self.before = [row.id for row in tail(reader, wanted, lines=100, certain=certain)]
+        self.before = [row.id for row in tail(reader, wanted, lines=100, finished=certain)]
         self._follower = Follower(reader, wanted, certain)
 
     def look(self) -> list[str]:
-        return [row.id for row in self._follower.look()]
+        return [row.id for row in self._follower.poll()]
 
 
 def test_following(tmp_path: Path) -> None:
@@ -204,8 +204,8 @@ def test_what_comes_between_tail_and_follow_is_shown_once(tmp_path: Path) -> Non
     with StoreReader(store.folder) as reader:
         certain = finished_batches(store.folder.batches)
         store.put([ticket("2", 10, "Rome")], arrived=later(1))
-        before = [row.id for row in tail(reader, wanted, lines=9, certain=certain)]
-        after = [row.id for row in Follower(reader, wanted, certain).look()]
+        before = [row.id for row in tail(reader, wanted, lines=9, finished=certain)]
+        after = [row.id for row in Follower(reader, wanted, certain).poll()]
     assert (before, after) == (["1"], ["2"])
 
 

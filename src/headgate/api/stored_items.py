@@ -92,12 +92,12 @@ class StoredItems:
             selection = selection_of(feed, definitions)
         with self._store() as reader:
             finished = finished_batches(reader.folder.batches)
-            last = tail(reader, selection, lines=lines, since=instant, certain=finished)
+            last = tail(reader, selection, lines=lines, since=instant, finished=finished)
             self.damaged |= reader.damaged
             yield last
             follower = Follower(reader, selection, finished)
             while not stop.is_set():
-                rows = follower.look()
+                rows = follower.poll()
                 self.damaged |= reader.damaged
                 yield rows
                 stop.wait(POLL_S)

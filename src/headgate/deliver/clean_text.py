@@ -1,4 +1,4 @@
-"""Texts from strangers, made fit for XML, HTML, mail headers and links.
+"""Makes texts from outside safe for XML, HTML, mail headers and links.
 
     xml_characters   no control characters and surrogates: what XML 1.0 allows (§2.2)
     one_line         … and on one line, of bounded length: titles, headers
@@ -6,9 +6,9 @@
     html_to_text     … and no markup at all
     safe_link        http, https, ftp and mailto only, percent-encoded; otherwise nothing
 
-nh3 takes time that is quadratic in the depth of the nesting: 100,000 open `<div>` took 25 s. A text
-with more than 4,000 tags is therefore no longer taken as HTML but as the text that it is, tags and
-all; up to there the worst that was found takes 50 ms.
+nh3 takes time quadratic in the nesting depth: 100,000 open `<div>` took 25 s. A text with more than
+4,000 tags is therefore treated as plain text, tags included; up to there the worst case found takes
+50 ms.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The same news from two feeds is delivered once.
+"""The same news from two sources is delivered once per subscription.
 
-Two items are twins if they come from different sources and share a key: the same guid, the same
-link, the same words (acquire/identify.py makes the keys; here they are texts). Both are in the
-feed, as filters say. But a subscriber has read the first one, so the second one is not delivered.
-What comes from one source is never a twin: a source knows its own items.
+Two items are duplicates if they come from different sources and share an identity key: the same
+guid, link or words (`acquire.identify.keys_of`; here keys are texts). Both are in the feed, as the
+filters say, but a subscriber who has received the first does not receive the second. Items of one
+source are never duplicates: a source knows its own items.
 
-Law: which of the twins is delivered is decided once, when the first one is put; a replay finds the
-same one first, whatever else has been put meanwhile.
+Invariant: which of the two is delivered is decided once, when the first is put. A replay decides
+the same, whatever was put in between.
 
-Cost: a look-up for each key, and as many rows as keys, for as long as what was sent is kept.
+Cost: one look-up and one row per key, for as long as sent deliveries are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.deliver.records import key_bytes
 from headgate.model.items import Item
 
 IdentityKeys = Callable[[Item], Sequence[str]]
-"""By what an item is known again in another source; nothing where it cannot be."""
+"""The identity keys of an item; empty if it has none."""
 
 
 class CrossFeedDuplicates:
@@ -33,8 +33,8 @@ class CrossFeedDuplicates:
         self._keys: dict[int, Sequence[bytes]] = {}
         self._seen: list[Item] = []  # so that no other item gets the same id() meanwhile
 
-    def is_twin(self, subscription: int, item: Item) -> bool:
-        """Whether the subscription has had the same from another source; if not, it has it now."""
+    def is_duplicate(self, subscription: int, item: Item) -> bool:
+        """Whether the subscription has had this item from another source; if not, remember it."""
         keys, source = self._bytes_of(item), key_bytes(item.source)
         for key in keys:
             found = self._connection.execute(

@@ -1,19 +1,19 @@
-"""Delivering what is due: `Deliverer(outbox, settings, find).run_due(now)`, again and again.
+"""Sends what is due: `Deliverer(outbox, settings, find).run_due(now)`, again and again.
 
-    agenda ──► due subscriptions ──► lanes by target ──► a few workers for each ──► report
-                                     hooks.example   ││
-                                     the mail server ││      at most two at a time for one target,
-                                     files           ││      eight in all
-                                     console         │
+    schedule ──► due subscriptions ──► one queue per receiver ──► workers ──► report
+                                       hooks.example   ││
+                                       the mail server ││      at most two workers per receiver,
+                                       files           ││      eight in all
+                                       console         │
 
-A lane is what shares a receiver: the host of a webhook, the mail server, the output folder. One
-slow host holds up only its own lane: it has at most two of the eight workers, after its time budget
-no further message is begun, and when it cannot be reached the rest of the lane is left for
-later. A call of `run_due` ends, then, after about the budget and one call's time limit.
+A receiver is what subscriptions share: the host of a webhook, the mail server, the output folder. A
+slow receiver delays only itself: it has at most two of the eight workers, begins no further message
+after its time budget, and when it cannot be reached the rest of its queue is left for later. A call
+of `run_due` therefore ends after about the budget and one call's time limit.
 
-Laws. The state is in the outbox alone, so a process that dies at any point continues in the
-next one where it stopped. An error of one subscription stops no other. Two calls at once are
-refused by a lock: they would send the same messages.
+Invariants. All state is in the outbox, so after a crash the next process continues where the last
+one stopped. An error of one subscription stops no other. A lock refuses two calls at once, which
+would send the same messages twice.
 
 `stop` lets messages that are being sent end, and begins no other.
 """
@@ -42,7 +42,7 @@ class Deliverer:
 
     def __init__(self, outbox: Outbox, settings: DeliverySettings, find: FindSubscriptions) -> None:
         self._outbox = outbox
-        self._agenda = DeliverySchedule(outbox)
+        self._schedule = DeliverySchedule(outbox)
         self._settings = settings
         self._find = find
         self._stop = threading.Event()
@@ -60,17 +60,17 @@ class Deliverer:
         self._stop.set()
 
     def close(self) -> None:
-        """Waits for what is being sent."""
+        """Wait for the messages that are being sent."""
         self.stop()
         with self._running:
             self._runner.close()
 
     def replay(self, subscription: int, *, now: datetime) -> int:
-        """The dead letters of a subscription are sent again. How many there are."""
+        """Send the dead letters of a subscription again; return how many there are."""
         return self._outbox.replay(subscription, now_s=now.timestamp())
 
     def prune(self, *, now: datetime, files: Iterable[int] = ()) -> int:
-        """Forget what is old enough; of subscriptions with files, the last items are kept."""
+        """Remove old deliveries; for subscriptions with files the last items are kept."""
         now_s = now.timestamp()
         return prune(
             self._outbox.database,
@@ -81,26 +81,26 @@ class Deliverer:
         )
 
     def run_due(self, now: datetime) -> DeliveryReport:
-        """Everything that is due, once. What is due again at the end is for the next call."""
+        """Run everything that is due, once."""
         report = DeliveryReport(recovered=self._recovered)
         with self._running:
             self._recovered = 0
             now_s = now.timestamp()
-            self._agenda.note_clock(now_s)
-            ids = self._agenda.due(now_s, limit=self._settings.subscriptions_per_run)
+            self._schedule.note_clock(now_s)
+            ids = self._schedule.due(now_s, limit=self._settings.subscriptions_per_run)
             found = self._find(ids)
             known = [found[each] for each in ids if each in found]
             with self._outbox.transaction():
                 self._forget_unknown([each for each in ids if each not in found], now_s, report)
                 ready = [each for each in known if self._is_ready(each, now_s, report)]
-            self._run_lanes(_lanes(ready), now, report)
+            self._run_queues(_queues_by_receiver(ready), now, report)
         return report
 
     def _forget_unknown(self, ids: Sequence[int], now_s: float, report: DeliveryReport) -> None:
-        """Who has unsubscribed gets nothing any more; what waited is kept among the dead."""
+        """Waiting deliveries of ended subscriptions become dead letters."""
         for each in ids:
             dead = self._outbox.give_up(each, "nobody is subscribed any more", now_s=now_s)
-            self._agenda.settle(each, now_s=now_s)
+            self._schedule.settle(each, now_s=now_s)
             report.add(dead=dead)
 
     def _is_ready(
@@ -109,11 +109,11 @@ class Deliverer:
         retry_at_s, waits_since_s = self._outbox.next_times_s(subscription.id)
         due = due_at_s(retry_at_s, waits_since_s, subscription.id, subscription.period_s)
         if due is None:
-            self._agenda.settle(subscription.id, now_s=now_s)
+            self._schedule.settle(subscription.id, now_s=now_s)
             return False
         at_s, by_timetable = due
         if at_s > now_s:
-            self._agenda.plan(subscription.id, at_s, by_timetable=by_timetable)
+            self._schedule.plan(subscription.id, at_s, by_timetable=by_timetable)
             report.add(postponed=1)
             return False
         return self._owns_file(subscription, now_s, report)
@@ -121,7 +121,7 @@ class Deliverer:
     def _owns_file(
         self, subscription: PushSubscription, now_s: float, report: DeliveryReport
     ) -> bool:
-        """One file, one subscription: two would overwrite each other's items for ever."""
+        """A file belongs to one subscription: two would overwrite each other's items."""
         if subscription.kind is not Transport.FILE:
             return True
         owner = self._outbox.owner_of_file(subscription.target, subscription.id)
@@ -134,23 +134,23 @@ class Deliverer:
         error = f"subscription {owner} writes '{subscription.target}' already; name another file"
         report.add(dead=self._outbox.give_up(subscription.id, error, now_s=now_s))
         report.add_error(subscription.id, error)
-        self._agenda.settle(subscription.id, now_s=now_s)
+        self._schedule.settle(subscription.id, now_s=now_s)
         return False
 
-    def _run_lanes(
-        self, lanes: Iterable[deque[PushSubscription]], now: datetime, report: DeliveryReport
+    def _run_queues(
+        self, queues: Iterable[deque[PushSubscription]], now: datetime, report: DeliveryReport
     ) -> None:
         settings = self._settings
         until = time.monotonic() + settings.run_budget_s
         with ThreadPoolExecutor(settings.workers, thread_name_prefix="deliver") as workers:
-            # The first worker of each lane comes before the second of any.
+            # The first worker of each queue comes before the second of any.
             tasks = [
-                workers.submit(self._run_lane, lane, now, report, until)
-                for _, lane in sorted(
+                workers.submit(self._run_queue, queue, now, report, until)
+                for _, queue in sorted(
                     (
-                        (turn, lane)
-                        for lane in lanes
-                        for turn in range(min(settings.workers_per_target, len(lane)))
+                        (turn, queue)
+                        for queue in queues
+                        for turn in range(min(settings.workers_per_target, len(queue)))
                     ),
                     key=lambda pair: pair[0],
                 )
@@ -158,22 +158,22 @@ class Deliverer:
             for task in tasks:
                 task.result()
 
-    def _run_lane(
-        self, lane: deque[PushSubscription], now: datetime, report: DeliveryReport, until: float
+    def _run_queue(
+        self, queue: deque[PushSubscription], now: datetime, report: DeliveryReport, until: float
     ) -> None:
         while not self._stop.is_set() and time.monotonic() <= until:
             try:
-                subscription = lane.popleft()
+                subscription = queue.popleft()
             except IndexError:
                 return
             reached = self._runner.run(subscription, now, report, until=until)
             if not reached and subscription.kind in (Transport.MAIL, Transport.WEBHOOK):
                 break
-        report.add(unfinished=len(lane))
-        lane.clear()
+        report.add(unfinished=len(queue))
+        queue.clear()
 
 
-def _lanes(subscriptions: Iterable[PushSubscription]) -> list[deque[PushSubscription]]:
+def _queues_by_receiver(subscriptions: Iterable[PushSubscription]) -> list[deque[PushSubscription]]:
     found: dict[str, deque[PushSubscription]] = {}
     for each in subscriptions:
         found.setdefault(_receiver(each), deque()).append(each)
@@ -181,7 +181,7 @@ def _lanes(subscriptions: Iterable[PushSubscription]) -> list[deque[PushSubscrip
 
 
 def _receiver(subscription: PushSubscription) -> str:
-    """Who takes it; those with the same receiver wait for each other."""
+    """The key of the receiver; subscriptions with the same key share workers."""
     if subscription.kind is not Transport.WEBHOOK:
         return subscription.kind
     try:

@@ -34,7 +34,7 @@ _SHOWN_ELSEWHERE = frozenset(FEED_SCHEMA.names)
 
 @dataclass(frozen=True, slots=True)
 class TransformedText:
-    """What a stylesheet made of an item, where that is no item again."""
+    """The output of a stylesheet that is not an item."""
 
     text: str
     is_html: bool
@@ -69,17 +69,17 @@ class OutputEntry:
     body: str
     body_html: str
     related: tuple[RelatedItem, ...]
-    free: str | None
-    """What a stylesheet made in place of an item: all that is shown where no title is needed."""
+    transformed: str | None
+    """The output of a stylesheet that is not an item; shown alone where no title is needed."""
 
     @property
-    def is_free(self) -> bool:
-        return self.free is not None
+    def is_transformed(self) -> bool:
+        return self.transformed is not None
 
 
 @dataclass(frozen=True, slots=True)
 class OutputDocument:
-    """What one feed document is made of: the newest entry first."""
+    """The content of one feed document, the newest entry first."""
 
     id: str
     title: str
@@ -100,15 +100,19 @@ def stable_id(*names: str) -> str:
     return digest.urn
 
 
-def entry_of(item: Item, free: TransformedText | None = None) -> OutputEntry:
-    """The entry of an item; of what a stylesheet made of it, if it made free text."""
+def entry_of(item: Item, transformed: TransformedText | None = None) -> OutputEntry:
+    """The entry of an item, or of the text that a stylesheet has made of it."""
     link = _link(item, "link")
     related = tuple(_related(item))
     summary = html_to_text(_text(item, "description"))
-    body_html = _body_html(item, link, related) if free is None else _free_html(free, link)
+    body_html = (
+        _body_html(item, link, related)
+        if transformed is None
+        else _transformed_html(transformed, link)
+    )
     body = html_to_text(body_html)
-    if free is not None and not free.is_html:
-        body = xml_characters(free.text).strip()
+    if transformed is not None and not transformed.is_html:
+        body = xml_characters(transformed.text).strip()
     published = _time(item, "published")
     return OutputEntry(
         id=stable_id("item", item.source, item.id),
@@ -126,12 +130,12 @@ def entry_of(item: Item, free: TransformedText | None = None) -> OutputEntry:
         body=body,
         body_html=body_html,
         related=related,
-        free=None if free is None else xml_characters(free.text),
+        transformed=None if transformed is None else xml_characters(transformed.text),
     )
 
 
 def utc(time: datetime) -> datetime:
-    """The moment in UTC; at the ends of time, where a shift leaves the calendar, as it is."""
+    """The instant in UTC; unchanged where the shift would leave the calendar (years 1 and 9999)."""
     if time.tzinfo is None:
         return time.replace(tzinfo=UTC)
     try:
@@ -181,10 +185,10 @@ def _body_html(item: Item, link: str | None, related: tuple[RelatedItem, ...]) -
     return "".join([safe_html(text, link), _other_attributes(item), related_html(related)])
 
 
-def _free_html(free: TransformedText, link: str | None) -> str:
-    if free.is_html:
-        return safe_html(free.text, link)
-    return f"<pre>{html.escape(xml_characters(free.text).strip(), quote=False)}</pre>"
+def _transformed_html(transformed: TransformedText, link: str | None) -> str:
+    if transformed.is_html:
+        return safe_html(transformed.text, link)
+    return f"<pre>{html.escape(xml_characters(transformed.text).strip(), quote=False)}</pre>"
 
 
 def _other_attributes(item: Item) -> str:

@@ -1,7 +1,7 @@
-"""What became of an item's deliveries, and how many there are in each state: from the outbox.
+"""What became of an item's deliveries, and the number of deliveries per state, for other processes.
 
-It is opened for reading only, so that a run that writes it is not disturbed. A folder in which
-nothing was ever delivered has none.
+The outbox is opened read-only, so the run that writes it is not disturbed. A folder where nothing
+was delivered has no outbox, and gives empty answers.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class DeadLetters:
     subscription: int
     count: int
     error: str
-    """What was said of the last one."""
+    """The error of the last one."""
 
 
 def deliveries_of(
     outbox: Path, *, subscription: int, id_: str, source: str
 ) -> list[DeliveryStatus]:
-    """By version; a subscription has one unless it was changed since."""
+    """By version; a subscription that was never changed has one."""
     if not outbox.exists():
         return []
     with Outbox.open(outbox, read_only=True) as opened, opened.database.reading() as connection:
@@ -69,7 +69,7 @@ def deliveries_of(
             state=DeliveryState(row[1]),
             attempts=row[2],
             error=row[3],
-            put_at=_moment(row[4]),
+            put_at=_utc(row[4]),
             retry_at=_optional(row[5]),
             done_at=_optional(row[6]),
         )
@@ -85,7 +85,7 @@ def count_deliveries(outbox: Path) -> Mapping[DeliveryState, int]:
 
 
 def dead_letters(outbox: Path, *, limit: int) -> list[DeadLetters]:
-    """Those who have the most of them."""
+    """The subscriptions with the most dead letters."""
     if not outbox.exists():
         return []
     with Outbox.open(outbox, read_only=True) as opened, opened.database.reading() as connection:
@@ -98,12 +98,12 @@ def dead_letters(outbox: Path, *, limit: int) -> list[DeadLetters]:
     return [DeadLetters(*row[:3]) for row in rows]
 
 
-def _moment(seconds: float) -> datetime:
+def _utc(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def _optional(seconds: float | None) -> datetime | None:
-    return None if seconds is None else _moment(seconds)
+    return None if seconds is None else _utc(seconds)
 
 
 def _shown(time: datetime | None) -> str:

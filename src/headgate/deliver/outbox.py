@@ -91,7 +91,7 @@ class Outbox:
         """
         with self.database.transaction() as connection:
             contents = ItemContents(connection)
-            twins = CrossFeedDuplicates(connection, keys_of or (lambda _: ()), now_s)
+            duplicates = CrossFeedDuplicates(connection, keys_of or (lambda _: ()), now_s)
             rows = [
                 (
                     each.subscription,
@@ -103,7 +103,7 @@ class Outbox:
                     now_s,
                 )
                 for each in deliveries
-                if keys_of is None or not twins.is_twin(each.subscription, each.item)
+                if keys_of is None or not duplicates.is_duplicate(each.subscription, each.item)
             ]
             new = connection.executemany(
                 "INSERT INTO deliveries (subscription, version, item, source, feed, content, "
@@ -118,7 +118,7 @@ class Outbox:
             return new
 
     def pending(self, subscription: int, *, limit: int) -> list[StoredDelivery]:
-        """What waits, failed or was being sent, in the order in which it was put."""
+        """Deliveries that wait, failed or were being sent, in the order in which they were put."""
         return self._select(f"subscription = ? AND {PENDING}", [subscription], limit)
 
     def pending_numbers(self, subscription: int) -> list[int]:
@@ -127,13 +127,13 @@ class Outbox:
     def eligible_numbers(
         self, subscription: int, *, now_s: float, put_before_s: float = inf
     ) -> list[int]:
-        """Of what is pending: retries whose time has come, and new ones put before this time."""
+        """Pending deliveries: retries that are due, and new ones put before this time."""
         return self._numbers(
             f"subscription = ? AND {_ELIGIBLE}", [subscription, now_s, put_before_s]
         )
 
     def next_times_s(self, subscription: int) -> tuple[float | None, float | None]:
-        """When the next retry may be, and since when the oldest new one waits."""
+        """The time of the next retry, and since when the oldest new delivery waits."""
         with self.database.reading() as connection:
             row = connection.execute(
                 "SELECT min(iif(attempts > 0 OR message IS NOT NULL, coalesce(retry_at, put_at), "
@@ -144,7 +144,7 @@ class Outbox:
         return row[0], row[1]
 
     def latest(self, subscription: int, *, limit: int) -> list[StoredDelivery]:
-        """The last ones whatever became of them, newest first; of an item put twice, the last."""
+        """The last deliveries in any state, newest first; of an item put twice, the last."""
         newest = (
             "number IN (SELECT max(number) FROM (SELECT number, item, source FROM deliveries "
             "WHERE subscription = ? ORDER BY number DESC LIMIT ?) "
@@ -161,7 +161,7 @@ class Outbox:
         now_s: float,
         put_before_s: float = inf,
     ) -> list[OutgoingMessage]:
-        """The next messages: those that were formed before, then new ones of what is eligible."""
+        """The next messages: those formed before, then new ones of eligible deliveries."""
         with self.database.transaction() as connection:
             formed: dict[str, list[StoredDelivery]] = {}
             fresh: list[StoredDelivery] = []
@@ -186,7 +186,7 @@ class Outbox:
             return [OutgoingMessage(name, tuple(parts)) for name, parts in formed.items()]
 
     def mark_sending(self, message: OutgoingMessage) -> None:
-        """Written down before the receiver may take it: from here on its fate is not known."""
+        """Called before the receiver may take it: after a crash the outcome is unknown."""
         self._mark(message.numbers, "state = 'sending'")
 
     def mark_sent(self, numbers: Sequence[int], *, now_s: float) -> None:
@@ -201,7 +201,7 @@ class Outbox:
         now_s: float,
         retry_at_s: float | None = None,
     ) -> int:
-        """One more attempt was in vain. How many have become dead letters by it."""
+        """Record a failed attempt; return how many have become dead letters."""
         shown = printable(error)[:ERROR_LENGTH_MAX].encode("utf-8", "replace").decode()
         change = "state = 'failed', attempts = attempts + 1, error = ?, retry_at = ?"
         with self.database.transaction() as connection:
@@ -216,7 +216,7 @@ class Outbox:
             return dead.rowcount
 
     def give_up(self, subscription: int, error: str, *, now_s: float) -> int:
-        """Everything that is pending becomes a dead letter."""
+        """All pending deliveries become dead letters."""
         with self.database.transaction() as connection:
             done = connection.execute(
                 "UPDATE deliveries SET state = 'dead', error = ?, done_at = ? "
@@ -226,7 +226,7 @@ class Outbox:
             return done.rowcount
 
     def recover(self) -> int:
-        """What was being sent when the last process died is tried again, under the same id."""
+        """Deliveries that were being sent at a crash are tried again, under the same id."""
         with self.database.transaction() as connection:
             done = connection.execute(
                 "UPDATE deliveries SET state = 'failed', attempts = attempts + 1, retry_at = NULL, "
@@ -235,7 +235,7 @@ class Outbox:
             return done.rowcount
 
     def replay(self, subscription: int, *, now_s: float) -> int:
-        """The dead letters of a subscription wait again, and what halted it is forgotten."""
+        """The dead letters of a subscription wait again, and it is no longer halted."""
         with self.database.transaction() as connection:
             done = connection.execute(
                 "UPDATE deliveries SET state = 'waiting', attempts = 0, retry_at = NULL, "
@@ -264,7 +264,7 @@ class Outbox:
         return {state: found[state.value] for state in DeliveryState}
 
     def owner_of_file(self, path: str, subscription: int) -> int:
-        """Who writes this file: whoever came first, until `release_file`."""
+        """The subscription that writes this file: the first one, until `release_file`."""
         key = key_bytes(path)
         with self.database.transaction() as connection:
             connection.execute(
@@ -307,7 +307,7 @@ class Outbox:
 
 
 def _wake(connection: Connection, subscriptions: Iterable[int], now_s: float) -> None:
-    """Something new waits: it is due, unless a boundary or the receiver is waited for anyway."""
+    """Make subscriptions due, unless they wait for a boundary or for their receiver."""
     connection.executemany(
         "INSERT INTO agenda (subscription, due_at) VALUES (?, ?) ON CONFLICT DO UPDATE "
         "SET due_at = min(coalesce(due_at, 9e999), max(excluded.due_at, coalesce(not_before, 0))), "
@@ -318,7 +318,7 @@ def _wake(connection: Connection, subscriptions: Iterable[int], now_s: float) ->
 
 
 def _bury_halted(connection: Connection, now_s: float) -> None:
-    """What comes for a halted subscription is kept as dead letters: it may be replayed one day."""
+    """New deliveries of halted subscriptions become dead letters, which can be replayed."""
     connection.execute(
         "UPDATE deliveries SET state = 'dead', done_at = ?, "
         "error = (SELECT halted FROM agenda AS a WHERE a.subscription = deliveries.subscription) "

@@ -69,14 +69,14 @@ def write_document(
 
 def _joined(document: OutputDocument) -> bytes:
     """The outputs of a stylesheet one after the other, as it made them."""
-    return "".join(f"{entry.free or entry.body}\n" for entry in document.entries).encode()
+    return "".join(f"{entry.transformed or entry.body}\n" for entry in document.entries).encode()
 
 
 # --- console --------------------------------------------------------------------------------------
 
 
 def console_lines(feed: str, entry: OutputEntry) -> list[str]:
-    if entry.is_free:
+    if entry.is_transformed:
         return [printable(xml_characters(line)) for line in entry.body.split("\n")]
     parts = [feed, shown_value(entry.published or entry.updated), entry.title, entry.link or ""]
     return [printable("  ".join(filter(None, parts)))]

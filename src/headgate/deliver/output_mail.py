@@ -3,12 +3,11 @@
     connect ─ EHLO ─ STARTTLS ─ AUTH ─ MAIL ─ RCPT ─┤ mark as sending ├─ DATA ─ text ─ 250 ─┤ sent ├
     └── anything wrong here: not sent, tried again ─┘                  └── no answer: not known ──┘
 
-*Never twice?* Between the last byte of a mail and its 250 there is a moment in which the server may
-have taken it and we do not know. Nothing in SMTP helps. DESIGN.md §8 chooses: at least once, under
-a stable id. So a mail whose answer was lost, or that was being sent when the process died, is sent
-again, with the same Message-ID and the same items, and servers that compare ids show it
-once. In all other cases it is sent once: what has its 250 is never sent again, and what was
-refused (4xx, 5xx), or never reached DATA, was not taken.
+*At least once.* Between the last byte of a mail and its 250 the server may take it without our
+knowledge, and SMTP has no remedy. A mail whose answer was lost, or that was being sent when the
+process died, is therefore sent again, with the same Message-ID and the same items; servers that
+compare ids show it once. In all other cases it is sent once: a mail with a 250 is never sent again,
+and one that was refused (4xx, 5xx) or never reached DATA was not taken.
 
     4xx                 tried again later         5xx for the reader   not tried again
     5xx for the sender  tried again: it is the operator who has to change something

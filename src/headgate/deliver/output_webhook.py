@@ -211,17 +211,17 @@ def render_webhook(message: OutgoingMessage, rendered: list[Rendered]) -> str:
         "data": {
             "subscription": first.delivery.subscription,
             "feed": _text(first.delivery.feed),
-            "items": [_free(*each) for each in rendered],
+            "items": [_webhook_item(*each) for each in rendered],
         },
     }
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _free(item: Item, free: TransformedText | None) -> Json:
+def _webhook_item(item: Item, transformed: TransformedText | None) -> Json:
     found = plain_item(item)
-    if free is not None:
+    if transformed is not None:
         del found["attributes"]
-        found["content"] = _text(free.text)
+        found["content"] = _text(transformed.text)
     return found
 
 

@@ -67,7 +67,7 @@ def _add_entry(feed: etree._Element, entry: OutputEntry) -> None:
         _add_atom(_add_atom(element, "author"), "name", entry.author)
     if entry.category:
         _add_atom(element, "category").set("term", entry.category)
-    if entry.summary and not entry.is_free:
+    if entry.summary and not entry.is_transformed:
         _add_atom(element, "summary", entry.summary)
     content = _add_atom(element, "content", entry.body_html)
     content.set("type", "html")
@@ -143,7 +143,7 @@ def _add_item(channel: etree._Element, entry: OutputEntry) -> None:
         enclosure.set("url", entry.enclosure)
         enclosure.set("length", "0")
         enclosure.set("type", guess_type(entry.enclosure)[0] or "application/octet-stream")
-    if entry.summary and not entry.is_free:
+    if entry.summary and not entry.is_transformed:
         _add(item, "description", entry.summary)
     _add(item, f"{{{CONTENT}}}encoded", entry.body_html)
 
@@ -175,7 +175,7 @@ def _json_feed_item(entry: OutputEntry) -> dict[str, Json]:
         "title": entry.title,
         "content_html": entry.body_html,
         "content_text": entry.body,
-        "summary": None if entry.is_free else entry.summary or None,
+        "summary": None if entry.is_transformed else entry.summary or None,
         "date_published": rfc3339(entry.published) if entry.published else None,
         "date_modified": rfc3339(entry.updated),
         "authors": [{"name": entry.author}] if entry.author else None,
@@ -215,7 +215,7 @@ def render_html(document: OutputDocument, *, foot: str = "") -> str:
 
 
 def _html_section(entry: OutputEntry) -> str:
-    if entry.is_free:
+    if entry.is_transformed:
         return f"<section>\n{entry.body_html}\n</section>"
     title = escape(entry.title)
     heading = f'<a href="{escape(entry.link)}">{title}</a>' if entry.link else title
@@ -238,7 +238,7 @@ def render_text(document: OutputDocument, *, foot: str = "") -> str:
 
 def entry_text(entry: OutputEntry) -> str:
     """What a stylesheet made is shown as it is; a long body is cut."""
-    if entry.is_free:
+    if entry.is_transformed:
         return entry.body
     about = [entry.source, entry.author, shown_value(entry.published or entry.updated)]
     head = [entry.title, entry.link, ", ".join(filter(None, about))]

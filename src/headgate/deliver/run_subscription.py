@@ -37,13 +37,13 @@ from headgate.model.items import Item
 
 
 class SubscriptionRunner:
-    """All threads may use it, each for another subscription."""
+    """Any thread may use it, each for another subscription."""
 
     def __init__(
         self, outbox: Outbox, settings: DeliverySettings, *, stopping: Callable[[], bool]
     ) -> None:
         self._outbox = outbox
-        self._agenda = DeliverySchedule(outbox)
+        self._schedule = DeliverySchedule(outbox)
         self._settings = settings
         self._stopping = stopping
         self._transformer = Transformer(settings.transform)
@@ -56,7 +56,7 @@ class SubscriptionRunner:
     def run(
         self, subscription: PushSubscription, now: datetime, report: DeliveryReport, *, until: float
     ) -> bool:
-        """Whether its target can be reached. Nothing new is begun after `until` (monotonic)."""
+        """Whether the receiver can be reached. No message is begun after `until` (monotonic)."""
         report.add(runs=1)
         now_s = now.timestamp()
         done: list[int] = []
@@ -83,15 +83,15 @@ class SubscriptionRunner:
         self, subscription: PushSubscription, failure: OutputError | None, now_s: float
     ) -> None:
         if failure is None or not failure.ends_run:
-            self._agenda.settle(subscription.id, now_s=now_s)
+            self._schedule.settle(subscription.id, now_s=now_s)
         elif failure.gone:
-            self._agenda.halt(subscription.id, str(failure))
+            self._schedule.halt(subscription.id, str(failure))
             self._outbox.give_up(subscription.id, str(failure), now_s=now_s)
         else:
-            entry = self._agenda.get(subscription.id)
+            entry = self._schedule.get(subscription.id)
             failures = (entry.failures if entry else 0) + 1
             wait_s = self._settings.backoff.wait_s(failures, failure.retry_after_s)
-            self._agenda.settle(
+            self._schedule.settle(
                 subscription.id, now_s=now_s, failures=failures, not_before_s=now_s + wait_s
             )
 
@@ -105,7 +105,7 @@ class SubscriptionRunner:
         *,
         retry_at_s: float | None = None,
     ) -> None:
-        """One more attempt was in vain. A retry has a time of its own, or that of its run."""
+        """Record a failed attempt. A retry has its own time, or that of the run."""
         attempts_max: int | None = self._settings.attempts_max
         if subscription.kind is Transport.FILE and not isinstance(error, TransformError):
             attempts_max = None
@@ -151,7 +151,7 @@ class SubscriptionRunner:
     def _transform_each(
         self, subscription: PushSubscription, stored: Sequence[StoredDelivery]
     ) -> tuple[list[tuple[Item, TransformedText | None]], dict[int, TransformError]]:
-        """What the stylesheet makes of the items, and on which ones it fails."""
+        """The transformed items, and the errors by the number of the delivery."""
         stylesheet = self._stylesheet(subscription)
         rendered: list[tuple[Item, TransformedText | None]] = []
         broken: dict[int, TransformError] = {}
@@ -159,7 +159,7 @@ class SubscriptionRunner:
             try:
                 rendered.append(self._transform(stylesheet, each.delivery.item))
             except LimitBroken:
-                raise  # the other items would break it too, at the expense of all others
+                raise  # the other items would break it too, and delay other subscriptions
             except TransformError as error:
                 broken[each.number] = error
         return rendered, broken
@@ -188,9 +188,9 @@ class SubscriptionRunner:
         *,
         until: float,
     ) -> OutputError | None:
-        """What is in `done` at the end is still to be marked: the last one, together with the run.
+        """Send the messages. The caller marks the deliveries in `done`, together with the run.
 
-        All others are marked before the next one is begun, so that dying repeats one at most.
+        All but the last are marked before the next one is begun, so a crash repeats one at most.
         """
         together = subscription.kind is Transport.MAIL or (
             subscription.kind is Transport.WEBHOOK and subscription.period_s is not None
@@ -250,8 +250,10 @@ class SubscriptionRunner:
                     now=now,
                 )
             case Transport.CONSOLE:
-                for item, free in rendered:
-                    write_console(self._settings.console, subscription.feed, entry_of(item, free))
+                for item, transformed in rendered:
+                    write_console(
+                        self._settings.console, subscription.feed, entry_of(item, transformed)
+                    )
             case Transport.FILE:
                 raise AssertionError("a file has no messages")
 
@@ -279,12 +281,12 @@ def _document(
     return OutputDocument(
         id=stable_id("subscription", str(subscription.id)),
         title=subscription.feed,
-        entries=tuple(entry_of(item, free) for item, free in rendered),
+        entries=tuple(entry_of(item, transformed) for item, transformed in rendered),
     )
 
 
 def _as_failure(error: DeliveryError, *, ends_run: bool = False) -> OutputError:
-    """What the run does about it. A stylesheet that breaks limits stops the run."""
+    """The error as the run handles it. A stylesheet that breaks limits stops the run."""
     if isinstance(error, OutputError) and (error.ends_run or not ends_run):
         return error
     return OutputError(str(error), busy=ends_run or isinstance(error, LimitBroken))

@@ -1,14 +1,14 @@
-"""A folder that strangers name files in: nothing outside of it is ever opened or written.
+"""A folder in which subscribers name files: nothing outside of it is ever opened or written.
 
     'news/rock.rss'   ──►  open folder ──► open 'news' in it ──► 'rock.rss' in that
 
-Every step is opened relative to the one before and without following links (O_NOFOLLOW), so it does
-not matter what somebody changes in between: there is no path that is checked first and used
-later. Names are refused that mean something special on any system that may read the folder.
+Every step is opened relative to the one before, without following links (O_NOFOLLOW), so there is
+no race between checking a path and using it. Names with a special meaning on any system that may
+read the folder are refused.
 
-Replacing a file: all bytes go to a file beside it with a name of its own, which is synced, renamed
-over the old one, and then the folder is synced. Whoever reads, and whatever dies, sees the old
-file or the new one. What a dead process has left beside it is removed by the next write.
+Replacing a file: the bytes are written to a temporary file next to it, which is synced and renamed
+over the old one; then the folder is synced. Readers, and a crash at any time, see the old file or
+the new one. The temporary file of a dead process is removed by the next write.
 """
 
 from __future__ import annotations

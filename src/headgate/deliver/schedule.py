@@ -1,35 +1,34 @@
-"""When what is for whom: subscriptions without a period at once, the others by a timetable.
+"""When a subscription is due: at once without a period, otherwise at fixed boundaries.
 
     every 3 hours, subscription 7      ─┼──────────┼──────────┼──────────┼─►
                                        01:12      04:12      07:12      10:12
     items arrive                             x  x                 x
     runs                                          ■                      ■
 
-*The timetable.* The boundaries of a subscription are the multiples of its period since 1970 in UTC,
-moved by a phase that is a hash of its id. So the timetable needs no memory and is the same after a
-restart; and 100,000 digests `every 3 hours` are spread over three hours instead of all being sent
-at midnight. What waits goes out at the first boundary after the oldest of it was put.
+*Boundaries.* They are the multiples of the period since 1970 (UTC), shifted by a hash of the id
+of the subscription. So they need no memory, are the same after a restart, and 100,000 digests
+`every 3 hours` are spread over three hours. Waiting items are sent at the first boundary after the
+oldest of them was put.
 
-Laws. Nothing waits longer than one period, unless its output fails. Between two boundaries nothing
-new is sent. After a pause, however long, there is one run with everything that was put before
-the last boundary, and not one for each that was missed. The agenda is stored, and it changes in
-the transaction in which deliveries are put or marked: a process that dies forgets nothing.
+Invariants. Nothing waits longer than one period unless its output fails. Between two boundaries
+nothing new is sent. After an outage of any length there is one run with everything put before the
+last boundary, not one for each missed boundary. The schedule is stored, and changes in the
+transaction that puts or marks deliveries.
 
-*Retries.* A message that was refused by itself has a time of its own at which it is tried again,
-and others do not wait for it. A receiver that cannot be reached is not tried before a time
-(`not_before`), and everything for it waits. Neither waits for a boundary.
+*Retries.* A message that was refused by itself has its own retry time, and others do not wait for
+it. A receiver that cannot be reached is not tried before `not_before`, and everything for it waits.
+Neither waits for a boundary.
 
-*A clock that goes back* would make everything that is planned wait for the clock to catch up, for
-years if it had been wrong by years. The latest time seen is therefore stored; when it is ahead of
-the clock by more than a minute, what waits is taken to have been put just now, and all that is
-planned is planned anew. So it waits one period more at most.
+*A clock that is set back* would delay everything that is planned until the clock catches up. So the
+latest time seen is stored. If it is ahead of the clock by more than a minute, waiting deliveries
+count as put now, and all plans are made again: the delay is at most one period.
 
-Cost: asking what is due is a look at the front of an index, however many subscriptions wait for
-their boundary. Each one is looked at twice: after its first item was put, to find its
-boundary, and when that has come; further items do not make it due (`by_timetable`).
+Cost: finding what is due reads the front of an index. A subscription is looked at twice: after its
+first item was put, to find its boundary, and at the boundary; further items do not make it due
+(`by_timetable`).
 
-Rejected: periods counted from the last run (all subscriptions that were late after a pause
-would stay in step forever); a thread or timer for each subscription.
+Rejected: periods counted from the last run (subscriptions that were late together would stay
+together); a thread or timer per subscription.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ CLOCK_TOLERANCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ScheduleEntry:
-    """What is planned for a subscription; nothing is due where `due_at_s` is missing."""
+    """The plan of a subscription; without `due_at_s` nothing is due."""
 
     subscription: int
     due_at_s: float | None
@@ -56,7 +55,7 @@ class ScheduleEntry:
 
 
 def phase_s(subscription: int, period_s: int) -> int:
-    """By how much the boundaries of this subscription are moved: less than a period."""
+    """The shift of this subscription's boundaries, less than a period."""
     digest = hashlib.sha256(f"phase {subscription}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % period_s
 
@@ -71,7 +70,7 @@ def boundary_after_s(time_s: float, period_s: int, phase: int) -> int:
 
 
 def put_before_s(now_s: float, subscription: int, period_s: int | None) -> float:
-    """What was put before this time goes out now: before the last boundary, or at any time."""
+    """Deliveries put before this time are sent now: the last boundary, or any time."""
     if period_s is None:
         return math.inf
     return boundary_after_s(now_s, period_s, phase_s(subscription, period_s)) - period_s
@@ -80,10 +79,7 @@ def put_before_s(now_s: float, subscription: int, period_s: int | None) -> float
 def due_at_s(
     retry_at_s: float | None, waits_since_s: float | None, subscription: int, period_s: int | None
 ) -> tuple[float, bool] | None:
-    """When something is to be done, and whether it is the timetable that says so.
-
-    Retries know no timetable.
-    """
+    """When the subscription is due, and whether that is a boundary. Retries have none."""
     found: list[tuple[float, bool]] = []
     if retry_at_s is not None:
         found.append((retry_at_s, False))
@@ -96,13 +92,13 @@ def due_at_s(
 
 
 class DeliverySchedule:
-    """The agenda of an outbox. All methods may be called by any thread."""
+    """The schedule of an outbox. All methods may be called by any thread."""
 
     def __init__(self, outbox: Outbox) -> None:
         self._database = outbox.database
 
     def note_clock(self, now_s: float) -> bool:
-        """To be told before asking what is due. Whether the clock has gone back."""
+        """Called before `due`; returns whether the clock was set back."""
         with self._database.transaction() as connection:
             row = connection.execute("SELECT latest FROM clock").fetchone()
             went_back = row is not None and now_s < row[0] - CLOCK_TOLERANCE_S
@@ -123,7 +119,7 @@ class DeliverySchedule:
             return went_back
 
     def due(self, now_s: float, *, limit: int) -> list[int]:
-        """The subscriptions for which something is to be done, the longest due first."""
+        """The subscriptions that are due, the longest due first."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT subscription FROM agenda WHERE due_at IS NOT NULL AND due_at <= ? "
@@ -142,7 +138,7 @@ class DeliverySchedule:
         return row and ScheduleEntry(*row)
 
     def plan(self, subscription: int, at_s: float, *, by_timetable: bool) -> None:
-        """There is something to do, but not before this time."""
+        """Make the subscription due at this time."""
         with self._database.transaction() as connection:
             connection.execute(
                 "UPDATE agenda SET due_at = max(?1, coalesce(not_before, ?1)), by_timetable = ?2 "
@@ -158,8 +154,8 @@ class DeliverySchedule:
         failures: int = 0,
         not_before_s: float | None = None,
     ) -> None:
-        """A run has ended. What is pending is due again: when its receiver is tried again, when
-        the first of it is retried, or at once."""
+        """A run has ended. Pending deliveries make it due again: when the receiver may be tried,
+        at the first retry, or at once."""
         with self._database.transaction() as connection:
             connection.execute(
                 "UPDATE agenda SET last_run_at = ?1, failures = ?2, not_before = ?3, "
@@ -170,7 +166,7 @@ class DeliverySchedule:
             )
 
     def halt(self, subscription: int, reason: str) -> None:
-        """Nothing is sent any more until it is replayed."""
+        """Send nothing more until `replay`."""
         with self._database.transaction() as connection:
             connection.execute(
                 "INSERT INTO agenda (subscription, halted) VALUES (?1, ?2) ON CONFLICT DO UPDATE "

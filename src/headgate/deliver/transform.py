@@ -3,20 +3,20 @@
     Transformer ──► child process (transform_child.py) ── one stylesheet, one item ──► output
          │               │
          │               └── killed after a limit; the next request starts a new one
-         └── an `item` element becomes an item again, anything else is free text
+         └── an `item` element becomes an item again, anything else is text
 
 What a stylesheet sees and may answer is described in item_xml.py. Stylesheets are read from one
 folder of the operator's, and the child gets their bytes, so it needs no file.
 
-Laws. A stylesheet reads no file and reaches no network, whatever it contains. It ends within its
-limits, and what it does has no effect on the next one. Every error names the stylesheet, and the
-line where there is one.
+Invariants. A stylesheet reads no file and reaches no network, whatever it contains. It ends within
+its limits and has no effect on the next one. Every error names the stylesheet, and the line if
+there is one.
 
 Cost: 0.05 s for starting a child, once; then 0.25 ms for a small stylesheet and item, most of it
 for the way to the child and back. Compiled stylesheets are kept in the child.
 
-A stylesheet that has broken a limit is not run again for a while, as each attempt would cost all
-others a time limit and a new process.
+A stylesheet that has broken a limit is not run again for five minutes, as each attempt would cost
+all others a time limit and a new process.
 
 Rejected: threads (a loop in libxslt cannot be stopped); one process for each item (0.05 s each);
 XSLT without the child but with libxslt's own limits (they know nothing of memory and time); a
@@ -48,7 +48,7 @@ STYLESHEET_BYTES_MAX = 1_000_000
 _CHILD = Path(__file__).with_name("transform_child.py")
 _START_S = 30.0
 _PENALTY_S = 300.0
-_BENCH_MAX = 1_000
+_REFUSED_MAX = 1_000
 _PIPE_BYTES = 65_536
 
 
@@ -90,13 +90,13 @@ def read_stylesheet(folder: Path, name: str) -> Stylesheet:
 
 
 class Transformer:
-    """Any thread may use it; one item is transformed at a time."""
+    """Thread-safe; one item is transformed at a time."""
 
     def __init__(self, limits: TransformLimits | None = None) -> None:
         self.limits = limits or TransformLimits()
         self._lock = threading.Lock()
         self._child: _Child | None = None
-        self._benched: dict[bytes, float] = {}
+        self._refused_until: dict[bytes, float] = {}
 
     def __enter__(self) -> Transformer:
         return self
@@ -109,7 +109,7 @@ class Transformer:
             self._end_child()
 
     def transform(self, stylesheet: Stylesheet, item: Item) -> Item | TransformedText:
-        """The item that the stylesheet makes of this one, or the free text."""
+        """The item that the stylesheet makes of this one, or text."""
         output, is_html = self.run(stylesheet, item_xml(item).decode())
         return (item_of_xml(output, item) if is_html else None) or TransformedText(output, is_html)
 
@@ -117,15 +117,15 @@ class Transformer:
         """The output for an XML document, and whether it is markup."""
         digest = hashlib.sha256(stylesheet.content).digest()
         with self._lock:
-            if time.monotonic() < self._benched.get(digest, 0.0):
+            if time.monotonic() < self._refused_until.get(digest, 0.0):
                 raise LimitBroken("it broke a limit a moment ago", stylesheet=stylesheet.name)
             try:
                 found = self._ask(stylesheet, document)
             except LimitBroken:
                 self._end_child()
-                if len(self._benched) >= _BENCH_MAX:
-                    self._benched.clear()
-                self._benched[digest] = time.monotonic() + _PENALTY_S
+                if len(self._refused_until) >= _REFUSED_MAX:
+                    self._refused_until.clear()
+                self._refused_until[digest] = time.monotonic() + _PENALTY_S
                 raise
         output, line = found.get("output"), found.get("line")
         if not isinstance(output, str):
@@ -144,7 +144,7 @@ class Transformer:
         }
         found = self._child.ask(request, timeout_s=self.limits.wall_s)
         if found is None:
-            raise LimitBroken(self._child.epitaph(), stylesheet=stylesheet.name)
+            raise LimitBroken(self._child.death_reason(), stylesheet=stylesheet.name)
         if found.get("limit"):
             raise LimitBroken(str(found.get("error")), stylesheet=stylesheet.name)
         return found
@@ -195,7 +195,7 @@ class _Child:
         found: dict[str, object] = json.loads(answer)
         return found
 
-    def epitaph(self) -> str:
+    def death_reason(self) -> str:
         code = self._process.wait()
         if self._late:
             return f"it takes longer than {self._limits.wall_s:g} s"
@@ -212,9 +212,9 @@ class _Child:
     def _exchange(self, request: bytes, *, timeout_s: float) -> bytes | None:
         """Write the request, and read the answer: four bytes of length, and as many as they say."""
         until = time.monotonic() + timeout_s
-        to, come_from = (pipe.fileno() for pipe in self._pipes)
+        to, from_child = (pipe.fileno() for pipe in self._pipes)
         waiting = select.poll()
-        waiting.register(come_from, select.POLLIN)
+        waiting.register(from_child, select.POLLIN)
         if request:
             waiting.register(to, select.POLLOUT)
         unsent, answer, wanted = memoryview(request), bytearray(), 4
@@ -229,8 +229,8 @@ class _Child:
                     unsent = unsent[os.write(to, unsent) :]
                     if not unsent:
                         waiting.unregister(to)
-                if come_from in ready:
-                    part = os.read(come_from, _PIPE_BYTES)
+                if from_child in ready:
+                    part = os.read(from_child, _PIPE_BYTES)
                     answer += part
                     if not part:
                         return None

@@ -1,16 +1,16 @@
-"""The folder that a run keeps everything in that must survive it.
+"""The folder of a run: everything that must survive it.
 
 plans/        source plans and snapshots, named by their content
 lists/        which sources each group has at the moment
 batches/      which snapshot each micro-batch uses, and when it began
 checkpoints/  Spark's own record of each query
-sources/      what the sources keep: fetched bodies, what was seen, what was rejected
+sources/      state of the sources: fetched bodies, seen entries, rejected input
 store/        items with their matches as Parquet, by day
-tables/       what changes of tables the joins of tables take next, and how far they have come
-messages/     what joins of tables tell clients and relays, as Parquet by day
-joins.json    how far the window joins have come
-operators.json  what operators cost, and how often they are true
-outbox.db     what is to be delivered, and what was
+tables/       the next batches of table changes for table joins, and their progress
+messages/     messages of table joins for clients and relays, as Parquet by day
+joins.json    progress of the window joins
+operators.json  measured cost and selectivity of operators
+outbox.db     pending and finished deliveries (deliver/outbox.py)
 """
 
 from __future__ import annotations

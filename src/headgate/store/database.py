@@ -1,21 +1,19 @@
-"""A SQLite file with one writer, and transactions that last.
+"""A SQLite file with one writing process, and transactions that survive a loss of power.
 
-WAL, so readers never wait. synchronous=FULL, so that a commit survives the loss of power too: what
-Spark's checkpoint says was read or put must be there, and a mail that was marked as sent must not
-be sent again. With NORMAL a commit survives `kill -9` only. The price is one fsync for each commit,
-so what belongs together is committed together (`transaction` may be nested; the outermost one
-commits).
+Journal mode WAL: readers never wait. `synchronous=FULL`: a commit survives a loss of power, and
+not only `kill -9`: what Spark's checkpoint says was read must exist, and a mail that was marked as
+sent must not be sent again. The price is one fsync per commit, so changes that belong together are
+committed together (`transaction` may be nested; the outermost one commits).
 
-One process writes. It holds a lock on `<file>.lock` for as long as it lives, and the kernel lets go
-of it when the process dies in any way. SQLite would let two processes write in turn, and both would
-then take the same number or send the same mail. A query that is started again may find its
-predecessor about to end, so the lock can be waited for.
+The writer holds a lock on `<file>.lock` while it lives; the kernel releases it when the process
+dies. SQLite alone would let two processes write in turn, and both would take the same number or
+send the same mail. A restarted query may have to wait for its predecessor to end (`wait_s`).
 
-sqlite3 of the standard library, not SQLAlchemy as in catalog/: such a file belongs to one process
-on one machine, it never lives in PostgreSQL, and hot paths are an `executemany` of plain tuples.
+sqlite3 of the standard library, not SQLAlchemy as in catalog/: the file belongs to one process on
+one machine, and hot paths are an `executemany` of tuples.
 
-Rejected: files of our own beside Spark's checkpoint. Numbers, what was seen and what is to be done
-have to change in one step, and that is what a database is for.
+Rejected: plain files next to Spark's checkpoint. Numbers, seen entries and pending work must change
+in one step.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ _LOCK_PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a file holds, how its tables are made, and of which version they are."""
+    """What the file is called in messages, the DDL of its tables, and their version."""
 
     what: str
     tables: str
@@ -47,21 +45,21 @@ class Layout:
 
 
 class DurableDatabase:
-    """One connection for all threads of a process, used by one at a time."""
+    """One connection for all threads of a process, used by one thread at a time."""
 
     def __init__(
         self, path: Path, layout: Layout, *, read_only: bool = False, wait_s: float = 0.0
     ) -> None:
         self.path = path
         self._layout = layout
-        self._one_at_a_time = threading.RLock()
+        self._thread_lock = threading.RLock()
         self._depth = 0
         self._lock_file: int | None = None
         if not read_only:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock_file = self._lock(time.monotonic() + wait_s)
         try:
-            with self._told():
+            with self._errors_translated():
                 self._connection = self._open(read_only=read_only)
         except BaseException:
             self._unlock()
@@ -74,14 +72,14 @@ class DurableDatabase:
         self.close()
 
     def close(self) -> None:
-        with self._one_at_a_time:
+        with self._thread_lock:
             self._connection.close()
             self._unlock()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of it is committed at the end, or nothing of it after an exception."""
-        with self._one_at_a_time, self._told():
+        """Committed at the end, rolled back after an exception."""
+        with self._thread_lock, self._errors_translated():
             if self._depth == 0:
                 self._connection.execute("BEGIN IMMEDIATE")
             self._depth += 1
@@ -99,7 +97,7 @@ class DurableDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        with self._one_at_a_time, self._told():
+        with self._thread_lock, self._errors_translated():
             yield self._connection
 
     def _open(self, *, read_only: bool) -> sqlite3.Connection:
@@ -165,7 +163,7 @@ class DurableDatabase:
             self._lock_file = None
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_translated(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

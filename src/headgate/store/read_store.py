@@ -70,32 +70,32 @@ class StoreReader:
 
     def files(self, *, since: datetime | None = None) -> list[StoredFile]:
         """The files of finished batches, the oldest first; `since` a day that is not over yet."""
-        certain = finished_batches(self.folder.batches)
+        finished = finished_batches(self.folder.batches)
         day = None if since is None else since.astimezone(UTC).date()
-        return certain.only(stored_files(self.folder.store, since=day))
+        return finished.only(stored_files(self.folder.store, since=day))
 
     def use(self, name: str, table: pa.Table) -> None:
-        """Questions may look into this table too, by this name."""
+        """Register a table that queries may use by this name."""
         self._connection.register(name, table)
 
-    def ask(
-        self, question: str, files: Sequence[StoredFile], parameters: Parameters | None = None
+    def query_in_steps(
+        self, query: str, files: Sequence[StoredFile], parameters: Parameters | None = None
     ) -> Iterator[pa.Table]:
-        """The answers of some files after the other. What is asked must allow that."""
+        """One result per some hundred files. The query must allow that."""
         for start in range(0, len(files), FILES_AT_ONCE):
-            yield from self.ask_at_once(question, files[start : start + FILES_AT_ONCE], parameters)
+            yield from self.query(query, files[start : start + FILES_AT_ONCE], parameters)
 
-    def ask_at_once(
-        self, question: str, files: Sequence[StoredFile], parameters: Parameters | None = None
+    def query(
+        self, query: str, files: Sequence[StoredFile], parameters: Parameters | None = None
     ) -> Iterator[pa.Table]:
-        """One answer, or several if a file has to be left out."""
+        """One result, or several if a file has to be left out."""
         sound = [each for each in files if each.path not in self.damaged]
         if not sound:
             return
         try:
             names = [_literal(each.path) for each in sound]
             found = self._connection.sql(
-                question.format(rows=_ROWS), params={**(parameters or {}), "files": names}
+                query.format(rows=_ROWS), params={**(parameters or {}), "files": names}
             )
             answer = found.to_arrow_table()
         except duckdb.Error as error:
@@ -106,8 +106,8 @@ class StoreReader:
             yield answer
             return
         half = len(sound) // 2
-        yield from self.ask_at_once(question, sound[:half], parameters)
-        yield from self.ask_at_once(question, sound[half:], parameters)
+        yield from self.query(query, sound[:half], parameters)
+        yield from self.query(query, sound[half:], parameters)
 
     def _leave_out(self, path: Path, error: duckdb.Error) -> None:
         if path.exists():
@@ -115,7 +115,7 @@ class StoreReader:
 
 
 def _literal(path: Path) -> str:
-    """DuckDB takes names for patterns; this one has only itself to match."""
+    """DuckDB reads file names as patterns: escape the special characters."""
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
 
 
@@ -124,12 +124,12 @@ def _literal(path: Path) -> str:
 REASON_LENGTH_MAX = 200
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ANNOTATIONS = "@annotations"
-"""What joins have joined to the item, as JSON: only what they have found has this column."""
+"""The joined items as JSON; only results of joins have this column."""
 _OWN = {SOURCE, ID, TIME, FEEDS, INNER, ARRIVED.name, ANNOTATIONS}
 
 
 class RowLocation(NamedTuple):
-    """Where a row lies. Places are in the order in which items arrived."""
+    """Where a row is stored. Locations sort by arrival."""
 
     arrived_us: int
     path: str
@@ -138,7 +138,7 @@ class RowLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredRow:
-    """An item as the store has it; `attributes` has those that it has, as plain values."""
+    """A stored item; `attributes` has the values that are not null."""
 
     source: str
     id: str
@@ -148,7 +148,7 @@ class StoredRow:
     feeds: tuple[int, ...]
     inner: tuple[int, ...]
     annotations: Sequence[Mapping[str, object]]
-    """What joins have joined to it."""
+    """The items that joins have added."""
     batch: pa.RecordBatch
 
     def item(self, schema: Schema) -> Item:
@@ -165,27 +165,27 @@ def to_microseconds(time: datetime) -> int:
 
 
 def first_line(error: Exception) -> str:
-    """What is wrong with a file, for people."""
+    """The first line of an error, for messages."""
     return printable(str(error).split("\n", maxsplit=1)[0])[:REASON_LENGTH_MAX]
 
 
 def locations_in(answer: pa.Table) -> list[RowLocation]:
-    """The places that a question has found, which has asked for them by these names."""
+    """The locations in a result with these columns."""
     columns = (answer.column(name).to_pylist() for name in ("arrived", "filename", "row"))
     return [RowLocation(*each) for each in zip(*columns, strict=True)]
 
 
 def read_rows(
-    places: Iterable[RowLocation], damaged: dict[Path, str]
+    locations: Iterable[RowLocation], damaged: dict[Path, str]
 ) -> list[tuple[RowLocation, StoredRow]]:
-    """The rows, in the order given. Files that have gone meanwhile give none, and damaged ones
-    neither: these are told with the reason."""
-    ordered = list(places)
-    wanted: dict[str, list[int]] = {}
+    """The rows in this order. Files that are gone give none; damaged ones are added to `damaged`
+    with the reason."""
+    ordered = list(locations)
+    numbers_by_path: dict[str, list[int]] = {}
     for place in ordered:
-        wanted.setdefault(place.path, []).append(place.row)
+        numbers_by_path.setdefault(place.path, []).append(place.row)
     found: dict[tuple[str, int], StoredRow] = {}
-    for path, numbers in wanted.items():
+    for path, numbers in numbers_by_path.items():
         try:
             for number, batch in _read(Path(path), sorted(set(numbers))):
                 found[path, number] = _stored(batch)
@@ -237,13 +237,13 @@ def find_item(
     reader: StoreReader, id_: str, *, source: str | None = None, since: datetime | None = None
 ) -> list[StoredRow]:
     """All rows with this id, of one source or of any, in the order in which they arrived."""
-    question = (
+    query = (
         'SELECT epoch_us("@arrived") AS arrived, filename, file_row_number AS row FROM {rows} '
         'WHERE "@id" = $id AND ($source IS NULL OR "@source" = $source) '
         'AND epoch_us("@arrived") >= $since'
     )
     since_us = 0 if since is None else to_microseconds(since)
     parameters: dict[str, object] = {"id": id_, "source": source, "since": since_us}
-    answers = reader.ask(question, reader.files(since=since), parameters)
-    places = sorted(place for answer in answers for place in locations_in(answer))
-    return [row for _, row in read_rows(places, reader.damaged)]
+    answers = reader.query_in_steps(query, reader.files(since=since), parameters)
+    locations = sorted(place for answer in answers for place in locations_in(answer))
+    return [row for _, row in read_rows(locations, reader.damaged)]

@@ -46,102 +46,102 @@ FILES_FIRST, FILES_MAX, GROWTH = 8, 512, 4
 
 def tail(
     reader: StoreReader,
-    wanted: ItemSelection,
+    selection: ItemSelection,
     *,
     lines: int,
     since: datetime | None = None,
-    certain: FinishedBatches | None = None,
+    finished: FinishedBatches | None = None,
 ) -> list[StoredRow]:
-    """The last ones, the newest last, of the batches that are finished, or were at some moment."""
-    if certain is None:
-        certain = finished_batches(reader.folder.batches)
-    places = _last_places(reader, wanted, lines, since, certain)
-    return [row for _, row in read_rows(places, reader.damaged)]
+    """The last items, the newest last, of the batches in `finished`; by default of those now."""
+    if finished is None:
+        finished = finished_batches(reader.folder.batches)
+    locations = _last_locations(reader, selection, lines, since, finished)
+    return [row for _, row in read_rows(locations, reader.damaged)]
 
 
-def _last_places(
+def _last_locations(
     reader: StoreReader,
-    wanted: ItemSelection,
+    selection: ItemSelection,
     lines: int,
     since: datetime | None,
-    certain: FinishedBatches,
+    finished: FinishedBatches,
 ) -> list[RowLocation]:
     first = None if since is None else since.astimezone(UTC).date()
     found: list[RowLocation] = []
     for day in reversed(stored_days(reader.folder.store)):
         if len(found) >= lines or (first is not None and day < first):
             break
-        for files in _groups_of(reader, wanted, day, certain):
-            found += _last_of_group(reader, wanted, files, lines, since)
+        for files in _groups_of(reader, selection, day, finished):
+            found += _last_of_group(reader, selection, files, lines, since)
     return sorted(found)[-lines:]
 
 
 def _groups_of(
-    reader: StoreReader, wanted: ItemSelection, day: date, certain: FinishedBatches
+    reader: StoreReader, selection: ItemSelection, day: date, finished: FinishedBatches
 ) -> Iterator[list[StoredFile]]:
     """The files of each group on this day, by batch."""
-    files = certain.only(stored_files(reader.folder.store, on=day))
+    files = finished.only(stored_files(reader.folder.store, on=day))
     for group, own in groupby(files, key=lambda each: each.group):
-        if wanted.may_be_in(group):
+        if selection.may_be_in(group):
             yield list(own)
 
 
 def _last_of_group(
     reader: StoreReader,
-    wanted: ItemSelection,
+    selection: ItemSelection,
     files: list[StoredFile],
     lines: int,
     since: datetime | None,
 ) -> list[RowLocation]:
-    question = (
+    query = (
         'SELECT epoch_us("@arrived") AS arrived, filename, file_row_number AS row FROM {rows} '
-        f"WHERE {wanted.condition} ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT $lines"
+        f"WHERE {selection.condition} ORDER BY 1 DESC, 2 DESC, 3 DESC LIMIT $lines"
     )
-    parameters = {**wanted.parameters(since), "lines": lines}
+    parameters = {**selection.parameters(since), "lines": lines}
     found: list[RowLocation] = []
     end, size = len(files), FILES_FIRST
     while end > 0 and len(found) < lines:
         start = _whole_batch(files, max(0, end - size))
-        for answer in reader.ask_at_once(question, files[start:end], parameters):
+        for answer in reader.query(query, files[start:end], parameters):
             found += locations_in(answer)
         end, size = start, min(size * GROWTH, FILES_MAX)
     return found
 
 
 def _whole_batch(files: list[StoredFile], start: int) -> int:
-    """The files of one batch arrived at once: they are asked together."""
+    """Move the start so that the files of one batch, which arrived together, stay together."""
     while start > 0 and files[start - 1].batch == files[start].batch:
         start -= 1
     return start
 
 
 class Follower:
-    """What has arrived since the last time it was asked, and first since `certain`: with the same,
-    `tail` shows what was before, so that nothing is shown twice or left out.
+    """The items that have arrived since the last call of `poll`, at first since `finished`.
 
-    A group's position is the last batch that was read; as long as no batch is finished, asking
-    costs one listing of the batches' records.
+    `tail` with the same `finished` shows the items before, so nothing is shown twice or left out. A
+    group's position is the last batch that was read. Without new batches a poll costs one listing
+    of the batch records.
     """
 
     def __init__(
-        self, reader: StoreReader, wanted: ItemSelection, certain: FinishedBatches
+        self, reader: StoreReader, selection: ItemSelection, finished: FinishedBatches
     ) -> None:
-        self._reader, self._wanted = reader, wanted
+        self._reader, self._selection = reader, selection
         self._seen: dict[str, int] = {}
         self._state: FinishedBatches | None = None
         self._last_day = date.min
-        self._new_files(certain)
+        self._new_files(finished)
 
-    def look(self) -> list[StoredRow]:
+    def poll(self) -> list[StoredRow]:
         state = finished_batches(self._reader.folder.batches)
-        files = [each for each in self._new_files(state) if self._wanted.may_be_in(each.group)]
-        question = (
+        files = [each for each in self._new_files(state) if self._selection.may_be_in(each.group)]
+        query = (
             'SELECT epoch_us("@arrived") AS arrived, filename, file_row_number AS row FROM {rows} '
-            f"WHERE {self._wanted.condition}"
+            f"WHERE {self._selection.condition}"
         )
-        answers = self._reader.ask(question, files, self._wanted.parameters(None))
-        places = sorted(place for answer in answers for place in locations_in(answer))
-        return [row for _, row in read_rows(places, self._reader.damaged)]
+        answers = self._reader.query_in_steps(query, files, self._selection.parameters(None))
+        locations = sorted(place for answer in answers for place in locations_in(answer))
+        return [row for _, row in read_rows(locations, self._reader.damaged)]
 
     def _new_files(self, state: FinishedBatches) -> list[StoredFile]:
         if state.groups and state == self._state:
@@ -178,15 +178,15 @@ class ItemSelection:
         return {**own, "since": 0 if since is None else to_microseconds(since)}
 
     def may_be_in(self, group: str) -> bool:
-        """What joins have found is there a second time, with what was joined to it: it is the
-        feed's, and no further item of its source."""
+        """Results of joins are stored in addition to their items: they belong to feeds, and are no
+        further items of their source."""
         if self.source is not None and group.startswith(JOINED):
             return False
         return self.schemas is None or may_hold(group, self.schemas)
 
 
 def selection_of(name: str, definitions: CatalogDefinitions) -> ItemSelection:
-    """Of a materialised feed those that it has made, as its subscribers get them."""
+    """For a materialised feed: its transformed items, as subscribers get them."""
     entry = definitions.entry(name)
     if entry is None:
         hint = did_you_mean(name, definitions)
