@@ -28,11 +28,10 @@ from bench.workloads.keywords import SCHEMA as KEYWORD_SCHEMA
 from bench.workloads.keywords import keyword_filters, keyword_items
 from bench.workloads.mbd import subscriptions
 from headgate.cover.forest_cover import CubeCover, ForestCover
-from headgate.match.arrow import batch_of_arrow
+from headgate.match.batch import batch_of_arrow
 from headgate.match.living import LivingProgram
 from headgate.match.matcher import ProgramMatcher
-from headgate.match.program import Program, compile_program
-from headgate.match.program_file import open_program, write_program
+from headgate.match.program import Program, compile_program, open_program, write_program
 from headgate.model.evaluate import matches
 from headgate.model.filters import Filter
 
@@ -43,7 +42,7 @@ import sys
 from pathlib import Path
 from bench.workloads.conjunctions import batch
 from headgate.match.matcher import ProgramMatcher
-from headgate.match.program_file import open_program
+from headgate.match.program import open_program
 ProgramMatcher(open_program(Path(sys.argv[1]))).match(batch(4_096, seed=1))
 print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """

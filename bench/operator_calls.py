@@ -19,7 +19,7 @@ import numpy as np
 from bench import Plot, Result, Row, Say, seconds
 from bench.workloads import operator_functions
 from bench.workloads.operator_functions import DECLARATIONS, SCHEMA, items
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Call, Variable
 from headgate.operators.answers import Rows
 from headgate.operators.call_items import RowItems, call_here
@@ -60,7 +60,7 @@ def run(*, quick: bool, say: Say) -> Result:
 
 def _one_call(operators: OperatorRuntime, name: str, call: Call, rounds: int) -> list[Row]:
     loaded, _ = load_all(DECLARATIONS, [operator_functions.__name__])
-    batch = batch_of_items(items(BATCH), SCHEMA)
+    batch = items_to_arrow(items(BATCH), SCHEMA)
     here = RowItems(batch, SCHEMA)
     asking = BatchCalls(PlanCalls(operators, [call] * ROUND), batch, SCHEMA)
     every = np.arange(BATCH, dtype=np.int32)
@@ -105,7 +105,7 @@ def _one_call(operators: OperatorRuntime, name: str, call: Call, rounds: int) ->
 def _plot(operators: OperatorRuntime, rounds: int, say: Say) -> Plot:
     """What the child adds to a call in this process, by the number of items in a question."""
     loaded, _ = load_all(DECLARATIONS, [operator_functions.__name__])
-    batch = batch_of_items(items(BATCH), SCHEMA)
+    batch = items_to_arrow(items(BATCH), SCHEMA)
     here = RowItems(batch, SCHEMA)
     lines: dict[str, list[tuple[float, float]]] = {}
     for name, call in CALLS.items():
@@ -132,7 +132,7 @@ def _plot(operators: OperatorRuntime, rounds: int, say: Say) -> Plot:
 
 def _transfer(operators: OperatorRuntime, rounds: int) -> Row:
     """A question about one item of a batch that the child does not have yet."""
-    batch = batch_of_items(items(BATCH), SCHEMA)
+    batch = items_to_arrow(items(BATCH), SCHEMA)
     predicates = PlanCalls(operators, [CALLS["true or false, batch form"]])
     one = np.zeros(1, np.int32)
     asking = BatchCalls(predicates, batch, SCHEMA)
@@ -143,7 +143,7 @@ def _transfer(operators: OperatorRuntime, rounds: int) -> Row:
 
 
 def _misbehaviour(allowed: list[str]) -> list[Row]:
-    batch = batch_of_items(items(BATCH), SCHEMA)
+    batch = items_to_arrow(items(BATCH), SCHEMA)
     every = np.arange(BATCH, dtype=np.int32)
     rows = []
     for name, workload, bad in (

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from headgate.cover.forest_index import AttributeOrder, by_frequency, rank_places
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 
 TOGETHER_MAX = 512
 

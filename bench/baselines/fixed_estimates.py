@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.model.atoms import Call
 from headgate.operators.answers import Bools
 from headgate.operators.orders.clause_table import Floats

@@ -24,8 +24,8 @@ from headgate.factor.filter_tree import PAPER, CostModel, Predicate
 from headgate.factor.implications import Implications, Lists, implications_of
 from headgate.factor.selectivity import Measured, nothing_measured, selectivities_of
 from headgate.match.batch import Batch
+from headgate.match.bit_rows import Words
 from headgate.match.conjunctions import ConjunctionBuilder, Conjunctions, conjunctions_of
-from headgate.match.kernels import Words
 from headgate.match.program import Program, compile_rows, with_forest
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema

@@ -34,7 +34,7 @@ from headgate.factor.clause_sets import ClauseSets
 from headgate.factor.filter_tree import PAPER, CostModel, FilterTree, Predicate, benefit
 from headgate.factor.selectivity import Selectivities
 from headgate.factor.vcb import factorize_vcb
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 
 GONE = -2
 COMMON_MAX = 16

@@ -10,9 +10,8 @@ import numpy as np
 from headgate.factor.clause_sets import ClauseSets
 from headgate.match.batch import Batch
 from headgate.match.forest import Forest
-from headgate.match.kernels import Words
 from headgate.match.program import Program, words_for
-from headgate.match.walks import count_ends, skip_pointers
+from headgate.match.walks import BitRows, count_ends, skip_pointers
 
 RUNS = 15
 
@@ -41,15 +40,15 @@ def walks_us(programs: Sequence[Program], batches: Sequence[Batch]) -> list[floa
             forest = program.forest
             found = np.empty((2, forest.end_start.size), np.int32)
             began = time.thread_time()
-            for rows, stack in prepared[at]:
-                count_ends(*forest.nodes, rows, stack, *found)
+            for bits in prepared[at]:
+                count_ends(forest.nodes, bits, *found)
             least[at] = min(least[at], time.thread_time() - began)
     return [each / len(batches) * 1e6 for each in least]
 
 
-def _prepare(program: Program, batch: Batch) -> tuple[Words, Words]:
+def _prepare(program: Program, batch: Batch) -> BitRows:
     """The rows, and a stack whose bottom has a bit for each item."""
     stack = np.zeros((program.forest.depth + 1, words_for(batch.size)), np.uint64)
     bits = np.packbits(np.ones(batch.size, np.uint8), bitorder="little")
     stack[0].view(np.uint8)[: bits.size] = bits
-    return program.rows(batch), stack
+    return BitRows(program.rows(batch), stack)

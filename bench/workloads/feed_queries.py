@@ -24,8 +24,7 @@ import pyarrow as pa
 
 from headgate.demo import texts
 from headgate.demo.words import PLACES
-from headgate.match.arrow import batch_of_arrow
-from headgate.match.batch import Batch
+from headgate.match.batch import Batch, batch_of_arrow
 from headgate.model.atoms import Contains
 from headgate.model.filters import Filter, conjunction, disjunction
 from headgate.model.schema import Attribute, Schema

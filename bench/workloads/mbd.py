@@ -28,8 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headgate.match.arrow import batch_of_arrow
-from headgate.match.batch import Batch
+from headgate.match.batch import Batch, batch_of_arrow
 from headgate.model.atoms import Atom, Between, Comparison, Relation
 from headgate.model.filters import And, Filter
 from headgate.model.schema import Attribute, Schema

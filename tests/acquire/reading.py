@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from headgate.acquire.item_rows import SourceColumns, instant, places_of
-from headgate.match.item_columns import items_of_batch
+from headgate.match.item_columns import items_from_arrow
 from headgate.model.errors import InvalidValue
 from headgate.model.items import Item, attributes_of_json
 from headgate.model.schema import Attribute, Schema
@@ -63,7 +63,7 @@ def items(
     return [
         item
         for attributes, lines in found
-        for item in items_of_batch(
+        for item in items_from_arrow(
             columns.rows(attributes, places_of("f", lines), instant(0)), columns.schema
         )
     ]

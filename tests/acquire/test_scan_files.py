@@ -20,7 +20,7 @@ from headgate.acquire.read_part import read_part
 from headgate.acquire.rejected import read_rejected
 from headgate.acquire.scan_files import FileScanner, checked_pattern, files_of
 from headgate.acquire.source_list import ListedSource
-from headgate.match.item_columns import items_of_batch
+from headgate.match.item_columns import items_from_arrow
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
@@ -70,7 +70,7 @@ class Folder:
             (item.id, dict(item.attributes))
             for part in self.log.parts(0, self.log.last)
             for batch in read_part(part, self.base, self.state, schema)
-            for item in items_of_batch(batch, schema)
+            for item in items_from_arrow(batch, schema)
         ]
 
     def numbers(self) -> list[object]:

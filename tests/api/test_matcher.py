@@ -22,7 +22,7 @@ from headgate.api.frames import item_of
 from headgate.language import parse_filter
 from headgate.language.unparse import unparse_filter
 from headgate.match import living
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Comparison, IsPresent, Relation
 from headgate.model.errors import (
     InvalidValue,
@@ -119,7 +119,7 @@ def test_any_history_matches_as_the_oracle(data: st.DataObject, pool: list[Item]
 
 def agree(matcher: hg.Matcher, known: dict[str, Filter], pool: list[Item]) -> None:
     """match == match_frame == count_frame == explain == the naive evaluator."""
-    frame = batch_of_items(pool, SCHEMA)
+    frame = items_to_arrow(pool, SCHEMA)
     assert (list(matcher), len(matcher)) == (list(known), len(known))
     expected = [[name for name in known if matches(known[name], item)] for item in pool]
     assert [matcher.match(each.attributes) for each in pool] == expected

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.cover.forest_index import by_frequency, rank_rows
+from headgate.match.bit_rows import Longs
 from headgate.match.forest import build_forest
-from headgate.match.kernels import Longs
 
 
 def uses(*filters: dict[int, int]) -> tuple[Longs, Longs, Longs]:

@@ -8,7 +8,7 @@ import numpy as np
 from tests.match.strategies import NOON
 
 from headgate.match.batch import batch_of_items
-from headgate.match.groups import compile_groups
+from headgate.match.program import compile_groups
 from headgate.model.atoms import Atom
 from headgate.model.evaluate import matches
 from headgate.model.items import Item

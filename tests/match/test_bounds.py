@@ -11,8 +11,8 @@ import pytest
 from tests.match.strategies import SCHEMA
 
 from headgate.match.bounds import check_indices, check_slots, check_starts
-from headgate.match.groups import Group, compile_groups
 from headgate.match.pattern_atoms import PatternAtoms
+from headgate.match.program import Group, compile_groups
 from headgate.match.texts import texts_of
 from headgate.model.atoms import (
     Between,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.match.strategies import SCHEMA, items
 
-from headgate.match.item_columns import batch_of_items, group_of, item_columns, items_of_batch
+from headgate.match.item_columns import group_of, item_columns, items_from_arrow, items_to_arrow
 from headgate.model.items import Item
 from headgate.model.values import is_missing
 
@@ -17,9 +17,9 @@ def attributes_of(item: Item) -> dict[str, object]:
 
 @given(st.lists(items, max_size=20))
 def test_rows_and_back(some: list[Item]) -> None:
-    batch = batch_of_items(some, SCHEMA)
+    batch = items_to_arrow(some, SCHEMA)
     assert batch.schema == item_columns(SCHEMA)
-    again = items_of_batch(batch, SCHEMA)
+    again = items_from_arrow(batch, SCHEMA)
     assert [(each.id, each.source, each.time) for each in again] == [
         (each.id, each.source, each.time) for each in some
     ]

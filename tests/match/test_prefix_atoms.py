@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.match.agree import answers, assert_agrees, item
 
-from headgate.match.prefixes import build_prefixes
+from headgate.match.prefix_atoms import build_prefixes
 from headgate.match.texts import texts_of
 from headgate.model.atoms import StartsWith
 from headgate.model.values import Type, Xml

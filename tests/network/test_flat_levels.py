@@ -12,7 +12,7 @@ from tests.views.test_flat_feeds import equal, feeds, items
 from tests.views.test_rewrite_cgr import members_of
 
 from headgate.match.batch import batch_of_items
-from headgate.match.stored_file import open_stored, write_stored
+from headgate.match.dataclass_codec import open_stored, write_stored
 from headgate.model.errors import SnapshotError
 from headgate.model.filters import And
 from headgate.model.items import Item

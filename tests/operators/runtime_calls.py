@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from tests.operators import functions, hostile
 
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Argument, Call
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
@@ -59,7 +59,7 @@ def item(n: int | None, word: str = "", id_: str = "") -> Item:
 
 
 def numbers(*given: int) -> pa.RecordBatch:
-    return batch_of_items([item(n, id_=f"{at}") for at, n in enumerate(given)], SCHEMA)
+    return items_to_arrow([item(n, id_=f"{at}") for at, n in enumerate(given)], SCHEMA)
 
 
 def ask(

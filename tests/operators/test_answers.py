@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import STORED_AS
 from headgate.model.values import Type, Value
 from headgate.operators.answers import (
     FAILED,
@@ -90,7 +90,7 @@ from tests.operators import functions
 from headgate.model.values import Type
 from headgate.operators import child
 from headgate.operators.answers import arrow_of_lists
-from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import STORED_AS
 arrow_of_lists([[1], []], STORED_AS[Type.INT])
 sys.exit("pandas" in sys.modules)
 """

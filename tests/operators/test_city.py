@@ -16,7 +16,7 @@ import pytest
 
 from headgate.language import check, parse_script
 from headgate.language.statements import CreateFeed, RegisterOperator, RegisterStream, Statement
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Call, Variable
 from headgate.model.evaluate import matches
 from headgate.model.filters import And, Filter, atoms_of, conjuncts
@@ -100,7 +100,7 @@ def test_the_naive_evaluator_finds_what_it_found(golden: Callable[[str, str], No
 
 @pytest.mark.integration
 def test_the_child_answers_the_same() -> None:
-    batch = batch_of_items(ITEMS, schema())
+    batch = items_to_arrow(ITEMS, schema())
     rows = np.arange(len(ITEMS), dtype=np.int32)
     calls = list(
         dict.fromkeys(a for feed in FEEDS for a in atoms_of(filter_of(feed)) if isinstance(a, Call))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.operators import functions
 from tests.operators.runtime_calls import ALLOWED, SCHEMA, TAME, ask, item, numbers, solutions
 
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Argument, Call, Constraint, Relation, Variable
 from headgate.model.errors import OperatorError
 from headgate.model.evaluate import matches
@@ -115,7 +115,7 @@ def test_the_child_answers_what_the_functions_answer(
     rows = np.array(
         data.draw(st.lists(st.integers(0, len(given_items) - 1), unique=True)), np.int32
     )
-    batch = batch_of_items(given_items, SCHEMA)
+    batch = items_to_arrow(given_items, SCHEMA)
     found = BatchCalls(PlanCalls(operators, [call]), batch, SCHEMA).evaluate(0, rows)
     here = call_here(LOADED[call.operator], call, rows, RowItems(batch, SCHEMA), OperatorLimits())
     assert same(found, here)
@@ -174,7 +174,7 @@ def test_a_row_that_is_not_there_is_a_bug(operators: OperatorRuntime) -> None:
 
 
 def test_an_item_that_lacks_what_a_function_wants_fails(operators: OperatorRuntime) -> None:
-    batch = batch_of_items([item(4), item(None), item(6)], SCHEMA)
+    batch = items_to_arrow([item(4), item(None), item(6)], SCHEMA)
     answers = ask(operators, "divides", 2, about=batch)
     assert answers.answered.tolist() == [True, False, True]
     assert "AssertionError" in operators.failures["divides"].last
@@ -215,7 +215,7 @@ def test_a_child_that_was_killed_from_outside_is_replaced(operators: OperatorRun
 def test_a_round_answers_what_its_questions_answer_alone(
     operators: OperatorRuntime, given_items: list[Item], asked: list[Call], data: st.DataObject
 ) -> None:
-    batch = batch_of_items(given_items, SCHEMA)
+    batch = items_to_arrow(given_items, SCHEMA)
     asking = BatchCalls(PlanCalls(operators, asked), batch, SCHEMA)
     some = st.lists(st.integers(0, len(given_items) - 1), unique=True)
     rows = [np.array(data.draw(some), np.int32) for _ in asked]

@@ -10,7 +10,7 @@ import pytest
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Outbox
 from headgate.language import parse_script
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.items import Item
 from headgate.pipeline.batch_stage import BatchTask, PartitionSummary, match_and_store
 from headgate.pipeline.deliveries import Dispatcher, FeedMatch, matches_in
@@ -36,7 +36,7 @@ def planned(tmp_path: Path):
 def stored(planned: CurrentPlans, folder: Path) -> PartitionSummary:
     items = [Item(f"{s}{n}", s, NOON, {"a": n}) for n in range(10) for s in ("T", "U")]
     task = BatchTask(str(folder / "store"), "g", 0, NOON, str(planned.path))
-    found = match_and_store([batch_of_items(items, planned.schemas["T"])], task, "0")
+    found = match_and_store([items_to_arrow(items, planned.schemas["T"])], task, "0")
     assert found is not None
     return found
 

@@ -11,7 +11,7 @@ from tests.match.drawn import drawn
 from tests.match.strategies import NOON, SCHEMA, filters, items
 from tests.pipeline.spark_session import spark
 
-from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import STORED_AS
 from headgate.model.errors import SnapshotError
 from headgate.model.evaluate import matches
 from headgate.model.filters import Filter

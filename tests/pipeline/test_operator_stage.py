@@ -16,8 +16,8 @@ from tests.plan.execute import execute
 from tests.plan.papers import defined
 
 from headgate.language.statements import RegisterOperator, Statement
-from headgate.match.item_columns import batch_of_items
-from headgate.match.snapshot import open_snapshot, write_snapshot
+from headgate.match.array_file import open_arrays, write_arrays
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
 from headgate.operators.call_items import oracle_operators
@@ -87,7 +87,7 @@ class World:
     def found(self, paths: list[str], dropped: list[str]) -> dict[str, list[str]]:
         numbers = np.array([self.number_of[name] for name in dropped], np.int32)
         asked = MatchConfig({"T": paths}, numbers, every=True, operators=self.setup)
-        batch = batch_of_items(ITEMS, open_source_plan(Path(paths[0])).schema)
+        batch = items_to_arrow(ITEMS, open_source_plan(Path(paths[0])).schema)
         rows = pa.Table.from_batches(match_batch(batch, asked)).to_pylist()
         assert [row["@id"] for row in rows] == [item.id for item in ITEMS]
         names = {number: name for name, number in self.number_of.items()}
@@ -192,8 +192,8 @@ def test_an_operator_that_fails_is_no_match_and_is_counted(tmp_path: Path) -> No
 )
 def test_a_file_with_wrong_numbers_is_refused(name: str, wrong: list[int], tmp_path: Path) -> None:
     plan = World("create feed F from T where n > 3 and divides(2);").source_plan()
-    snapshot = open_snapshot(write_source_plan(tmp_path, plan))
+    snapshot = open_arrays(write_source_plan(tmp_path, plan))
     assert name in snapshot.arrays
     arrays = {**snapshot.arrays, name: np.array(wrong, snapshot.arrays[name].dtype)}
     with pytest.raises(SnapshotError, match="holds no sound source plan"):
-        open_source_plan(write_snapshot(tmp_path, arrays, dict(snapshot.metadata)))
+        open_source_plan(write_arrays(tmp_path, arrays, dict(snapshot.metadata)))

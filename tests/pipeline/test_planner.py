@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
 from headgate.language import parse_script
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item
 from headgate.pipeline import snapshot as snapshot_module
@@ -38,7 +38,7 @@ def matched(planned: CurrentPlans, source: str) -> dict[int, set[str]]:
     opened = open_snapshot(str(planned.path))
     asked = MatchConfig(opened.plans, opened.dropped, every=True)
     found = pa.Table.from_batches(
-        match_batch(batch_of_items(items, planned.schemas[source]), asked)
+        match_batch(items_to_arrow(items, planned.schemas[source]), asked)
     )
     return {
         int(row["@id"]): {planned.names[each] for each in row["@feeds"]}

@@ -16,8 +16,8 @@ from tests.plan.strategies import OPERATORS, definitions, streams
 
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import CreateFeed, Statement
+from headgate.match.array_file import open_arrays, write_arrays
 from headgate.match.batch import batch_of_items
-from headgate.match.snapshot import open_snapshot, write_snapshot
 from headgate.model.errors import SnapshotError
 from headgate.model.items import Item
 from headgate.model.values import Value, kind_of, kind_of_type
@@ -124,7 +124,7 @@ def test_a_plan_in_a_file_is_the_same() -> None:
 def test_a_file_with_wrong_numbers_is_refused(name: str, wrong: list[int], tmp_path: Path) -> None:
     known = defined("register stream T from json 'x' (a int); create feed A from T where a > 5;")
     plan = planned(known, {"A": 7})["T"]
-    snapshot = open_snapshot(write_source_plan(tmp_path, plan))
+    snapshot = open_arrays(write_source_plan(tmp_path, plan))
     arrays = {**snapshot.arrays, name: np.array(wrong, np.int32)}
     with pytest.raises(SnapshotError, match="holds no sound source plan"):
-        open_source_plan(write_snapshot(tmp_path, arrays, dict(snapshot.metadata)))
+        open_source_plan(write_arrays(tmp_path, arrays, dict(snapshot.metadata)))

@@ -16,7 +16,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.transform import Transformer
 from headgate.language import parse_script
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.pipeline import window_join_runner as join_runner
@@ -73,7 +73,7 @@ class Process:
         planned, now = self.planner.current, datetime.now(UTC)
         record = self.context.journal.begin("g", number, planned.path.name, now)
         if not record.finished:
-            rows = [batch_of_items(items, planned.schemas["P"])]
+            rows = [items_to_arrow(items, planned.schemas["P"])]
             stored = match_and_store(rows, batch_task(self.folder, record), "0")
             assert stored is not None
             task = batch_task(self.folder, record)

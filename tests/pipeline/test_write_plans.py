@@ -19,7 +19,7 @@ from headgate.factor.factorize import Factorized, factorize
 from headgate.factor.methods import METHOD_NAMES, METHODS
 from headgate.factor.time_budget import TimeBudgetExceeded
 from headgate.language import parse_script
-from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, batch_of_items, group_of
+from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, group_of, items_to_arrow
 from headgate.model.items import Item
 from headgate.pipeline import planner as planner_module
 from headgate.pipeline import write_plans as write_plans_module
@@ -53,7 +53,7 @@ def catalog(tmp_path: Path):
 def store_items(folder: DataFolder, planned: CurrentPlans, source: str, count: int) -> None:
     schema = planned.schemas[source]
     items = [Item(str(n), source, NOON, {"a": n % 12, "b": n % 5}) for n in range(count)]
-    batch = batch_of_items(items, schema)
+    batch = items_to_arrow(items, schema)
     none: list[list[int]] = [[] for _ in items]
     for field in (FEEDS_FIELD, INNER_FIELD):
         batch = batch.append_column(field, pa.array(none, field.type))

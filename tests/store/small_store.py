@@ -14,7 +14,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import CatalogDefinitions
 from headgate.language import parse_script
 from headgate.language.schemas import schemas_of
-from headgate.match.item_columns import batch_of_items, group_of
+from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Value
@@ -93,7 +93,7 @@ class SmallStore:
         group = f"files-{group_of(schema)}"
         batch = self._numbers[group] = self._numbers.get(group, -1) + 1
         path = path_of(self.folder.store, group, arrived, batch, part)
-        rows = batch_of_items(items, schema)
+        rows = items_to_arrow(items, schema)
         lists = [self.feeds_of(item) for item in items]
         rows = rows.append_column("@feeds", pa.array([each for each, _ in lists], LISTS))
         rows = rows.append_column("@inner", pa.array([each for _, each in lists], LISTS))
@@ -108,7 +108,7 @@ class SmallStore:
     def put_joined(self, item: Item, feed: str, *, arrived: datetime) -> None:
         """What a join has found, as pipeline/window_join_runner.py stores it."""
         schema = self.schema(item.source)
-        rows = batch_of_items([item], schema)
+        rows = items_to_arrow([item], schema)
         rows = rows.append_column("@feeds", pa.array([[self.number(feed)]], LISTS))
         rows = rows.append_column("@inner", pa.array([[]], LISTS))
         rows = rows.append_column("@annotations", pa.array(['[{"join":"j","items":[{}]}]']))

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.match.item_columns import batch_of_items
-from headgate.match.matcher import Matches
+from headgate.match.item_columns import items_to_arrow
+from headgate.match.matcher import BatchMatches
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
@@ -33,8 +33,8 @@ SCHEMA = Schema((Attribute("price", Type.INT),))
 
 def matched(count: int) -> pa.RecordBatch:
     items = [Item(str(n), "T", NOON, {"price": n}) for n in range(count)]
-    batch = batch_of_items(items, SCHEMA)
-    feeds = _lists(Matches(np.arange(count + 1), np.arange(count, dtype=np.int32)))
+    batch = items_to_arrow(items, SCHEMA)
+    feeds = _lists(BatchMatches(np.arange(count + 1), np.arange(count, dtype=np.int32)))
     return pa.RecordBatch.from_arrays(
         [*batch.columns, feeds, feeds], schema=matched_schema(batch.schema)
     )

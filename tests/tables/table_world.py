@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from headgate.language import parse_script
 from headgate.language.check import check
 from headgate.language.statements import CreateFeed, RegisterTable, Statement
-from headgate.match.item_columns import FEEDS, batch_of_items
+from headgate.match.item_columns import FEEDS, items_to_arrow
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Value
@@ -143,7 +143,7 @@ class TableWorld:
         for at, run in enumerate(runs):
             path = self.folder.store / f"{self.number}{mark}-{at}.parquet"
             schema = Schema(self.tables[run[0].source].attributes)
-            pq.write_table(pa.Table.from_batches([batch_of_items(run, schema)]), path)
+            pq.write_table(pa.Table.from_batches([items_to_arrow(run, schema)]), path)
             yield ChangeFile(str(path), (run[0].source,))
 
     def pieces(self, lot: ChangeBatch) -> list[dict[str, object]]:

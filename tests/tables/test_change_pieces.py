@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.errors import StateError
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
@@ -48,7 +48,7 @@ def rows_of(some: list[tuple[int, str | None, float | None, bool, int]]) -> pa.R
         )
         for at, (key, b, a, *_) in enumerate(some)
     ]
-    return batch_of_items(items, SCHEMA)
+    return items_to_arrow(items, SCHEMA)
 
 
 def pieces_of(
@@ -91,7 +91,7 @@ def test_buckets_together_have_the_rows_of_a_single_one(
 
 def test_a_row_that_its_key_places_goes_to_one_bucket_only() -> None:
     items = [Item(str(n), "T", START, {"b": f"v{n}", "key": n}) for n in range(50)]
-    rows, gone = batch_of_items(items, PLACED), np.arange(50) % 2 == 0
+    rows, gone = items_to_arrow(items, PLACED), np.arange(50) % 2 == 0
     found = list(cut_rows(rows, gone, RowFormat(PLACED, ("b",)), side=0, buckets=3))
     assert sum(len(piece) for _, piece in found) == 50
     assert sum(int(piece.gone.sum()) for _, piece in found) == 25

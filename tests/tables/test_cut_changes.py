@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
@@ -30,7 +30,7 @@ def taken(words: list[str | None], *, source: str = "T") -> tuple[list[int], lis
         for n, word in enumerate(words)
     ]
     unknown: Counter[tuple[str, str]] = Counter()
-    rows, gone = rows_of(batch_of_items(items, SCHEMA), TABLE.name, TABLE.changes, unknown)
+    rows, gone = rows_of(items_to_arrow(items, SCHEMA), TABLE.name, TABLE.changes, unknown)
     return rows.column("id").to_pylist(), gone.tolist(), unknown
 
 
@@ -63,7 +63,7 @@ def test_a_file_of_a_table_that_had_the_name_before_is_left_out(
 ) -> None:
     """Such files are there when a table is dropped and registered otherwise."""
     other = SCHEMA if type_ is None else Schema((*SCHEMA.attributes, Attribute("b", type_)))
-    rows = batch_of_items(
+    rows = items_to_arrow(
         [Item("1", "T", MOMENT, {"id": 1, "b": 5 if type_ is Type.INT else "5"})], other
     )
     pq.write_table(pa.Table.from_batches([rows]), tmp_path / "t.parquet")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headgate.match.item_columns import batch_of_items, items_of_batch
+from headgate.match.item_columns import items_from_arrow, items_to_arrow
 from headgate.match.texts import Texts
 from headgate.model.errors import StateError
 from headgate.model.items import Item
@@ -54,7 +54,7 @@ ROWS = st.lists(
 
 def batch_of(rows: list[dict[str, Value]]) -> pa.RecordBatch:
     items = [Item(f"{n}", "T", START + timedelta(n), row) for n, row in enumerate(rows)]
-    return batch_of_items(items, SCHEMA)
+    return items_to_arrow(items, SCHEMA)
 
 
 @given(rows=ROWS)
@@ -67,7 +67,7 @@ def test_rows_come_back_with_their_origin(rows: list[dict[str, Value]]) -> None:
         [batch.column("@source"), *(found[each] for each in batch.schema.names[1:])],
         schema=batch.schema,
     )
-    items, expected = items_of_batch(again, SCHEMA), items_of_batch(batch, SCHEMA)
+    items, expected = items_from_arrow(again, SCHEMA), items_from_arrow(batch, SCHEMA)
     assert items == expected
     assert [repr(each.attributes) for each in items] == [repr(e.attributes) for e in expected]
     assert (body < np.diff(payloads.start)).all()

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tables.histories import Bounds, boxes, changes
 
-from headgate.match.snapshot import write_snapshot
-from headgate.match.stored import take_apart
-from headgate.match.stored_file import open_stored
+from headgate.match.array_file import write_arrays
+from headgate.match.dataclass_codec import open_stored, to_arrays
 from headgate.model.errors import SnapshotError
 from headgate.tables.boxes import Boxes, BoxGroup
 from headgate.tables.changes import JoinChange
@@ -107,9 +106,9 @@ def test_a_file_that_leads_outside_of_its_arrays_is_refused(
 ) -> None:
     path = written(tmp_path, [((1.0, 2.0), (3.0, 4.0)), ((1.0, 2.0), (3.0, 9.0))], 0)
     sound = open_stored(path, StoredBoxes, kind="select-join index", version=1)
-    arrays, stored = take_apart(sound)
+    arrays, stored = to_arrays(sound)
     damaged = arrays[name].copy()
     damaged[place] = value
     metadata = {"kind": "select-join index", "version": 1, "stored": stored}
     with pytest.raises(SnapshotError, match="no sound select-join index"):
-        open_boxes(write_snapshot(tmp_path, {**arrays, name: damaged}, metadata))
+        open_boxes(write_arrays(tmp_path, {**arrays, name: damaged}, metadata))

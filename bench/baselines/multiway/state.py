@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.baselines.multiway.rows import RowStore, TableChange
 from bench.baselines.multiway.server import MultiwayServer
-from headgate.match.snapshot_layout import JSON
+from headgate.match.array_file_layout import JSON
 from headgate.model.errors import InvalidValue, StateError
 from headgate.tables.array_blob import Array, pack, unpack
 

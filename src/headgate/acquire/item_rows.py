@@ -28,8 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.acquire.rejected import Rejects
-from headgate.match.arrow_types import STORED_AS
-from headgate.match.item_columns import ID, OWN, SOURCE, TIME, item_columns
+from headgate.match.item_columns import ID, OWN, SOURCE, STORED_AS, TIME, item_columns
 from headgate.model.errors import InvalidValue
 from headgate.model.items import attributes_of_json
 from headgate.model.schema import Schema

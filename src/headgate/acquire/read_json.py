@@ -32,7 +32,7 @@ import pyarrow.json
 from headgate.acquire.file_parts import LINE_BYTES_MAX
 from headgate.acquire.item_rows import RowBuilder, SourceColumns
 from headgate.acquire.rejected import Rejects
-from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import STORED_AS
 from headgate.model.errors import InvalidValue
 from headgate.model.items import value_of_json
 from headgate.model.schema import Schema

@@ -32,8 +32,7 @@ from headgate.acquire.read_csv import read_records
 from headgate.acquire.read_json import LINES_AT_ONCE, ReadRows, read_array, read_lines
 from headgate.acquire.rejected import TEXT_MAX, Rejects
 from headgate.acquire.scan_files import is_below
-from headgate.match.arrow_types import STORED_AS
-from headgate.match.item_columns import utc
+from headgate.match.item_columns import STORED_AS, utc
 from headgate.model.errors import InvalidValue
 from headgate.model.items import value_of_json
 from headgate.model.schema import Schema

@@ -134,8 +134,8 @@ def _leaves_on(source: str, definitions: Definitions) -> Leaves:
 
 def explain_program(source: str, definitions: Definitions) -> Explained:
     """The program of a source: all filters on it, compiled together."""
+    from headgate.match.explain import counts_text, program_text  # noqa: PLC0415
     from headgate.match.program import atoms_of, compile_program  # noqa: PLC0415 - kernels
-    from headgate.match.program_text import counts_text, program_text  # noqa: PLC0415
 
     leaves = _leaves_on(source, definitions)
     filters, schema = list(leaves), next(iter(schemas_of(source, definitions)))

@@ -9,8 +9,8 @@ A table never changes. Its arrays are those of the file, mapped and shared by al
 open it, so a table of a million filters is opened without making a million Python objects. A name
 is looked up by binary search (10 µs among a million).
 
-File: a snapshot (match/snapshot.py) with the schema, the table and the compiled program. Reading it
-runs no code from it, and every index is checked when it is opened.
+File: a snapshot (match/array_file.py) with the schema, the table and the compiled program. Reading
+it runs no code from it, and every index is checked when it is opened.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.match.array_file import Verify
+from headgate.match.bit_rows import Ints
 from headgate.match.bounds import check_indices, refuse_unless
-from headgate.match.kernels import Ints
+from headgate.match.dataclass_codec import open_stored, write_stored, write_stored_as
 from headgate.match.program import Program
-from headgate.match.snapshot import Verify
-from headgate.match.stored_file import open_stored, write_stored, write_stored_as
 from headgate.match.texts import Texts, texts_of
 from headgate.model.schema import Schema
 

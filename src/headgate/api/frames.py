@@ -171,7 +171,7 @@ def attribute_columns(columns: pa.Schema, schema: Schema) -> dict[str, Type]:
 
 
 def select_columns(batch: pa.RecordBatch, columns: Mapping[str, Type]) -> pa.RecordBatch:
-    """These columns alone, in a form that match/arrow.py can cast."""
+    """These columns alone, in a form that match/batch.py can cast."""
     arrays = {name: _castable(batch.column(name), type_) for name, type_ in columns.items()}
     if not arrays:  # a schema without attributes still has rows
         return batch.select([])

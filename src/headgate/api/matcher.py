@@ -35,9 +35,8 @@ from headgate.api.filter_table import StoredMatcher, open_matcher, write_matcher
 from headgate.api.frames import batches_of, frame_schema, item_of, schema_of
 from headgate.language.parse import FilterParser
 from headgate.language.unparse import unparse_filter
-from headgate.match.arrow import batch_of_arrow
-from headgate.match.batch import batch_of_items
-from headgate.match.kernels import Ints, Longs
+from headgate.match.batch import batch_of_arrow, batch_of_items
+from headgate.match.bit_rows import Ints, Longs
 from headgate.model.errors import (
     InvalidValue,
     LanguageError,

@@ -36,8 +36,8 @@ import pyarrow as pa
 from headgate.api.filter_table import StoredMatcher, open_matcher, write_matcher_in
 from headgate.api.frames import BATCH_ROWS, attribute_columns, schema_of, select_columns, type_of
 from headgate.api.matcher import Matcher
-from headgate.match.arrow import batch_of_arrow
-from headgate.match.matcher import Matches, ProgramMatcher
+from headgate.match.batch import batch_of_arrow
+from headgate.match.matcher import BatchMatches, ProgramMatcher
 from headgate.model.errors import InvalidValue
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
@@ -234,7 +234,7 @@ def _matched(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a batch with their matches, in as few batches as Arrow's offsets allow."""
     read = select_columns(batch, attributes)
-    names, first, pending = None if ids else opened.names, 0, list[Matches]()
+    names, first, pending = None if ids else opened.names, 0, list[BatchMatches]()
     for start in range(0, batch.num_rows, BATCH_ROWS):
         rows = batch_of_arrow(read.slice(start, BATCH_ROWS), opened.schema)
         pending.append(opened.program.match(rows))
@@ -246,7 +246,7 @@ def _matched(
             pending = []
 
 
-def _lists(found: list[Matches], names: pa.Array | None) -> pa.ListArray:
+def _lists(found: list[BatchMatches], names: pa.Array | None) -> pa.ListArray:
     """The matches of some batches, one after the other, as lists of numbers or names."""
     offsets, total = [np.zeros(1, np.int64)], 0
     for each in found:

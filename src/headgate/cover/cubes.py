@@ -43,7 +43,7 @@ import numpy.typing as npt
 
 from headgate.cover.describe_filter import describe
 from headgate.cover.describe_values import DescriptionPlace
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 from headgate.model.filters import Filter, conjuncts
 from headgate.model.implies_values import PRESENT, ValueSet
 from headgate.model.intervals import Cut

@@ -1,6 +1,6 @@
 """The hot loops that search a forest of cubes with a batch of new ones, compiled by Numba.
 
-A row has a bit for each new filter of a batch, 64 to a word, as in match/kernels.py. Restrictions
+A row has a bit for each new filter of a batch, 64 to a word, as in match/bit_rows.py. Restrictions
 are numbers of a `RestrictionTable` (cubes.py). A *group* is a place of the index, in the order of
 the paths.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from headgate.cover.cubes import Bools
 from headgate.cover.scan_index import lies_within
-from headgate.match.kernels import LOW_BITS, ONE, Ints, Longs, Words, popcount
+from headgate.match.bit_rows import LOW_BITS, ONE, Ints, Longs, Words, popcount
 
 
 class SortedRows(NamedTuple):

@@ -55,7 +55,7 @@ from headgate.cover.forest_index import (
     by_frequency,
 )
 from headgate.cover.scan_index import IdPairs, ScanIndex
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 from headgate.model.filters import Filter
 from headgate.model.implies import implies_filter
 

@@ -50,8 +50,8 @@ from headgate.cover.forest_single_kernels import (
     walk_one_covering,
 )
 from headgate.cover.scan_index import CandidatePairs, IdPairs, new_candidate_pairs
+from headgate.match.bit_rows import Ints, Longs, Words
 from headgate.match.forest import build_forest
-from headgate.match.kernels import Ints, Longs, Words
 from headgate.match.program import words_for
 
 PATH_MAX = 48

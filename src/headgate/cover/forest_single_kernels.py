@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from headgate.cover.scan_index import lies_within
-from headgate.match.kernels import LOW_BITS, ONE, Longs, first_not_less
+from headgate.match.bit_rows import LOW_BITS, ONE, Longs, first_not_less
 
 
 class PlaceGroups(NamedTuple):

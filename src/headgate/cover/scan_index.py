@@ -21,7 +21,7 @@ import numba as nb
 import numpy as np
 
 from headgate.cover.cubes import Bools, CubeList, GrowingIntegers, RestrictionTable
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 
 IdPairs = list[tuple[int, int]]
 """Pairs of the position of a new cube in its batch and the id of an entry."""

@@ -31,7 +31,7 @@ import numpy as np
 from headgate.factor.clause_sets import ClauseSets, sort_few
 from headgate.factor.implications import Lists, implies_clause
 from headgate.factor.selectivity import Floats
-from headgate.match.kernels import Ints, Longs, Words
+from headgate.match.bit_rows import Ints, Longs, Words
 
 WIDTH_MAX = 8
 PAIRS_MAX = 24_000_000

@@ -20,8 +20,8 @@ import numpy as np
 
 from headgate.factor.implications import Implications, Lists, implies_clause
 from headgate.factor.selectivity import Floats, Selectivities
+from headgate.match.bit_rows import Ints, Longs
 from headgate.match.conjunctions import Conjunctions
-from headgate.match.kernels import Ints, Longs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

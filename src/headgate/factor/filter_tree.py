@@ -39,8 +39,8 @@ import numpy as np
 from headgate.factor.clause_sets import ClauseSets
 from headgate.factor.implications import Lists, subsumes
 from headgate.factor.selectivity import Floats, Selectivities
+from headgate.match.bit_rows import Ints, Longs, popcount
 from headgate.match.forest import Forest, build_path_forest
-from headgate.match.kernels import Ints, Longs, popcount
 
 PATH_MAX = 40
 """Rows on the path to a filter; conjunctions themselves have at most 16 (match/conjunctions.py)."""

@@ -31,8 +31,8 @@ import numba as nb
 import numpy as np
 
 from headgate.factor.selectivity import Selectivities
+from headgate.match.bit_rows import NOT, OR, Ints, Longs
 from headgate.match.conjunctions import Conjunctions
-from headgate.match.kernels import NOT, OR, Ints, Longs
 from headgate.model.atoms import Atom, Call, Comparison, Constraint, Contains, Relation
 from headgate.model.implies import implies
 from headgate.model.text import words

@@ -20,7 +20,7 @@ import numpy as np
 
 from headgate.factor.clause_sets import ClauseSets, sort_few
 from headgate.factor.filter_tree import FilterTree
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 
 
 def factorize_prefix(filters: ClauseSets, *, rank: Ints | None = None) -> FilterTree:

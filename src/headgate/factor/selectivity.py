@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.match.batch import Batch
+from headgate.match.bit_rows import AND, NOT, Ints, Longs, Words, popcount
 from headgate.match.conjunctions import Conjunctions
-from headgate.match.kernels import AND, NOT, Ints, Longs, Words, popcount
 from headgate.match.program import Program
 from headgate.model.atoms import Atom, Comparison, Relation
 

@@ -40,7 +40,7 @@ from headgate.factor.clause_sets import ClauseSets
 from headgate.factor.filter_tree import PAPER, CostModel, FilterTree
 from headgate.factor.implications import Lists, subsumes
 from headgate.factor.selectivity import Floats
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 
 ROUNDS_MAX = 8
 ABSENT = -2

@@ -1,10 +1,11 @@
-"""A batch of items as columns: what the program looks at.
+"""A batch of items as columns, made from items or from an Arrow record batch: the matcher's input.
 
-    int, float, bool, timestamp    an array of 64-bit integers or floats, and which items have one
-    text, xml, link, bytes         a `TextColumn`: bytes one after the other, and the forms of them
-                                   that atoms ask for, each made once (text_columns.py)
+    int, float, bool, timestamp    an array of 64-bit numbers, and which items have one
+    text, xml, link, bytes         a `TextColumn`: bytes, and the forms of them that atoms look at,
+                                   each computed once (texts.py)
 
-A value that is not of its attribute's type counts as missing, and so does NaN.
+A value that is not of its attribute's type counts as missing, and so do null and NaN. Columns of
+Arrow are taken without a copy where their layout allows it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from headgate.match.text_columns import TextColumn
-from headgate.match.texts import texts_of
+from headgate.match.item_columns import STORED_AS
+from headgate.match.texts import TextColumn, Texts, frozen, texts_of
 from headgate.model.atoms import TimestampPart
+from headgate.model.errors import InvalidValue
 from headgate.model.items import Item
+from headgate.model.schema import Schema
 from headgate.model.values import Kind, Type, Value, is_missing, kind_of, kind_of_type
 
 Column = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.bool_]]
@@ -34,7 +39,7 @@ ORDERED_TYPES = (Type.INT, Type.FLOAT, Type.BOOL, Type.TIMESTAMP)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The columns of those attributes that are numbers of some kind, and those of all others."""
+    """`columns` has the attributes that are stored as numbers, `texts` all others."""
 
     size: int
     columns: Mapping[str, Column]
@@ -77,7 +82,7 @@ def _text_column(values: Sequence[Value | None], type_: Type) -> TextColumn:
 
 
 def _bytes(value: Value | None) -> bytes:
-    # JSON can hold half of a surrogate pair, which is no reason to stop the stream.
+    # JSON can hold half of a surrogate pair; the stream goes on nevertheless.
     assert isinstance(value, str | bytes)
     return value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
 
@@ -136,3 +141,51 @@ def _calendar_part(
     elif part is TimestampPart.MONTH:
         taken = months.astype(np.int64) % 12 + 1
     return taken
+
+
+def batch_of_arrow(table: pa.RecordBatch, schema: Schema) -> Batch:
+    """The batch of these columns. A column that the schema does not have is ignored; one whose
+    values do not fit its attribute's type raises `InvalidValue`, which names it."""
+    columns: dict[str, Column] = {}
+    texts: dict[str, TextColumn] = {}
+    for attribute in schema.attributes:
+        at = table.schema.get_field_index(attribute.name)
+        if at >= 0:
+            name, type_ = str(attribute.name), attribute.type
+            column = _cast(name, table.column(at), type_)
+            if type_ in ORDERED_TYPES:
+                columns[name] = _arrow_column(column, type_)
+            else:
+                texts[name] = TextColumn(column_texts(column), np.asarray(column.is_valid()), type_)
+    return Batch(table.num_rows, columns, texts)
+
+
+def column_texts(column: pa.Array) -> Texts:
+    """The buffers of an Arrow column as texts; a null becomes an empty text."""
+    filled = pc.fill_null(column, b"" if pa.types.is_binary(column.type) else "")
+    _, offsets, data = filled.buffers()
+    if data is None or not len(filled):
+        return texts_of([b""] * len(filled))
+    start = np.frombuffer(offsets, np.int32)[filled.offset : filled.offset + len(filled) + 1]
+    return Texts(start.astype(np.int64), frozen(np.frombuffer(data, np.uint8)))
+
+
+def _cast(name: str, column: pa.Array, type_: Type) -> pa.Array:
+    try:
+        stored = column.cast(STORED_AS[type_])
+        stored.validate(full=True)  # kernels rely on valid UTF-8
+        return stored
+    except pa.ArrowException as reason:
+        detail = str(reason).split("\n", maxsplit=1)[0]
+        raise InvalidValue(
+            f"column '{name}' of {column.type} does not fit {type_}: {detail}", subject=name
+        ) from None
+
+
+def _arrow_column(column: pa.Array, type_: Type) -> Column:
+    valid = np.asarray(column.is_valid())
+    if type_ is Type.FLOAT:
+        numbers = np.asarray(pc.fill_null(column, 0.0))
+        return numbers, valid & ~np.isnan(numbers)
+    whole = column.cast(pa.int64())
+    return np.asarray(pc.fill_null(whole, 0)).astype(np.int64, copy=False), valid

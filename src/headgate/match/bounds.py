@@ -1,15 +1,15 @@
-"""What a kernel takes for granted about stored arrays, checked once, when a file is opened.
+"""Checks of stored arrays: the conditions that kernels rely on, tested once when a file is opened.
 
-A kernel looks things up without asking whether they are there. A file may be damaged, or made by
-somebody who wishes us ill, with the right checksums. So each group of atoms has a `check`, and it
-says here what must hold for all that it stores:
+Kernels use indices without checking them. A file may be damaged, or made with intent and with the
+right checksums. So each group of atoms has a `check` method, which uses these functions for all
+that it stores:
 
     starts    0 ≤ … ≤ count        where each part of another array begins, and the end of the last
     indices   least ≤ … < limit    places in another array
     slots     a hash table         a power of two, at least one slot free, so that a search ends
 
-Law: a group that has passed its `check` never reads or writes outside of an array. What the
-answers are worth, only the hashes of the file can tell.
+Invariant: a group that has passed its `check` never reads or writes outside of an array. Whether
+its answers are right is a matter of the file's hashes.
 
 Each check reads its array once; a million subscriptions take some milliseconds.
 """

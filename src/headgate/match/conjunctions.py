@@ -1,4 +1,4 @@
-"""Filters as conjunctions of rows: what a program and an optimiser begin with (DESIGN.md §5.1).
+"""Filters as conjunctions of rows: the input of the compiler and of the factoriser (factor/).
 
     title contains 'rock pop' and (price > 5 or price < 2)          rows 0, 1 and 4
 
@@ -8,10 +8,10 @@
     row 3   price < 2
     row 4   row 2 or row 3               then derived rows: `or`, `not`, and what is long or nested
 
-Law: an item satisfies a filter exactly if it satisfies all rows of its conjunction. A filter that
-no item satisfies has no conjunction, and one that all satisfy is in `always`.
+Invariant: an item satisfies a filter exactly if it satisfies all rows of its conjunction. A filter
+that no item satisfies has no conjunction, and one that all items satisfy is in `always`.
 
-Cost: one step for each part of each filter, in Python; all that comes later works on arrays.
+Cost: one step for each part of each filter, in Python; all later stages work on arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from headgate.match.kernels import AND, NOT, OR, Ints
+from headgate.match.bit_rows import AND, NOT, OR, Ints
 from headgate.model.atoms import (
     Atom,
     Between,
@@ -51,7 +51,7 @@ CONJUNCTION_MAX = 16
 """Longer conjunctions have their tail in a derived row, so that the forest stays flat."""
 
 _SIMPLE = frozenset({Comparison, Between, In, IsPresent})
-"""Atoms that stay as they are. A filter of nothing else, as most are, needs no preparing."""
+"""Atoms that need no preparation; most filters consist of nothing else."""
 
 Derived = tuple[int, tuple[int, ...]]
 """An operator and the rows that it is applied to."""
@@ -63,7 +63,7 @@ Key = TypeVar("Key")
 class Conjunctions:
     """Conjunction i is of filter owners[i], and has lengths[i] rows, one after the other in `rows`.
 
-    No row comes twice in a conjunction.
+    No row occurs twice in a conjunction.
     """
 
     lengths: Ints
@@ -80,7 +80,7 @@ class Conjunctions:
         return len(self.atoms) + len(self.derived)
 
     def row_filters(self) -> list[Filter]:
-        """What each row asks, as a filter."""
+        """The condition of each row, as a filter."""
         found: list[Filter] = list(self.atoms)
         for operator, rows in self.derived:
             found.append(_derived_filter(operator, [found[row] for row in rows]))
@@ -93,7 +93,7 @@ def conjunctions_of(filters: Sequence[Filter]) -> Conjunctions:
 
 
 def _nth(numbered: dict[Key, int], place: int) -> Key:
-    """A key by its place. It is looked for from the end: what is asked for has just come."""
+    """The key at a place. It is searched from the end, as it is usually a recent one."""
     return next(islice(reversed(numbered), len(numbered) - 1 - place, None))
 
 
@@ -104,8 +104,8 @@ def _derived_filter(operator: int, parts: Sequence[Filter]) -> Filter:
 
 
 def _prepared(filter_: Filter) -> Filter:
-    """The filter with `true` and `false` worked out, so that they are all of it or no part of it,
-    and with `contains` asking for one word at a time."""
+    """The filter with `true` and `false` simplified away (unless they are all of it), and with each
+    `contains` of several words as a conjunction of single words."""
     match filter_:
         case And(parts):
             return conjunction(map(_prepared, parts))
@@ -123,21 +123,22 @@ def _prepared(filter_: Filter) -> Filter:
 
 @dataclass(slots=True)
 class ConjunctionBuilder:
-    """Distinct atoms and derived filters, numbered as they are met. Derived numbers are negative
-    until all atoms are known, since their rows come after those of the atoms."""
+    """Numbers distinct atoms and derived filters in the order of their first use. Numbers of
+    derived filters are negative until all atoms are known, since their rows come after those of the
+    atoms."""
 
     atoms: dict[Atom, int] = field(default_factory=dict)
     derived: dict[Derived, int] = field(default_factory=dict)
 
     def numbers_of(self, filter_: Filter) -> list[int] | None:
-        """The conjunction of a filter; nothing if no item satisfies it."""
+        """The conjunction of a filter; None if no item satisfies it."""
         parts = conjuncts(filter_)
         if not _SIMPLE.issuperset(map(type, parts)):
             parts = conjuncts(_prepared(filter_))
         return self._conjunction(parts)
 
     def conjunctions(self, filters: Sequence[Filter]) -> Conjunctions:
-        """The conjunctions of all filters, over all that was ever numbered here."""
+        """The conjunctions of these filters, over all atoms and derived filters numbered so far."""
         lengths: list[int] = []
         flat: list[int] = []
         owners: list[int] = []
@@ -164,11 +165,11 @@ class ConjunctionBuilder:
         )
 
     def row(self, number: int) -> int:
-        """The row that a number stands for, as long as no atom comes: derived ones follow them."""
+        """The row of a number, valid until another atom is added: derived rows follow the atoms."""
         return number if number >= 0 else len(self.atoms) - 1 - number
 
     def filter_of(self, number: int) -> Filter:
-        """What a number asks, as a filter."""
+        """The condition of a number, as a filter."""
         if number >= 0:
             return _nth(self.atoms, number)
         operator, numbers = _nth(self.derived, -1 - number)
@@ -192,7 +193,7 @@ class ConjunctionBuilder:
             case Not(part):
                 return self._derive(NOT, [self._row(part)])
             case Or(parts) | And(parts):
-                assert parts, "true and false are dealt with before"
+                assert parts, "true and false have been simplified away"
                 operator = OR if isinstance(filter_, Or) else AND
                 return self._derive(operator, [self._row(part) for part in parts])
             case Call() | Constraint():

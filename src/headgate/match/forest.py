@@ -1,4 +1,4 @@
-"""The forest: conjunctions as paths, so that a common beginning is evaluated once (DESIGN.md §5.3).
+"""The forest: conjunctions as paths, so that a common beginning is evaluated once ([MBD §3]).
 
     a b c   a b d   a e        a                depth-first:  a  b  c  d  e
                               / \\               depth:        0  1  2  2  1
@@ -6,12 +6,12 @@
                             / \\
                            c   d                where a row is all zero, go on at skip
 
-A conjunction is a set of rows (kernels.py), sorted by a common order of rows. Sorting the
-conjunctions then puts those with a common beginning side by side, and a node is made wherever one
-differs from the one before. The default order puts rare rows first, as whatever they rule out is
-skipped, and among those the ones that are used most. An optimiser may give each conjunction an
-order of its own instead (`build_path_forest`): whatever tree it has found, the way from the root to
-a conjunction is an order of rows, and equal beginnings are the tree's shared nodes.
+A conjunction is a set of rows (bit_rows.py), sorted by a common order of rows. Sorting the
+conjunctions then puts those with a common beginning next to each other, and a node is made wherever
+one differs from the one before. The default order puts rarely true rows first, as everything below
+a false node is skipped, and among those the rows that are used most. The factoriser (factor/) gives
+each conjunction an order of its own (`build_path_forest`): the path from the root of its tree to a
+conjunction is an order of rows, and equal beginnings are the shared nodes of the tree.
 
 Cost: sorting, O(n log n) in NumPy; no loop over conjunctions in Python.
 """
@@ -24,12 +24,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from headgate.match.bit_rows import Ints
 from headgate.match.bounds import check_indices, check_starts, refuse_unless
-from headgate.match.kernels import Ints
-from headgate.match.walks import skip_pointers
+from headgate.match.walks import ForestNodes, skip_pointers
 
 DEPTH_MAX = 64
-"""How deep a stored forest may be: a walk has a row of the batch for each level."""
+"""How deep a stored forest may be: the stack of a walk has a row for each level."""
 
 Answers = TypeVar("Answers", npt.NDArray[np.int64], npt.NDArray[np.uint64])
 
@@ -51,9 +51,9 @@ class Forest:
     depth: int
 
     @property
-    def nodes(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """What every walk begins with (walks.py)."""
-        return self.node_row, self.node_depth, self.node_skip, self.node_end
+    def nodes(self) -> ForestNodes:
+        """The nodes as the kernels take them (walks.py)."""
+        return ForestNodes(self.node_row, self.node_depth, self.node_skip, self.node_end)
 
     def check(self, row_count: int, subscription_count: int) -> None:
         """That walks over these nodes end, agree and stay within all arrays (bounds.py)."""
@@ -75,7 +75,7 @@ class Forest:
         check_indices("subscriptions", self.subscriptions, subscription_count)
 
     def by_subscription(self, by_end: Answers, subscription_count: int) -> Answers:
-        """What is known of each end, for each subscription; zero for those that have no end."""
+        """From values by end to values by subscription; zero for subscriptions that have no end."""
         answers = np.zeros((subscription_count, *by_end.shape[1:]), by_end.dtype)
         answers[self.subscriptions] = np.repeat(by_end, np.diff(self.end_start), axis=0)
         return answers
@@ -91,9 +91,9 @@ def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:
 
 
 def build_path_forest(lengths: Ints, flat: Ints, owners: Ints) -> Forest:
-    """The forest of conjunctions whose rows come in the order in which they are given.
+    """The forest of conjunctions that keep the order of their rows.
 
-    No row may come twice in a conjunction. Equal beginnings share their nodes.
+    No row may occur twice in a conjunction. Equal beginnings share their nodes.
     """
     width = int(lengths.max(initial=1))
     matrix = np.full((lengths.size, width), -1, np.int32)

@@ -1,11 +1,11 @@
-"""Items as columns: what every source of the pipeline gives, and how items become it.
+"""Items as Arrow columns: the rows that every source of the pipeline gives, and the conversion.
 
     @source  @id  @time   price   destination          one row for each item
     Tickets  17   …       150     Paris                null: the item lacks the attribute
 
-Three columns come first and are never null; no attribute can have such a name. Sources with the
-same schema have the same columns, and so they share a streaming query: the *group* of a source is
-a name made of its schema.
+The first three columns are never null; no attribute can have such a name. Sources with the same
+schema have the same columns, so they share a streaming query: the *group* of a source is a name
+made from its schema. This module does not load the kernels of the matcher.
 """
 
 from __future__ import annotations
@@ -17,14 +17,26 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from headgate.match.arrow_types import STORED_AS
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Link, Type, Value, Xml
 
+STORED_AS = {
+    Type.INT: pa.int64(),
+    Type.FLOAT: pa.float64(),
+    Type.BOOL: pa.bool_(),
+    Type.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Type.TEXT: pa.string(),
+    Type.LINK: pa.string(),
+    Type.XML: pa.string(),
+    Type.BYTES: pa.binary(),
+}
+
+
 SOURCE, ID, TIME = "@source", "@id", "@time"
 FEEDS, INNER = "@feeds", "@inner"
-"""What matching adds: the numbers of feeds that have the item, and of those that look further."""
+"""Columns that matching adds: the numbers of the feeds that have the item, and of the joins that
+read it."""
 FEEDS_FIELD = pa.field(FEEDS, pa.list_(pa.int32()))
 INNER_FIELD = pa.field(INNER, pa.list_(pa.int32()))
 
@@ -48,8 +60,8 @@ def group_of(schema: Schema) -> str:
 
 
 def may_hold(group: str, schemas: Collection[str]) -> bool:
-    """Whether a group of this name may have items of these schemas: one that is named after another
-    schema has none.
+    """Whether a group of this name may have items of these schemas. A group that is named after
+    another schema has none.
 
     >>> may_hold("files-0123456789ab", {"0123456789ab"}), may_hold("files-0123456789ab", set())
     (True, False)
@@ -60,7 +72,7 @@ def may_hold(group: str, schemas: Collection[str]) -> bool:
     return named is None or named[1] in schemas
 
 
-def batch_of_items(items: Sequence[Item], schema: Schema) -> pa.RecordBatch:
+def items_to_arrow(items: Sequence[Item], schema: Schema) -> pa.RecordBatch:
     """The items as rows. Their attributes are of the schema's types."""
     columns: dict[str, Iterable[object]] = {
         SOURCE: [each.source for each in items],
@@ -75,8 +87,8 @@ def batch_of_items(items: Sequence[Item], schema: Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=fields)
 
 
-def items_of_batch(batch: pa.RecordBatch, schema: Schema) -> list[Item]:
-    """The rows as items, whatever further columns there are."""
+def items_from_arrow(batch: pa.RecordBatch, schema: Schema) -> list[Item]:
+    """The rows as items; further columns are ignored."""
     named = {
         str(each.name): _values(batch.column(str(each.name)), each.type)
         for each in schema.attributes
@@ -84,7 +96,7 @@ def items_of_batch(batch: pa.RecordBatch, schema: Schema) -> list[Item]:
     rows = zip(
         batch.column(SOURCE).to_pylist(),
         batch.column(ID).to_pylist(),
-        (each for each in moments_of(batch.column(TIME)) if each is not None),
+        (time for time in timestamps_of(batch.column(TIME)) if time is not None),
         strict=True,  # none of the three is ever null
     )
     return [
@@ -96,15 +108,16 @@ def utc(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
-def moments_of(column: pa.Array) -> list[datetime | None]:
-    """The moments of a column. Arrow's own way loads pandas and takes seven times as long."""
+def timestamps_of(column: pa.Array) -> list[datetime | None]:
+    """The values of a timestamp column. Arrow's `to_pylist` loads pandas and takes seven times as
+    long."""
     numbers = column.cast(OWN[TIME], safe=False).cast(pa.int64()).to_pylist()
     return [None if each is None else _EPOCH + timedelta(microseconds=each) for each in numbers]
 
 
 def _values(column: pa.Array, type_: Type) -> Sequence[Value | None]:
     if type_ is Type.TIMESTAMP:
-        return moments_of(column)
+        return timestamps_of(column)
     values: list[Value | None] = column.to_pylist()
     wrap = _WRAP.get(type_)
     return values if wrap is None else [None if each is None else wrap(each) for each in values]

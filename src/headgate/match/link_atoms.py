@@ -1,10 +1,10 @@
-"""Atoms on links: `references`, `extends` and `shares-link` ([RoSeS §3.2]; DESIGN.md §5.1).
+"""Atoms on links: `references`, `extends` and `shares-link` ([RoSeS §3.2]).
 
 An item has the links of its link attributes and the URLs within its texts and documents; an atom
-asks for those of one attribute, or of all. Each distinct link of a batch is taken apart once, into
-the forms of link_forms.py; an atom is a set of prefixes of such forms, and prefixes.py finds them.
+refers to those of one attribute, or of all. Each distinct link of a batch is normalised once into
+the forms of link_forms.py. An atom is a set of prefixes of such forms, found as in prefix_atoms.py.
 
-Cost: for each distinct link, taking it apart and three binary searches; nothing for each atom.
+Cost: for each distinct link its forms and three binary searches; nothing for each atom.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ import numba as nb
 import numpy as np
 
 from headgate.match.batch import Batch
-from headgate.match.kernels import Words
+from headgate.match.bit_rows import Words
 from headgate.match.link_forms import FORMS, forms_of_link, prefixes_of_atom
-from headgate.match.prefixes import Prefixes, build_prefixes
-from headgate.match.text_columns import TEXT_TYPES, TextColumn
-from headgate.match.texts import texts_of
+from headgate.match.prefix_atoms import Prefixes, build_prefixes
+from headgate.match.texts import TEXT_TYPES, TextColumn, texts_of
 from headgate.model.atoms import LinkAtom
 from headgate.model.text import links_in
 from headgate.model.values import Type
@@ -28,7 +27,7 @@ from headgate.model.values import Type
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkAtoms:
-    """The targets that are asked for on an attribute, or on the whole item."""
+    """The link atoms on an attribute, or on the whole item."""
 
     attribute: str | None
     prefixes: Prefixes
@@ -60,7 +59,7 @@ def _links_of(column: TextColumn) -> Iterable[tuple[int, Iterable[str]]]:
         for item in np.nonzero(column.valid)[0].tolist():
             yield item, (raw.text(item),)
         return
-    # Few texts have a URL in them, and a look for '://' is much faster than one for a URL.
+    # Few texts contain a URL, and a search for '://' is much faster than one for a URL.
     candidates = np.zeros(len(raw), bool)
     find_url_marks(raw.start, raw.data, candidates)
     for item in np.nonzero(candidates)[0].tolist():
@@ -69,7 +68,8 @@ def _links_of(column: TextColumn) -> Iterable[tuple[int, Iterable[str]]]:
 
 @nb.njit(nogil=True, cache=True)
 def find_url_marks(start, data, found):  # type: ignore[no-untyped-def]
-    """Which texts have '://' in them."""
+    """Out: found bool [texts], which texts contain '://'. In: start int64 [texts + 1], data
+    uint8."""
     for text in range(start.shape[0] - 1):
         for at in range(start[text], start[text + 1] - 2):
             if data[at + 1] == 47 and data[at] == 58 and data[at + 2] == 47:

@@ -1,11 +1,11 @@
 """Links as bytes in which order and prefixes answer what `model.links` answers by its rules.
 
-A link is taken apart into scheme, host and path (`normal_link`), and put together again so that
-its parts cannot run into each other: each ends with 00 00, and a NUL within it becomes 00 01. As
-00 00 is less than whatever a longer part has at its place, links sort as their parts do.
+A link is split into scheme, host and path (`normal_link`), and encoded so that its parts cannot be
+confused: each part ends with 00 00, and a NUL within it becomes 00 01. As 00 00 is less than
+whatever a longer part has at its place, encoded links sort as their parts do.
 
-Every question that an atom asks is then whether a *form* of the link begins with some bytes
-(· ends a part, moc.resu is the host backwards):
+Every atom then asks whether a *form* of the link begins with some bytes (· ends a part,
+um.esum.pohs is the host backwards):
 
     form      of https://shop.muse.mu/a/b?q      answers
     s…        https·shop.muse.mu·/a/b?q·         targets with a scheme
@@ -34,7 +34,7 @@ FORMS = 3
 
 
 def _part(text: str) -> bytes:
-    """What a part begins with; without an end, longer parts begin with it too."""
+    """The encoded beginning of a part; without an end, longer parts begin with it too."""
     return text.encode("utf-8", "surrogatepass").replace(b"\0", b"\0\1")
 
 
@@ -57,32 +57,32 @@ def forms_of_link(text: str) -> tuple[bytes, bytes, bytes]:
 def prefixes_of_atom(atom: LinkAtom) -> Iterator[bytes]:
     """The atom is true of a link exactly if one of its forms begins with one of these."""
     for url in atom.urls:
-        wanted = normal_link(url)
+        target = normal_link(url)
         if atom.relation is LinkRelation.EXTENDS:
-            yield from _extended(wanted)
+            yield from _extended(target)
         else:
-            yield _referenced(wanted)
+            yield _referenced(target)
 
 
-def _referenced(wanted: NormalLink) -> bytes:
-    if wanted.scheme or wanted.path != "/":
-        return _site(wanted) + _whole(wanted.path)
-    return _site(wanted)
+def _referenced(target: NormalLink) -> bytes:
+    if target.scheme or target.path != "/":
+        return _site(target) + _whole(target.path)
+    return _site(target)
 
 
-def _extended(wanted: NormalLink) -> Iterator[bytes]:
-    if not wanted.scheme and wanted.path == "/":
-        backwards = wanted.host[::-1]
+def _extended(target: NormalLink) -> Iterator[bytes]:
+    if not target.scheme and target.path == "/":
+        backwards = target.host[::-1]
         yield b"d" + _whole(backwards)
         yield b"d" + _part(backwards + ".")
         return
-    site = _site(wanted)
-    yield site + _whole(wanted.path)
-    yield site + _part(wanted.path.rstrip("/") + "/")
-    yield site + _part(wanted.path + "?")
+    site = _site(target)
+    yield site + _whole(target.path)
+    yield site + _part(target.path.rstrip("/") + "/")
+    yield site + _part(target.path + "?")
 
 
-def _site(wanted: NormalLink) -> bytes:
-    if wanted.scheme:
-        return b"s" + _whole(wanted.scheme) + _whole(wanted.host)
-    return b"h" + _whole(wanted.host)
+def _site(target: NormalLink) -> bytes:
+    if target.scheme:
+        return b"s" + _whole(target.scheme) + _whole(target.host)
+    return b"h" + _whole(target.host)

@@ -1,23 +1,24 @@
-"""Living with change: a million are not compiled anew when one comes or goes (DESIGN.md §5.5).
+"""A program that changes: adding or removing one subscription does not compile a million again.
 
-    main     1,000,000 subscriptions, compiled or mapped from a file    the dead are marked in it
-    tier 2         960 that came since                                  … and in the tiers
-    tier 1          41 that came since
-    tier 0           3 that came since                                  compiled for the next batch
+    main     1,000,000 subscriptions, compiled or mapped from a file    removed ones are marked
+    tier 2         960 added since                                      … in the tiers, too
+    tier 1          41 added since
+    tier 0           3 added since                                      compiled for the next batch
 
-What comes goes to the youngest tier. A tier that is full is poured into the next, which holds many
-times as many and is compiled anew for the next batch: each subscription is compiled some times
-before it reaches the main program, and a batch passes through few programs. *Compaction* puts
-all that live into a new main program, while batches go on with the old one.
+The tiers work as in a log-structured merge tree. A new subscription goes to tier 0. A tier that is
+full is merged into the next one, which holds many times as many and is compiled for the next batch:
+each subscription is compiled a few times before it reaches the main program, and a batch passes
+through few programs. *Compaction* puts all subscriptions into a new main program, while batches go
+on with the old one. A subscription *lives* if it was added and not removed.
 
-Laws. What a batch matches is what a program compiled of the living subscriptions would match,
-at any moment of any history. A subscription that was added before a batch is seen by it, and one
-that was removed is not. A view never changes: what is added later is in the next one.
+Invariants. After any history of changes, a batch matches what a program compiled of the living
+subscriptions would match. A subscription that was added before a batch is seen by it, and one that
+was removed is not. A view never changes: what is added later is in the next view.
 
 Cost: adding costs a dictionary entry, and its share of compiling the tiers; removing costs a binary
-search, and the next batch a copy of the names of one program. Matching costs a pass over
-each program: the rows of a small one are cheap (0.3 µs per item for 10,000 subscriptions), and the
-dead cost as much as the living, which is what `gain` estimates.
+search, and for the next batch a copy of the names of one program. Matching costs a pass over each
+program: the rows of a small one are cheap (0.3 µs per item for 10,000 subscriptions), and removed
+subscriptions cost as much as living ones, which is what `gain` estimates.
 
 Rejected: adding nodes to the forest in place, since readers would need locks and its depth-first
 order would be lost; one second program, as compiling 10,000 filters for each that is added takes
@@ -33,8 +34,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.match.batch import Batch
-from headgate.match.kernels import Ints, Longs
-from headgate.match.matcher import Matches, Part, ProgramMatcher, match_parts
+from headgate.match.bit_rows import Ints, Longs
+from headgate.match.matcher import BatchMatches, LabelledProgram, ProgramMatcher, match_programs
 from headgate.match.program import Program, compile_program
 from headgate.model.errors import NameTaken, UnknownName
 from headgate.model.filters import Filter
@@ -45,9 +46,9 @@ TIER_ROOMS = (8, 64, 1_024, 16_384, 262_144)
 small one is compiled often, a large one makes batches pass through fewer programs."""
 NAME_MAX = 2**31 - 1
 GAIN_WANTED = 0.2
-"""Compaction is worth its while from this share of the matching time on."""
+"""Compaction is worthwhile from this share of the matching time on."""
 PASS_COST = 0.05
-"""What a batch's way through a tier costs, as a share of its way through a large main program."""
+"""What a pass through a tier costs, as a share of a pass through a large main program."""
 
 Load = Callable[[Sequence[int]], Iterable[Filter]]
 """The filters of subscriptions, in the same order; the catalog knows them."""
@@ -55,13 +56,13 @@ Load = Callable[[Sequence[int]], Iterable[Filter]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """What lived at one moment. It never changes; all threads may use it."""
+    """The living subscriptions at one instant. Immutable, so thread-safe."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LabelledProgram, ...]
 
-    def match(self, batch: Batch) -> Matches:
+    def match(self, batch: Batch) -> BatchMatches:
         """For each item, the names of the subscriptions that it matches."""
-        return match_parts(self.parts, batch)
+        return match_programs(self.parts, batch)
 
     def count(self, batch: Batch) -> tuple[Ints, Longs]:
         """The names of the living subscriptions, ascending, and how many items match each."""
@@ -74,18 +75,18 @@ class View:
 
 
 class LivingProgram:
-    """The subscriptions on one source as they come and go. All methods may be called by any thread;
-    matching does not wait for changes, nor changes for matching or compaction."""
+    """The subscriptions on one source as they are added and removed. Thread-safe: matching does not
+    wait for changes, nor changes for matching or compaction."""
 
     def __init__(self, schema: Schema, main: Program | None = None) -> None:
         self._schema = schema
         self._lock = threading.RLock()
-        self._main = _Marked(compile_program([], schema) if main is None else main)
+        self._main = _MarkedProgram(compile_program([], schema) if main is None else main)
         self._sealed: list[_Tier] = []
-        """Tiers that a compaction is putting into a new main program: nothing comes to them."""
+        """Tiers that a compaction is putting into a new main program: nothing is added to them."""
         self._tiers: list[_Tier] = []
         self._removed_meanwhile: list[int] = []
-        """What was removed from the main program or a sealed tier since a compaction began."""
+        """Subscriptions removed from the main program or a sealed tier since a compaction began."""
 
     def __len__(self) -> int:
         with self._lock:
@@ -102,11 +103,11 @@ class LivingProgram:
             return np.sort(np.concatenate([self._main.living_names(), np.array(recent, np.int32)]))
 
     def add(self, name: int, filter_: Filter) -> None:
-        """A subscription that the next batch will see."""
+        """Add a subscription; the next batch sees it."""
         self.add_many({name: filter_})
 
     def add_many(self, filters: Mapping[int, Filter]) -> None:
-        """Subscriptions that the next batch will see, all of them or none."""
+        """Add subscriptions, all of them or none; the next batch sees them."""
         with self._lock:
             for name in filters:
                 assert 0 <= name <= NAME_MAX, f"a subscription's number is from 0 to {NAME_MAX:,}"
@@ -114,11 +115,11 @@ class LivingProgram:
                     raise NameTaken(f"subscription {name} lives already; remove it first")
             if not self._tiers:
                 self._tiers.append(_Tier())
-            self._tiers[0].pour(filters)
+            self._tiers[0].merge(filters)
             self._make_room()
 
     def remove(self, name: int) -> None:
-        """A subscription that the next batch will not see."""
+        """Remove a subscription; the next batch does not see it."""
         with self._lock:
             tier = next((each for each in self._all_tiers() if name in each.filters), None)
             if tier is None and name not in self._main:
@@ -128,13 +129,13 @@ class LivingProgram:
                 self._removed_meanwhile.append(name)
 
     def view(self) -> View:
-        """What lives now. What was added since the last view is compiled here."""
+        """The subscriptions that live now. Those added since the last view are compiled here."""
         with self._lock:
             tiers = [tier for tier in self._all_tiers() if tier.filters]
             marked = [self._main, *(tier.marked(self._schema) for tier in tiers)]
-            return View(tuple(each.part() for each in marked))
+            return View(tuple(program.labelled() for program in marked))
 
-    def match(self, batch: Batch) -> Matches:
+    def match(self, batch: Batch) -> BatchMatches:
         """For each item, the names of the living subscriptions that it matches."""
         return self.view().match(batch)
 
@@ -146,10 +147,10 @@ class LivingProgram:
             return dead + PASS_COST * sum(1 for tier in self._all_tiers() if tier.filters)
 
     def compact(self, load: Load) -> Program:
-        """All that live in one new main program, which is returned: it can be written to a file.
+        """Put all living subscriptions into one new main program, which is returned.
 
-        It takes as long as compiling takes, and is meant for a thread of its own. What comes and
-        goes meanwhile is not lost. `load` gives the filters of what is in the main program. If it
+        It takes as long as compiling takes, and is meant for a thread of its own. Changes made
+        meanwhile are kept. `load` gives the filters of the subscriptions in the main program. If it
         fails, everything stays as it was.
         """
         with self._lock:
@@ -165,7 +166,7 @@ class LivingProgram:
                 self._tiers, self._sealed = self._tiers + self._sealed, []
             raise
         with self._lock:
-            self._main, self._sealed = _Marked(compiled), []
+            self._main, self._sealed = _MarkedProgram(compiled), []
             for name in self._removed_meanwhile:
                 self._main.remove(name)
         return compiled
@@ -174,13 +175,13 @@ class LivingProgram:
         return self._tiers + self._sealed
 
     def _make_room(self) -> None:
-        """Every tier that is too full is poured into the next."""
+        """Merge every tier that is too full into the next."""
         for at, room in enumerate(TIER_ROOMS):
             if len(self._tiers[at].filters) <= room:
                 return
             if at + 1 == len(self._tiers):
                 self._tiers.append(_Tier())
-            self._tiers[at + 1].pour(self._tiers[at].filters)
+            self._tiers[at + 1].merge(self._tiers[at].filters)
             self._tiers[at] = _Tier()
 
 
@@ -189,15 +190,15 @@ def _compile(filters: Mapping[int, Filter], schema: Schema) -> Program:
     return compile_program([filters[name] for name in names], schema, names=names)
 
 
-class _Marked:
-    """A program in which subscriptions die: the bitmap of the dead. The names are copied when one
-    has died since they were last taken, so that a view that has them keeps what it had."""
+class _MarkedProgram:
+    """A program and which of its subscriptions have been removed. The names are copied if one has
+    been removed since they were last given out, so that a view that has them never changes."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.living_count = program.subscription_count
         self._dead = np.zeros(program.subscription_count, bool)
-        self._part: Part | None = None
+        self._labelled: LabelledProgram | None = None
 
     def __contains__(self, name: int) -> bool:
         names, at = self.program.names, self._place(name)
@@ -210,30 +211,30 @@ class _Marked:
     def remove(self, name: int) -> None:
         self._dead[self._place(name)] = True
         self.living_count -= 1
-        self._part = None
+        self._labelled = None
 
     def living_names(self) -> Ints:
         return self.program.names[~self._dead]
 
-    def part(self) -> Part:
-        if self._part is None:
+    def labelled(self) -> LabelledProgram:
+        if self._labelled is None:
             program, subscriptions = self.program, self.program.forest.subscriptions
             names = program.names[subscriptions]
             dead = self._dead.copy()
             at_ends = np.where(dead[subscriptions], np.int32(-1), names)
             always = program.always[~dead[program.always]]
-            self._part = Part(program, dead, at_ends, program.names[always])
-        return self._part
+            self._labelled = LabelledProgram(program, dead, at_ends, program.names[always])
+        return self._labelled
 
 
 @dataclass(slots=True, eq=False)
 class _Tier:
-    """Subscriptions that came one by one, compiled when they are asked for."""
+    """Subscriptions that were added one by one, compiled when a view needs them."""
 
     filters: dict[int, Filter] = field(default_factory=dict)
-    _marked: _Marked | None = None
+    _marked: _MarkedProgram | None = None
 
-    def pour(self, more: Mapping[int, Filter]) -> None:
+    def merge(self, more: Mapping[int, Filter]) -> None:
         self.filters.update(more)
         self._marked = None
 
@@ -242,7 +243,7 @@ class _Tier:
         if self._marked is not None:
             self._marked.remove(name)
 
-    def marked(self, schema: Schema) -> _Marked:
+    def marked(self, schema: Schema) -> _MarkedProgram:
         if self._marked is None:
-            self._marked = _Marked(_compile(self.filters, schema))
+            self._marked = _MarkedProgram(_compile(self.filters, schema))
         return self._marked

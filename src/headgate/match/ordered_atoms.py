@@ -1,14 +1,15 @@
 """Atoms on ordered values: comparisons, `between`, `in` and `is present`, on every type.
 
 All atoms on one attribute are answered by one pass over its column ([MBD §3.1]; the loop is in
-kernels.py): each is a union of ranges between the cuts that the constants make (ranges.py).
+ordered_kernels.py). Each atom is a union of ranges between the cuts that the constants make
+(ranges.py).
 
-Texts, links, bytes and XML are compared through *codes*: of the constants on an attribute, sorted,
+Texts, links, bytes and XML are compared through *codes*: of the sorted constants on an attribute,
 the i-th has code 2i + 1, and a value between two of them has the code between theirs. Values and
-constants are bytes that compare as they do (text_columns.py); a kernel codes a column by a
-binary search for each item, and from there on they are integers.
+constants are bytes that compare as the values do (texts.py); a kernel codes a column by a binary
+search for each item, and from there on they are integers.
 
-Equality has a table of its own (`equal`): a value that no item has costs nothing but a zero row.
+Equality has a table of its own (`equal`): a constant that no item has costs nothing but a zero row.
 """
 
 from __future__ import annotations
@@ -18,11 +19,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.match.batch import ORDERED_TYPES, Batch, Column, Key
+from headgate.match.bit_rows import Ints, Words
 from headgate.match.bounds import check_indices, check_length, check_starts, refuse_unless
-from headgate.match.kernels import Ints, Words, fill_ordered_rows, fill_tables, measure_spans
+from headgate.match.ordered_kernels import (
+    Constants,
+    Numbers,
+    OrderedIndex,
+    fill_ordered_rows,
+    fill_tables,
+    measure_spans,
+)
 from headgate.match.ranges import (
     BOTTOM,
     TOP,
@@ -38,8 +46,6 @@ from headgate.match.ranges import (
 from headgate.match.text_kernels import code_texts
 from headgate.match.texts import Texts
 from headgate.model.values import Type
-
-Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 TABLE_MAX = 65_536
 """How many values a look-up table may have, for each attribute."""
@@ -82,26 +88,8 @@ class OrderedAtoms:
                 columns[at], valid[at] = column
         widest = 2 * int(np.diff(self.cut_start).max()) + 2
         prefix = np.zeros((widest, rows.shape[1]), np.uint64)
-        fill_ordered_rows(
-            columns,
-            valid,
-            self.equal_start,
-            self.equal_values,
-            self.equal_rows_start,
-            self.equal_rows,
-            self.cut_start,
-            self.cut_values,
-            self.range_start,
-            self.range_rows,
-            self.range_low,
-            self.range_high,
-            self.table_start,
-            self.table_low,
-            self.equal_table,
-            self.region_table,
-            prefix,
-            rows,
-        )
+        index = OrderedIndex(*(getattr(self, name) for name in OrderedIndex._fields))
+        fill_ordered_rows(columns, valid, index, prefix, rows)
 
     def check(self, row_count: int) -> None:
         """Raise `SnapshotError` where a stored place is out of its bounds."""
@@ -150,8 +138,7 @@ def _coded(batch: Batch, name: str, constants: Texts) -> Column | None:
         return None
     codes = np.zeros(batch.size, np.int64)
     if len(constants):  # else it is only asked who has a value
-        compared = column.compared
-        code_texts(compared.start, compared.data, constants.start, constants.data, codes)
+        code_texts(column.compared.arrays, constants.arrays, codes)
     return codes, column.valid
 
 
@@ -221,7 +208,7 @@ def _compile(
     as_ranges = np.array(ranges, np.int32).reshape(-1, 3).T
     equals, cuts = _array(equal_values, is_float=is_float), _array(cut_values, is_float=is_float)
     equal_starts, cut_starts = np.array(equal_start, np.int32), np.array(cut_start, np.int32)
-    tables = _tables(equals, equal_starts, cuts, cut_starts)
+    tables = _tables(Constants(equal_starts, equals, cut_starts, cuts))
     range_rows, range_low, range_high = map(np.ascontiguousarray, as_ranges)
     return OrderedAtoms(
         tuple(groups),
@@ -241,20 +228,18 @@ def _compile(
     )
 
 
-def _tables(
-    equals: Numbers, equal_start: Ints, cuts: Numbers, cut_start: Ints
-) -> tuple[Ints, Numbers, Ints, Ints]:
-    """For narrow groups of integers, the answer for each value from just below the least constant
-    to just above the greatest, so that a look-up takes the place of two binary searches."""
+def _tables(constants: Constants) -> tuple[Ints, Numbers, Ints, Ints]:
+    """For groups of integers that are close together, the answer for each value from just below the
+    least constant to just above the greatest: a look-up replaces two binary searches."""
+    equal_start, equals = constants.equal_start, constants.equal_values
     sizes, lows = np.zeros(equal_start.size - 1, np.int32), np.zeros(equal_start.size - 1, np.int64)
     if equals.dtype == np.int64:
-        measure_spans(equal_start, equals, cut_start, cuts, TABLE_MAX, _FAR, lows, sizes)
+        measure_spans(constants, TABLE_MAX, _FAR, lows, sizes)
     starts = np.zeros(sizes.size + 1, np.int32)
     np.cumsum(sizes, out=starts[1:])
     equal_table, region_table = np.empty((2, starts[-1]), np.int32)
     if starts[-1]:
-        arrays = equal_start, equals, cut_start, cuts, starts, lows
-        fill_tables(*arrays, equal_table, region_table)
+        fill_tables(constants, starts, lows, equal_table, region_table)
     is_whole = equals.dtype == np.int64
     return starts, lows if is_whole else lows.astype(np.float64), equal_table, region_table
 

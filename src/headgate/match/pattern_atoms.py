@@ -1,35 +1,308 @@
-"""Atoms on patterns: `title matches '^re:'`, by google-re2 (DESIGN.md §8).
+r"""Atoms on patterns: `title matches '^re:'`, many patterns searched in many texts by google-re2.
 
-A text is given to all patterns on its attribute at once (pattern_search.py). Patterns see texts as
-they are, unfolded; an empty text is a text, and what is missing is none.
+Patterns see texts as they are, unfolded; an empty text is a text, a missing one is not.
+
+`re2.Set` compiles patterns into one automaton, which reads a text once for all of them:
+
+    1,000 patterns, a text of 300 bytes         one by one    one set      here
+    'rock concert', '\brock\b', '(?i)rocks?'    1.9 ms        0.005 ms     0.006 to 0.014 ms
+    'rock.*concert'                             2.1 ms        5 to 8 ms    0.022 ms
+
+It has two weaknesses, which most of this file is about.
+
+*It may fail silently.* The automaton is built as texts are read. If its states no longer fit into
+their memory, re2 answers false, which in Python looks as if nothing matched. So every set has one
+more pattern, the empty one, which every text matches: an answer without it is a failure. (We have
+not seen it happen: a set with too little memory does not even compile. That does happen, although
+each of its patterns compiles.)
+
+*It may be slower than its patterns.* 'a.*b' remembers that a has been read; n such patterns have 2ⁿ
+states, each of which is used about once. Such *wide* patterns are kept in sets of their own. If
+every match of a wide pattern must contain certain literal texts, only these are searched by a set,
+and a text that has all of them is given to the pattern alone:
+
+    rock.*concert      'rock', 'concert'       ab+c?de{2}fgh    'fgh'
+    \brock\b.*\d+      'rock'                  (rock|pop).*     none
+
+The literals are read conservatively: whatever could make a character optional, fold its case or
+have another meaning (groups, alternatives, flags, escapes by number or name) gives no literal at
+all.
+
+A set that fails or is slow is split into two halves, permanently; a single pattern has no set, and
+re2 then always answers, by an automaton that needs little memory. A set is slow if it takes longer
+than its patterns would, beyond what its states may cost in the beginning.
+
+Invariant: which sets there are never changes an answer, only the time that it takes.
+
+Rejected: `re2.Filter`, which uses a set of its own and does not report when that one fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numba as nb
 import numpy as np
+import re2
 
 from headgate.match.batch import Batch
+from headgate.match.bit_rows import LOW_BITS, ONE, Ints, Longs, Words
 from headgate.match.bounds import check_indices, refuse_unless
-from headgate.match.kernels import LOW_BITS, ONE, Ints, Longs, Words
-from headgate.match.pattern_search import PatternSearch
-from headgate.match.text_columns import TEXT_TYPES
-from headgate.match.texts import Texts, texts_of
-from headgate.model.atoms import Matches
+from headgate.match.texts import TEXT_TYPES, Texts, texts_of
+from headgate.model.atoms import PATTERN_MEMORY_MAX, Matches, compile_pattern
+
+LITERAL_LENGTH_MIN = 3
+"""Shorter ones are in most texts."""
+LITERAL_LENGTH_MAX = 64
+
+_WIDE = re.compile(r"(?:\.|\[\^[^\]]*\]|\\[DSW]|\))[*+{]")
+
+# A single character or class, and a repetition of it; as much of re2's syntax as is read here.
+_ELEMENT = re.compile(
+    r"""
+    (?: (?P<plain>[^\\.+*?()|\[\]{}^$])        # the character itself
+      | \\(?P<escaped>[\\.+*?()|\[\]{}^$/-])   # the same, escaped
+      | \\[bBdDsSwW] | [.^$]                   # something, or a place
+      | \[\^?[^\[\]\\^]+\]                     # a class without escapes and names
+    )
+    (?P<repeated>[*+?]\??|\{\d+(?:,\d*)?\}\??)?
+    """,
+    re.VERBOSE,
+)
+
+
+def is_wide(pattern: str) -> bool:
+    r"""Whether the pattern skips over almost anything, so that its automaton has many states.
+
+    >>> is_wide("rock.*concert"), is_wide(r"rock \d+")
+    (True, False)
+    """
+    return _WIDE.search(pattern) is not None
+
+
+def needed_literals(pattern: str) -> tuple[str, ...]:
+    r"""Texts that the pattern asks for; none if it is not clear that there are any.
+
+    >>> needed_literals(r"rock.*concerts?\b")
+    ('rock', 'concert')
+    """
+    runs, at = [""], 0
+    while at < len(pattern):
+        element = _ELEMENT.match(pattern, at)
+        if element is None:
+            return ()
+        at = element.end()
+        character = element["plain"] or element["escaped"]
+        if character is None or element["repeated"]:
+            runs.append("")
+        else:
+            runs[-1] += character
+    long = dict.fromkeys(run[:LITERAL_LENGTH_MAX] for run in runs if len(run) >= LITERAL_LENGTH_MIN)
+    return tuple(long)
+
+
+PATTERNS_PER_SET = 1_000
+SET_BYTES_PER_PATTERN = 16_384
+SINGLE_S = 1e-6
+"""The least time that one pattern takes for a text."""
+START_S_PER_PATTERN = 250e-6
+"""How long a set may take for each of its patterns before it counts as slow: it builds its
+states."""
+TEXTS_BETWEEN_CHECKS = 32
+TEXTS_REMEMBERED = 8_192
+
+Found = list[tuple[int, int]]
+NewSet = re2.Set.SearchSet
+
+
+class PatternSearch:
+    """Thread-safe: to split or compile something twice does no harm."""
+
+    def __init__(self, patterns: Texts) -> None:
+        self._patterns = patterns
+        self._ready: _PatternSets | None = None
+
+    def find(self, texts: Sequence[bytes]) -> Found:
+        """Pairs of a pattern and a text that it matches."""
+        if self._ready is None:
+            count = len(self._patterns)
+            self._ready = _PatternSets([self._patterns.text(at) for at in range(count)])
+        return self._ready.find(texts)
+
+
+class _PatternSets:
+    """The patterns in sets: simple ones, wide ones, and the literals of the others."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        simple: list[int] = []
+        wide: list[int] = []
+        literals: dict[int, tuple[str, ...]] = {}
+        for at, pattern in enumerate(patterns):
+            if not is_wide(pattern):
+                simple.append(at)
+            elif needed := needed_literals(pattern):
+                literals[at] = needed
+            else:
+                wide.append(at)
+        self._sets = [(at, _parts([patterns[each] for each in at])) for at in (simple, wide)]
+        self._guarded = _LiteralGuard(patterns, literals)
+
+    def find(self, texts: Sequence[bytes]) -> Found:
+        found = self._guarded.find(texts)
+        for numbers, parts in self._sets:
+            found += [(numbers[each], text) for each, text in _find_all(parts, texts)]
+        return found
+
+
+class _LiteralGuard:
+    """Patterns that are searched only in texts that contain all their literals."""
+
+    def __init__(self, patterns: Sequence[str], literals: Mapping[int, Sequence[str]]) -> None:
+        self._patterns = patterns
+        self._compiled: dict[int, re2._Regexp[bytes]] = {}
+        uses = Counter(each for needed in literals.values() for each in needed)
+        number = {literal: at for at, literal in enumerate(uses)}
+        self._parts = _parts([re2.escape(literal) for literal in uses])
+        self._by_rarest: list[list[tuple[int, frozenset[int]]]] = [[] for _ in uses]
+        for pattern, needed in literals.items():
+            rarest = min(needed, key=lambda each: (uses[each], -len(each)))
+            others = frozenset(number[each] for each in needed if each != rarest)
+            self._by_rarest[number[rarest]].append((pattern, others))
+
+    def find(self, texts: Sequence[bytes]) -> Found:
+        literals_of: dict[int, set[int]] = {}
+        for literal, text in _find_all(self._parts, texts):
+            literals_of.setdefault(text, set()).add(literal)
+        return [
+            (pattern, text)
+            for text, literals in literals_of.items()
+            for literal in literals
+            for pattern, others in self._by_rarest[literal]
+            if others <= literals and self._single(pattern).search(texts[text]) is not None
+        ]
+
+    def _single(self, pattern: int) -> re2._Regexp[bytes]:
+        compiled = self._compiled.get(pattern)
+        if compiled is None:
+            compiled = self._compiled[pattern] = compile_pattern(self._patterns[pattern])
+        return compiled
+
+
+def _parts(patterns: Sequence[str]) -> list[_Part]:
+    count = len(patterns)
+    return [
+        _Part(patterns, low, min(low + PATTERNS_PER_SET, count))
+        for low in range(0, count, PATTERNS_PER_SET)
+    ]
+
+
+def _find_all(parts: Iterable[_Part], texts: Sequence[bytes]) -> Found:
+    found: Found = []
+    for part in parts:
+        part.find(texts, 0, found)
+    return found
+
+
+class _Part:
+    """The patterns from low to high: a set of them, one of them, or two halves."""
+
+    def __init__(self, patterns: Sequence[str], low: int, high: int) -> None:
+        self._patterns, self._low, self._high = patterns, low, high
+        self._halves: tuple[_Part, _Part] | None = None
+        self._compiled: re2.Set | re2._Regexp[bytes] | None = None
+        self._took_s = 0.0
+        self._allowed_s = START_S_PER_PATTERN * (high - low)
+        self._texts = 0
+
+    def find(self, texts: Sequence[bytes], first: int, found: Found) -> None:
+        """Add what is found in the texts from the first one on."""
+        if self._halves is None:
+            if self._high - self._low == 1:
+                self._find_single(texts, first, found)
+                return
+            first = self._find_set(texts, first, found)
+        if first < len(texts):
+            for half in self._split():
+                half.find(texts, first, found)
+
+    def _split(self) -> tuple[_Part, _Part]:
+        if self._halves is None:
+            middle = (self._low + self._high) // 2
+            self._halves = (
+                _Part(self._patterns, self._low, middle),
+                _Part(self._patterns, middle, self._high),
+            )
+            self._compiled = None
+        return self._halves
+
+    def _find_single(self, texts: Sequence[bytes], first: int, found: Found) -> None:
+        if self._compiled is None:
+            self._compiled = compile_pattern(self._patterns[self._low])
+        search = self._compiled.search
+        for at in range(first, len(texts)):
+            if search(texts[at]) is not None:
+                found.append((self._low, at))
+
+    def _find_set(self, texts: Sequence[bytes], first: int, found: Found) -> int:
+        """The first text that the set has not answered, because it failed or has become slow."""
+        together = self._compiled or self._compile_set()
+        if together is None:
+            return first
+        self._compiled = together
+        match, before = together.Match, self._low - 1
+        while first < len(texts):
+            began = time.perf_counter()
+            stop = min(first + TEXTS_BETWEEN_CHECKS, len(texts))
+            for at in range(first, stop):
+                answer = match(texts[at])
+                if answer is None:
+                    return at
+                if len(answer) > 1:
+                    found += [(before + number, at) for number in answer if number]
+            if self._has_become_slow(stop - first, time.perf_counter() - began):
+                return stop
+            first = stop
+        return first
+
+    def _compile_set(self) -> re2.Set | None:
+        options = re2.Options()
+        options.log_errors = False
+        count = self._high - self._low
+        options.max_mem = max(PATTERN_MEMORY_MAX, SET_BYTES_PER_PATTERN * count)
+        together = NewSet(options)
+        try:
+            together.Add("")  # number 0: it is in every answer
+            for pattern in range(self._low, self._high):
+                together.Add(self._patterns[pattern])
+            together.Compile()
+        except re2.error:
+            return None
+        return together
+
+    def _has_become_slow(self, count: int, took_s: float) -> bool:
+        self._texts += count
+        self._took_s += took_s
+        self._allowed_s += count * SINGLE_S * (self._high - self._low)
+        if self._texts > TEXTS_REMEMBERED:  # older measurements count less and less
+            self._texts //= 2
+            self._took_s /= 2
+            self._allowed_s /= 2
+        return self._took_s > self._allowed_s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatternAtoms:
-    """The patterns that are asked for on an attribute, or on the whole item."""
+    """The patterns on an attribute, or on the whole item."""
 
     attribute: str | None
     patterns: Texts
     rows: Ints
     search: PatternSearch = field(init=False, repr=False)
-    """The compiled patterns. They are compiled when the first text comes, not when this is made."""
+    """The compiled patterns; they are compiled when the first text is searched."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", PatternSearch(self.patterns))
@@ -61,16 +334,16 @@ def compile_patterns(atoms: Iterable[tuple[Matches, int]]) -> list[PatternAtoms]
     for atom, row in atoms:
         name = None if atom.attribute is None else str(atom.attribute)
         by_attribute.setdefault(name, []).append((atom.pattern, row))
-    return [_compile(name, pairs) for name, pairs in by_attribute.items()]
+    return [_pattern_atoms(name, pairs) for name, pairs in by_attribute.items()]
 
 
-def _compile(attribute: str | None, pairs: list[tuple[str, int]]) -> PatternAtoms:
+def _pattern_atoms(attribute: str | None, pairs: list[tuple[str, int]]) -> PatternAtoms:
     rows = np.array([row for _, row in pairs], np.int32)
     return PatternAtoms(attribute, texts_of(pattern for pattern, _ in pairs), rows)
 
 
 @nb.njit(nogil=True, cache=True)
 def set_bits(row: Ints, items: Longs, rows: Words) -> None:
-    """Set the bit of each item in the row beside it."""
+    """Set the bit of items[n] in row row[n] (int32 and int64 [pairs]) of rows (uint64)."""
     for at in range(row.shape[0]):
         rows[row[at], items[at] >> 6] |= ONE << (np.uint64(items[at]) & LOW_BITS)

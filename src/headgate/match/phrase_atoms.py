@@ -1,18 +1,19 @@
-"""Atoms on phrases: `title contains phrase 'rock concert'`, all found in one walk over the words.
+"""Atoms on phrases: `title contains phrase 'rock concert'`, all found in one pass over the words.
 
 The phrases on an attribute are an automaton over the numbers of words (Aho and Corasick, 1975). A
-node is what some phrase begins with; reading a word leads from a node to the one that is longer by
-it, or falls back to the longest end of what was read that is a node too:
+node is the beginning of a phrase. Reading a word leads from a node to the node that is longer by
+this word, or falls back to the longest suffix of the words so far that is a node:
 
     rock ──► concert ──► hall        "rock concert tonight": rock, rock concert, then back to
     concert ──► tonight              concert, on to concert tonight; both phrases are found
 
-Law: after each word the node is the longest end of the text so far that a phrase begins with. A
-phrase lies within one text: every text begins at the root, and an unknown word leads back there.
+Invariant: after each word the node is the longest suffix of the text so far that a phrase begins
+with. A phrase lies within one text: every text begins at the root, and an unknown word leads back
+there.
 
-Cost: one look-up for each word and one for each step back, of which there are no more than words;
-then one step for each phrase that is found for the first time in an item. So no text makes it
-slow, not even 'a a a …' against the phrases 'a', 'a a', 'a a a' and so on.
+Cost: one look-up for each word and one for each fallback, of which there are no more than words;
+then one step for each phrase that is found for the first time in an item. So no text makes it slow,
+not even 'a a a …' against the phrases 'a', 'a a', 'a a a' and so on.
 
     root ─ first[word] ─► node              the words that phrases begin with: an array
     node ─ slots(node, word) ─► node + …    all other steps: a hash table
@@ -25,14 +26,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numba as nb
 import numpy as np
 
+from headgate.match.bit_rows import LOW_BITS, ONE, Ints, Words
 from headgate.match.bounds import check_indices, check_length, check_slots, refuse_unless
-from headgate.match.hash_tables import build_slots, check_seed
-from headgate.match.kernels import Ints, Words
-from headgate.match.phrase_kernels import fill_phrase_rows, find_fallbacks, hash_steps
-from headgate.match.vocabulary import Tokens
+from headgate.match.vocabulary import TokenColumn, build_slots, check_seed
+
+_FIRST_MIX, _SECOND_MIX = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,22 +56,13 @@ class PhraseAtoms:
     row: Ints
     """The row of the phrase that each node is, or −1."""
 
-    def fill(self, tokens: Tokens, rows: Words) -> None:
+    def fill(self, tokens: TokenColumn, rows: Words) -> None:
         """Set the bits of these atoms in rows that are zero."""
-        fill_phrase_rows(
-            tokens.parts,
-            tokens.start,
-            tokens.numbers,
-            self.first,
-            np.uint64(self.seed),
-            self.slots,
-            self.parent,
-            self.word,
-            self.fallback,
-            self.ending,
-            self.row,
-            rows,
-        )
+        fill_phrase_rows(tokens.parts, tokens.start, tokens.numbers, self._automaton(), rows)
+
+    def _automaton(self) -> _Automaton:
+        arrays = self.slots, self.parent, self.word, self.fallback, self.ending, self.row
+        return _Automaton(self.first, np.uint64(self.seed), *arrays)
 
     def check(self, word_count: int, row_count: int) -> None:
         """Raise `SnapshotError` where a stored place is out of its bounds."""
@@ -105,8 +99,9 @@ def compile_phrases(
     singles = np.nonzero(parent[1:] == 0)[0] + 1
     first[word[singles]] = singles
     fallback, ending = np.zeros(parent.size, np.int32), np.zeros(parent.size, np.int32)
-    find_fallbacks(first, np.uint64(seed), slots, parent, word, row, fallback, ending)
-    return PhraseAtoms(first, seed, slots, parent, word, fallback, ending, row)
+    automaton = PhraseAtoms(first, seed, slots, parent, word, fallback, ending, row)
+    find_fallbacks(automaton._automaton(), fallback, ending)
+    return automaton
 
 
 def _nodes(phrases: Sequence[tuple[Sequence[int], int]]) -> tuple[Ints, Ints, Ints]:
@@ -128,3 +123,85 @@ def _nodes(phrases: Sequence[tuple[Sequence[int], int]]) -> tuple[Ints, Ints, In
     row = np.full(count, -1, np.int32)
     row[node] = [row for _, row in phrases]
     return np.concatenate(parents).astype(np.int32), np.concatenate(words).astype(np.int32), row
+
+
+class _Automaton(NamedTuple):
+    """The fields of PhraseAtoms, as the kernels take them: int32 arrays and the seed (uint64)."""
+
+    first: Ints
+    seed: np.uint64
+    slots: Ints
+    parent: Ints
+    word: Ints
+    fallback: Ints
+    ending: Ints
+    row: Ints
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _hash_step(seed, node, word):  # type: ignore[no-untyped-def]
+    """The finalizer of splitmix64, on node and word; uint64."""
+    mixed = ((np.uint64(node) << np.uint64(32)) | np.uint64(word)) ^ (seed << np.uint64(56))
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST_MIX
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND_MIX
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@nb.njit(nogil=True, cache=True)
+def hash_steps(parent: Ints, word: Ints, seed: np.uint64, hashes: Words) -> None:
+    """Out: hashes[n] of the step from parent[n] by word[n]."""
+    for step in range(parent.shape[0]):
+        hashes[step] = _hash_step(seed, parent[step], word[step])
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _step(node, word, automaton):  # type: ignore[no-untyped-def]
+    """The node that a word leads to from a node."""
+    slots, mask = automaton.slots, automaton.slots.shape[0] - 1
+    while node > 0:
+        slot = np.int64(_hash_step(automaton.seed, node, word) & np.uint64(mask))
+        while slots[slot] >= 0:
+            longer = slots[slot] + 1
+            if automaton.parent[longer] == node and automaton.word[longer] == word:
+                return longer
+            slot = (slot + 1) & mask
+        node = automaton.fallback[node]
+    return automaton.first[word]
+
+
+@nb.njit(nogil=True, cache=True)
+def find_fallbacks(automaton, fallback, ending):  # type: ignore[no-untyped-def]
+    """Out: fallback and ending, int32 [nodes], which are those of the automaton itself.
+
+    A node falls back to where its last word leads from the fallback of its parent.
+    """
+    for node in range(1, automaton.parent.shape[0]):
+        if automaton.parent[node] > 0:
+            above = fallback[automaton.parent[node]]
+            fallback[node] = _step(above, automaton.word[node], automaton)
+        ending[node] = node if automaton.row[node] >= 0 else ending[fallback[node]]
+
+
+@nb.njit(nogil=True, cache=True)
+def fill_phrase_rows(parts, token_start, numbers, automaton, rows):  # type: ignore[no-untyped-def]
+    """Set the bits of the phrases in each text; text t is one of item t // parts.
+
+    In: token_start int64 [texts + 1], numbers int32 (words, −1 if unknown), automaton _Automaton.
+    Out: rows uint64 [rows, words].
+    """
+    ending, fallback, row = automaton.ending, automaton.fallback, automaton.row
+    for text in range(token_start.shape[0] - 1):
+        item = text // parts
+        place, bit = item >> 6, ONE << (np.uint64(item) & LOW_BITS)
+        node = np.int32(0)
+        for token in range(token_start[text], token_start[text + 1]):
+            word = numbers[token]
+            if word < 0:
+                node = np.int32(0)
+                continue
+            node = _step(node, word, automaton)
+            phrase = ending[node]
+            # Where a phrase was found before, so were all phrases that are suffixes of it.
+            while phrase > 0 and not rows[row[phrase], place] & bit:
+                rows[row[phrase], place] |= bit
+                phrase = ending[fallback[phrase]]

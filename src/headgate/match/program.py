@@ -1,40 +1,128 @@
-"""The program: all filters on one source, compiled together (DESIGN.md §5; [MBD §3]).
+"""The program: all filters on one source, compiled together ([MBD §3]), and its file.
 
-    filters ──► distinct atoms ──► a row each            groups.py: one pass for all of a form
+    filters ──► distinct atoms ──► a row each            groups of atoms: one pass for each form
             ──► distinct sub-filters ──► a derived row   `or`, `not`, and what is long or nested
             ──► conjunctions of rows ──► the forest      forest.py
 
-Law: for any batch, what the program matches is what `model.evaluate` says of each filter and item.
+    form of atom                                 group            reads
+    =  <  in  between  is present                OrderedAtoms     columns of numbers, coded texts
+    contains, contains phrase, similar           WordAtoms        words, read once for all three
+    starts with                                  PrefixAtoms      folded texts
+    matches                                      PatternAtoms     texts as they are
+    references, extends, shares-link             LinkAtoms        links, and URLs within texts
 
-Operators cost time and bind variables; they are not part of the program (they see what it lets
-through), so a filter with an operator call is refused here.
+Invariant: for any batch, the program matches what `model.evaluate` says of each filter and item. An
+item has only attributes of the schema, and only values of their types; so an atom on anything else
+is false, and its row stays zero.
+
+A group is a frozen dataclass of arrays, texts, names and further such dataclasses, nothing else: it
+can be written to a file and read from it (dataclass_codec.py). `fill` sets bits in rows that are
+zero; `check` ensures that a file cannot make a kernel read or write outside of an array.
+
+Operators cost time and bind variables; they run on the items that the program lets through, so a
+filter with an operator call is refused here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from headgate.match.array_file import Verify
 from headgate.match.batch import Batch
+from headgate.match.bit_rows import OR, Ints, Words, fill_derived_rows
 from headgate.match.bounds import check_indices, check_starts, refuse_unless
 from headgate.match.conjunctions import Conjunctions, conjunctions_of
+from headgate.match.dataclass_codec import freeze, open_stored, write_stored
 from headgate.match.forest import Forest, build_forest
-from headgate.match.groups import Group, compile_groups
-from headgate.match.kernels import OR, Ints, Words, fill_derived_rows
-from headgate.match.stored import freeze
-from headgate.model.atoms import Atom, Between, Comparison, Relation
+from headgate.match.link_atoms import LinkAtoms, compile_links
+from headgate.match.ordered_atoms import OrderedAtoms, compile_ordered
+from headgate.match.pattern_atoms import PatternAtoms, compile_patterns
+from headgate.match.prefix_atoms import PrefixAtoms, compile_prefixes
+from headgate.match.texts import TEXT_TYPES
+from headgate.match.word_atoms import WordAtoms, compile_words
+from headgate.model.atoms import (
+    Atom,
+    Between,
+    Call,
+    Comparison,
+    Constraint,
+    Contains,
+    In,
+    IsPresent,
+    LinkAtom,
+    Matches,
+    Relation,
+    Similar,
+    StartsWith,
+    WindowAttribute,
+)
+from headgate.model.errors import PlanError
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 from headgate.model.values import Type
+
+Group = OrderedAtoms | WordAtoms | PrefixAtoms | PatternAtoms | LinkAtoms
+
+
+def compile_groups(
+    atoms: Sequence[tuple[Atom, int]], types: Mapping[str, Type]
+) -> tuple[Group, ...]:
+    """The atoms, each with its row, in groups."""
+    ordered: list[tuple[Comparison | Between | In | IsPresent, int]] = []
+    words: list[tuple[Contains | Similar, int]] = []
+    prefixes: list[tuple[StartsWith, int]] = []
+    patterns: list[tuple[Matches, int]] = []
+    links: list[tuple[LinkAtom, int]] = []
+    for atom, row in atoms:
+        if not _can_be_true(atom, types):
+            continue
+        match atom:
+            case Comparison() | Between() | In() | IsPresent():
+                ordered.append((atom, row))
+            case Contains() | Similar():
+                words.append((atom, row))
+            case StartsWith():
+                prefixes.append((atom, row))
+            case Matches():
+                patterns.append((atom, row))
+            case LinkAtom():
+                links.append((atom, row))
+    return (
+        *compile_ordered(ordered, types),
+        *compile_words(words),
+        *compile_prefixes(prefixes),
+        *compile_patterns(patterns),
+        *compile_links(links),
+    )
+
+
+def _can_be_true(atom: Atom, types: Mapping[str, Type]) -> bool:
+    """Whether the schema has an attribute of a type that the atom can be true of."""
+    match atom:
+        case Call() | Constraint():
+            raise PlanError("an operator call is no part of a program; it comes behind it")
+        case Comparison(value=WindowAttribute()) | Similar(text=WindowAttribute()):
+            raise PlanError("a comparison with an item of a window is no part of a program")
+        case Comparison() | Between() | In() | IsPresent():
+            return atom.attribute in types
+        case LinkAtom():
+            wanted: tuple[Type, ...] = (Type.LINK, *TEXT_TYPES)
+        case _:
+            wanted = TEXT_TYPES
+    found = types.values() if atom.attribute is None else [types.get(atom.attribute)]
+    return any(each in wanted for each in found)
+
 
 ATOMS_MAX = 2**31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Immutable; any number of threads may use it at once."""
+    """Immutable, so thread-safe."""
 
     groups: tuple[Group, ...]
     atom_count: int
@@ -43,7 +131,7 @@ class Program:
     operands: Ints
     forest: Forest
     always: Ints
-    """Subscriptions that every item matches: they have no condition at all."""
+    """Subscriptions without any condition: every item matches them."""
     names: Ints
     """The number by which each subscription is known outside of the program, ascending."""
     types: Mapping[str, Type]
@@ -57,7 +145,8 @@ class Program:
         return self.names.size
 
     def check(self) -> None:
-        """That every index is within its bounds, whatever file this comes from (bounds.py)."""
+        """Raise `SnapshotError` if an index is out of bounds, whatever file this comes from
+        (bounds.py)."""
         refuse_unless(0 <= self.atom_count < ATOMS_MAX, "atom_count", f"it is {self.atom_count}")
         for group in self.groups:
             group.check(self.atom_count)
@@ -101,7 +190,7 @@ def compile_program(
 def compile_rows(
     found: Conjunctions, schema: Schema, *, names: Sequence[int] | None = None
 ) -> Program:
-    """The program without its forest: it answers atoms and derived filters, but matches nobody."""
+    """The program without its forest: it computes the rows, but matches nothing."""
     types = {str(each.name): each.type for each in schema.attributes}
     derived = found.derived
     operands = [row for _, rows in derived for row in rows]
@@ -120,7 +209,7 @@ def compile_rows(
         np.arange(count, dtype=np.int32) if names is None else np.array(names, np.int32),
         types,
     )
-    freeze(rows)  # as in a file, so that kernels are compiled once for both
+    freeze(rows)  # read-only as in a file, so that kernels are compiled once for both
     return rows
 
 
@@ -137,7 +226,8 @@ def atoms_of(filters: Sequence[Filter]) -> list[Atom]:
 
 
 def _rank(found: Conjunctions) -> Ints:
-    """The common order of rows: the rarely true first, then the often used."""
+    """The common order of rows: those that are rarely true first, then those that are used
+    often."""
     uses = np.bincount(found.rows, minlength=found.row_count)
     classes = np.array([_rarity(atom) for atom in found.atoms] + [3] * len(found.derived), np.int64)
     order = np.lexsort((np.arange(classes.size), -uses, classes))
@@ -147,7 +237,21 @@ def _rank(found: Conjunctions) -> Ints:
 
 
 def _rarity(atom: Atom) -> int:
-    """How rarely atoms of this form tend to be true; statistics will know better."""
+    """Atoms of a lower class tend to be true more rarely. factor/ uses statistics instead."""
     if isinstance(atom, Comparison):
         return 0 if atom.relation is Relation.EQUAL else 3
     return 2 if isinstance(atom, Between) else 1
+
+
+KIND, VERSION = "program", 2
+"""The version of the fields of a program; a file of another version is refused."""
+
+
+def write_program(folder: Path, program: Program) -> Path:
+    """Write the program; the same program always has the same file name."""
+    return write_stored(folder, program, kind=KIND, version=VERSION)
+
+
+def open_program(path: Path, *, verify: Verify = "checksum") -> Program:
+    """Open the program in this file; use verify="full" for a file that comes from elsewhere."""
+    return open_stored(path, Program, kind=KIND, version=VERSION, verify=verify)

@@ -1,4 +1,4 @@
-"""What a comparison is true of: ranges between cuts, on the values that a column can hold.
+"""Comparisons as ranges between cuts, on the values that a column can hold.
 
 Each value v makes two *cuts*, v⁻ just below it and v⁺ just above it:
 
@@ -53,7 +53,7 @@ TOP: Cut = (math.inf, 2)
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The constants on an attribute whose values are no numbers, in order, and the code of each."""
+    """The sorted constants on an attribute whose values are not numbers, and the code of each."""
 
     texts: Texts
     code_of: Mapping[bytes, int]
@@ -67,7 +67,7 @@ def codes_of(atoms: Iterable[OrderedAtom], type_: Type) -> Codes:
 
 
 def compared_bytes(value: Value) -> bytes:
-    """Bytes that compare as the values of its kind do; columns have them too."""
+    """Bytes that compare as the values of this kind do; columns hold the same bytes (texts.py)."""
     match value:
         case Link():
             return ordered_link(value)
@@ -91,7 +91,7 @@ def constants_of(atom: OrderedAtom) -> list[Value]:
 
 @lru_cache(maxsize=65_536)
 def number_ranges(atom: OrderedAtom, type_: Type) -> list[Range]:
-    """`ranges_of` on a column of numbers. Remembered, as the same atoms are compiled often."""
+    """`ranges_of` on a column of numbers; cached, as the same atoms are compiled often."""
     return ranges_of(atom, type_, None)
 
 
@@ -116,7 +116,7 @@ def _compared_kind(atom: OrderedAtom, type_: Type) -> Kind | None:
     if part is None:
         return kind_of_type(type_)
     if type_ is not Type.TIMESTAMP:
-        return None  # a part of what is no timestamp: nothing compares with it
+        return None  # only timestamps have parts
     return Kind.TIMESTAMP if part is TimestampPart.DATE else Kind.NUMBER
 
 

@@ -1,18 +1,23 @@
-"""The hot loops over bytes: folding, words, and places among sorted texts.
+"""The kernels over bytes: folding, words, and the places of texts among sorted texts.
 
-Texts come as two arrays (texts.py). What is not ASCII has been folded by `model.words` before a
-kernel reads it; a kernel only has to tell where a word ends, and for that it has a bit for each
-code point (`letters`). Bytes that are no UTF-8 end a word; they never lead outside of an array.
+Texts come as TextArrays (start, data; see texts.py). What is not ASCII has been folded by
+`model.words` before a kernel reads it; a kernel only finds where a word ends, and for that it has a
+bit for each code point (`letters`, uint8). Bytes that are no UTF-8 end a word; they never lead
+outside of an array.
 
-Hashes are FNV-1a from a start that the table chooses (hash_tables.py says why).
+Hashes are FNV-1a from an initial value that the hash table chooses (vocabulary.py says why).
 """
 
 from __future__ import annotations
 
+import secrets
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
+import numpy.typing as npt
 
-from headgate.match.kernels import LOW_BITS, ONE
+from headgate.match.bit_rows import LOW_BITS, ONE
 
 LOWER = np.zeros(256, np.uint8)
 """The folded form of each byte of a word; 0 for what is in no word."""
@@ -29,7 +34,38 @@ FOLDED[28:32] = 32
 
 SPACE = np.uint8(32)
 GAP_MAX = 4
+PROCESS_MIX = np.uint64(secrets.randbits(64))
+"""Where the hashes of words of items begin, different in each process: nobody can send words that
+are known to collide. Tables of such hashes live as long as a batch, and never reach a file."""
 _HASH_START = np.uint64(0xCBF29CE484222325)
+
+
+class TextArrays(NamedTuple):
+    """Text i is data[start[i] : start[i + 1]]; start int64 [texts + 1], data uint8."""
+
+    start: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+
+
+class WordTable(NamedTuple):
+    """The hash table of a vocabulary: seed uint64, slots int32, words TextArrays."""
+
+    seed: np.uint64
+    slots: npt.NDArray[np.int32]
+    words: TextArrays
+
+
+class TokenArrays(NamedTuple):
+    """The words that are read.
+
+    start     int64 [texts + 1], where the words of each text begin
+    numbers   int32, the number of each word in the vocabulary, −1 if it is not there
+    places    int64 [2 × words], where each word lies, begin and end; not written if it is empty
+    """
+
+    start: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int64]
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
@@ -45,13 +81,14 @@ def hash_end(mixed):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def find_pieces(start, data, pieces):  # type: ignore[no-untyped-def]
-    """Where the pieces that are not ASCII lie, each with the ASCII character before it; how many.
+def find_pieces(texts, pieces):  # type: ignore[no-untyped-def]
+    """Find the pieces that are not ASCII, each with the ASCII character before it; how many.
 
-    Begin and end of each are written if there is room for all. A few ASCII characters between two
-    pieces join them, so that a text in another script is one piece and not one for each word; a
-    NUL is in no piece.
+    Out: pieces int64, begin and end of each, written if there is room for all. A few ASCII
+    characters between two pieces join them, so that a text in another script is one piece and not
+    one for each word; a NUL is in no piece.
     """
+    start, data = texts
     count = 0
     for text in range(start.shape[0] - 1):
         begin, end = start[text], start[text + 1]
@@ -75,13 +112,15 @@ def find_pieces(start, data, pieces):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def number_pieces(data, pieces, mix, table, given, first):  # type: ignore[no-untyped-def]
-    """Number the distinct pieces: which one each is, and where each is met first; how many.
+def number_pieces(data, pieces, mix, table, numbers, first):  # type: ignore[no-untyped-def]
+    """Number the distinct pieces; how many.
 
-    The table is for hashes, with −1 everywhere and room for twice as many pieces as there are.
+    In: data uint8; pieces int64, begin and end of each; mix uint64, the initial value of the hash;
+    table int64, a hash table with −1 everywhere and room for twice the pieces. Out: numbers int64,
+    which distinct piece each is; first int64, the first piece of each number.
     """
     count, mask = 0, table.shape[0] - 1
-    for piece in range(given.shape[0]):
+    for piece in range(numbers.shape[0]):
         begin, end = pieces[2 * piece], pieces[2 * piece + 1]
         mixed = mix
         for at in range(begin, end):
@@ -100,43 +139,41 @@ def number_pieces(data, pieces, mix, table, given, first):  # type: ignore[no-un
             table[slot] = count
             first[count] = piece
             count += 1
-        given[piece] = table[slot]
+        numbers[piece] = table[slot]
     return count
 
 
 @nb.njit(nogil=True, cache=True)
-def fold_texts(  # type: ignore[no-untyped-def]
-    start,
-    data,
-    pieces,  # begin and end of each piece that is not ASCII
-    given,  # which of the folded pieces takes its place
-    given_start,
-    given_bytes,
-    folded_start,  # out
-    folded,  # out
-):
-    """Each text in lower case, its words parted by single spaces, with folded pieces put in."""
+def fold_texts(texts, pieces, numbers, folded_pieces, folded):  # type: ignore[no-untyped-def]
+    """Out: folded (TextArrays), each text in lower case, its words separated by single spaces.
+
+    In: texts TextArrays; pieces int64, begin and end of each piece that is not ASCII; numbers
+    int64, the entry of folded_pieces (TextArrays) that replaces each piece.
+    """
+    start, data = texts
+    given_start, given_bytes = folded_pieces
+    folded_start, into = folded
     used, piece = 0, 0
     folded_start[0] = 0
     for text in range(start.shape[0] - 1):
         begin, at = used, start[text]
         while at < start[text + 1]:
-            if piece < given.shape[0] and pieces[2 * piece] == at:
-                for place in range(given_start[given[piece]], given_start[given[piece] + 1]):
-                    used = _put(given_bytes[place], begin, used, folded)
+            if piece < numbers.shape[0] and pieces[2 * piece] == at:
+                for place in range(given_start[numbers[piece]], given_start[numbers[piece] + 1]):
+                    used = _put(given_bytes[place], begin, used, into)
                 at = pieces[2 * piece + 1]
                 piece += 1
             else:
-                used = _put(FOLDED[data[at]], begin, used, folded)
+                used = _put(FOLDED[data[at]], begin, used, into)
                 at += 1
-        if used > begin and folded[used - 1] == SPACE:
+        if used > begin and into[used - 1] == SPACE:
             used -= 1
         folded_start[text + 1] = used
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _put(byte, begin, used, folded):  # type: ignore[no-untyped-def]
-    """Append a byte, unless it is a space at the beginning or behind another one."""
+    """Append a byte, unless it is a space at the beginning or after another one."""
     if byte == SPACE and (used == begin or folded[used - 1] == SPACE):
         return used
     folded[used] = byte
@@ -144,8 +181,9 @@ def _put(byte, begin, used, folded):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def copy_texts(start, data, into, places):  # type: ignore[no-untyped-def]
-    """Copy each text to its place."""
+def copy_texts(texts, into, places):  # type: ignore[no-untyped-def]
+    """Copy each text to its place (int64) in `into` (uint8)."""
+    start, data = texts
     for text in range(start.shape[0] - 1):
         place = places[text]
         for at in range(start[text], start[text + 1]):
@@ -154,8 +192,9 @@ def copy_texts(start, data, into, places):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def hash_texts(start, data, seed, hashes):  # type: ignore[no-untyped-def]
-    """The hash of each text, as `read_words` takes it of a word."""
+def hash_texts(texts, seed, hashes):  # type: ignore[no-untyped-def]
+    """Out: hashes uint64 [texts], computed as `read_words` does for a word."""
+    start, data = texts
     for text in range(start.shape[0] - 1):
         mixed = _HASH_START ^ seed
         for at in range(start[text], start[text + 1]):
@@ -165,7 +204,8 @@ def hash_texts(start, data, seed, hashes):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _letter_length(data, at, end, letters):  # type: ignore[no-untyped-def]
-    """How many bytes the letter at this place has, which is not ASCII; negative if it is none."""
+    """How many bytes the character at this place has, which is not ASCII; negative if it is no
+    letter."""
     lead = data[at]
     if lead < 0xC0:
         return -1
@@ -181,8 +221,9 @@ def _letter_length(data, at, end, letters):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def _find_word(data, begin, end, slot, slots, word_start, word_bytes):  # type: ignore[no-untyped-def]
-    """The number of the word data[begin:end], looked for from this slot on, or −1."""
+def _find_word(data, begin, end, slot, table):  # type: ignore[no-untyped-def]
+    """The number of the word data[begin:end] in the table (WordTable), from this slot on, or −1."""
+    slots, word_start, word_bytes = table.slots, table.words.start, table.words.data
     mask = slots.shape[0] - 1
     while slots[slot] >= 0:
         word = slots[slot]
@@ -198,19 +239,15 @@ def _find_word(data, begin, end, slot, slots, word_start, word_bytes):  # type: 
 
 
 @nb.njit(nogil=True, cache=True)
-def read_words(  # type: ignore[no-untyped-def]
-    start,  # the texts: ASCII, or folded
-    data,
-    letters,  # a bit for each code point; may be empty where all texts are ASCII
-    seed,  # of the vocabulary's hash table
-    slots,
-    word_start,  # the words of the vocabulary
-    word_bytes,
-    token_start,  # out: [text + 1] where the words of each text begin
-    numbers,  # out: the number of each word in the vocabulary, −1 if it is not there
-    places,  # out: where each word lies, [2 × word] begin and end; not written if it is empty
-):
-    """Each text as the numbers of its words, in order."""
+def read_words(texts, letters, table, tokens):  # type: ignore[no-untyped-def]
+    """Out: tokens (TokenArrays), each text as the numbers of its words, in order. How many.
+
+    In: texts TextArrays, ASCII or folded; letters uint8, a bit for each code point, may be empty if
+    all texts are ASCII; table WordTable.
+    """
+    start, data = texts
+    token_start, numbers, places = tokens
+    slots, seed = table.slots, table.seed
     used, mask = 0, np.uint64(slots.shape[0] - 1)
     token_start[0] = 0
     for text in range(start.shape[0] - 1):
@@ -234,7 +271,7 @@ def read_words(  # type: ignore[no-untyped-def]
                     at += 1
             if at > begin:
                 slot = np.int64(hash_end(mixed) & mask)
-                numbers[used] = _find_word(data, begin, at, slot, slots, word_start, word_bytes)
+                numbers[used] = _find_word(data, begin, at, slot, table)
                 if places.shape[0]:
                     places[2 * used] = begin
                     places[2 * used + 1] = at
@@ -258,8 +295,11 @@ def _is_not_greater(data, at, end, other, place, stop):  # type: ignore[no-untyp
 
 
 @nb.njit(nogil=True, cache=True)
-def rank_texts(start, data, sorted_start, sorted_bytes, ranks):  # type: ignore[no-untyped-def]
-    """How many of the sorted texts are not greater than each text."""
+def rank_texts(texts, ordered, ranks):  # type: ignore[no-untyped-def]
+    """Out: ranks int64 [texts], how many of the texts in `ordered` (sorted) are not greater. Both
+    are TextArrays."""
+    start, data = texts
+    sorted_start, sorted_bytes = ordered
     for text in range(start.shape[0] - 1):
         low, length = 0, sorted_start.shape[0] - 1
         while length > 0:
@@ -277,9 +317,12 @@ def rank_texts(start, data, sorted_start, sorted_bytes, ranks):  # type: ignore[
 
 
 @nb.njit(nogil=True, cache=True)
-def code_texts(start, data, sorted_start, sorted_bytes, codes):  # type: ignore[no-untyped-def]
-    """2i + 1 for a text that is the i-th of the sorted ones, else the even number between."""
-    rank_texts(start, data, sorted_start, sorted_bytes, codes)
+def code_texts(texts, ordered, codes):  # type: ignore[no-untyped-def]
+    """Out: codes int64 [texts], 2i + 1 for a text that is the i-th of `ordered` (sorted), else the
+    even number between. Both are TextArrays."""
+    rank_texts(texts, ordered, codes)
+    start, data = texts
+    sorted_start, sorted_bytes = ordered
     for text in range(start.shape[0] - 1):
         rank = codes[text]
         codes[text] = 2 * rank
@@ -294,8 +337,11 @@ def code_texts(start, data, sorted_start, sorted_bytes, codes):  # type: ignore[
 
 
 @nb.njit(nogil=True, cache=True)
-def find_longest(start, data, prefix_start, prefix_bytes, parent, found):  # type: ignore[no-untyped-def]
-    """From the rank of each text to the longest prefix that it begins with."""
+def find_longest(texts, prefixes, parent, found):  # type: ignore[no-untyped-def]
+    """In and out: found int64 [texts], the rank of each text among the prefixes, then the longest
+    prefix that it begins with, −1 if none. In: texts and prefixes TextArrays, parent int32."""
+    start, data = texts
+    prefix_start, prefix_bytes = prefixes
     for text in range(start.shape[0] - 1):
         prefix = found[text] - 1
         if prefix >= 0:
@@ -311,7 +357,8 @@ def find_longest(start, data, prefix_start, prefix_bytes, parent, found):  # typ
 
 @nb.njit(nogil=True, cache=True)
 def fill_prefix_rows(items, longest, parent, row_start, prefix_rows, rows):  # type: ignore[no-untyped-def]
-    """Set the bits of each item for its longest prefix and all above it."""
+    """Set the bits of items[n] for prefix longest[n] (both int64) and all above it, in rows (uint64
+    [rows, words]). In: parent int32 [prefixes], prefix_rows int32 in lists by row_start int32."""
     for at in range(items.shape[0]):
         item, prefix = items[at], longest[at]
         bit = ONE << (np.uint64(item) & LOW_BITS)

@@ -1,55 +1,107 @@
-"""Walks over the forest: what of each node is left, and what is made of it at the ends.
+"""Walks over the forest: which items are left at each node, and what is reported at the ends.
 
     stack[0]        a bit for each item of the batch
     stack[d + 1]    the items that satisfy the path down to depth d
 
-Nodes lie in depth-first order. Where no item is left, the whole subtree is skipped.
+Nodes lie in depth-first order (forest.py). Where no item is left, the whole subtree is skipped. At
+an end are the names of its subscriptions; a negative name is a subscription that has been removed.
 
-At an end stand the names of its subscriptions. A negative name is a subscription that is dead.
-
-Matches are written out in two ways. An end that few items satisfy is listed, as pairs of an item
-and the end, in the first walk (`list_matches`). Whatever needs the names comes later, in loops of
-its own, as a walk would wait for the memory that they are in. An end that many items satisfy is
-only counted there (counter_kernels.py), and written by a second walk that goes nowhere else
-(`write_many`, square_kernels.py).
+Matches are written in two ways. An end that few items satisfy is listed in the first walk, as pairs
+of an item and the end (`list_matches`). Whatever needs the names comes later, in loops of its own,
+since a walk would wait for the memory that they are in. An end that many items satisfy is only
+counted in the first walk, and written by a second walk that visits nothing else (`write_many`).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
-from headgate.match.counter_kernels import PLANES, add_eight, read_counters
-from headgate.match.kernels import ONE, lowest_bit, popcount
-from headgate.match.square_kernels import SQUARES, write_squares
+from headgate.match.bit_rows import (
+    ONE,
+    PLANES,
+    SQUARES,
+    Ints,
+    Longs,
+    Words,
+    add_eight,
+    lowest_bit,
+    popcount,
+    read_counters,
+    write_squares,
+)
+
+
+class ForestNodes(NamedTuple):
+    """The nodes of a forest in depth-first order, int32 [nodes] each: the row that a node tests,
+    its depth, the next node that is not below it, and the end that it is (−1 if none)."""
+
+    row: Ints
+    depth: Ints
+    skip: Ints
+    end: Ints
+
+
+class EndNames(NamedTuple):
+    """End e has the names name[start[e] : start[e + 1]], negative where removed; both int32."""
+
+    start: Ints
+    name: Ints
+
+
+class BitRows(NamedTuple):
+    """The rows of a batch, uint64 [rows, words], and the stack of a walk, uint64 [depth + 1,
+    words], whose bottom has a bit for each item."""
+
+    rows: Words
+    stack: Words
+
+
+class Listed(NamedTuple):
+    """What the first walk finds.
+
+    item, end   int32 [room]: item[n] satisfies end[n]
+    many        int32 [ends]: the nodes whose ends many items satisfy
+    per_item    int64 [items]: how many subscriptions those ends have for each item
+    """
+
+    item: Ints
+    end: Ints
+    many: Ints
+    per_item: Longs
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def descend(stack, depth, rows, row):  # type: ignore[no-untyped-def]
-    """stack[depth + 1] = stack[depth] and the node's row; whether an item is left in it."""
-    found = np.uint64(0)
+    """stack[depth + 1] = stack[depth] & rows[row]; whether an item is left in it."""
+    some = np.uint64(0)
     for word in range(rows.shape[1]):
         value = stack[depth, word] & rows[row, word]
         stack[depth + 1, word] = value
-        found |= value
-    return found != 0
+        some |= value
+    return some != 0
 
 
 @nb.njit(nogil=True, cache=True)
-def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, ends, counts):  # type: ignore[no-untyped-def]
-    """The ends that some item satisfies, and how many do: counts[n] items satisfy ends[n]. How many
-    such ends there are. Few items satisfy few of them, so a list is less to write than a table."""
-    node, node_count, word_count, used = 0, node_row.shape[0], rows.shape[1], 0
+def count_ends(nodes, bits, ends, counts):  # type: ignore[no-untyped-def]
+    """Out: counts[n] items satisfy ends[n], for the ends that some item satisfies, both int32. How
+    many such ends there are. Few ends are satisfied, so a list is less to write than a table.
+
+    In: nodes ForestNodes, bits BitRows.
+    """
+    node, node_count, word_count, used = 0, nodes.row.shape[0], bits.rows.shape[1], 0
     while node < node_count:
-        depth = node_depth[node]
-        if not descend(stack, depth, rows, node_row[node]):
-            node = node_skip[node]
+        depth = nodes.depth[node]
+        if not descend(bits.stack, depth, bits.rows, nodes.row[node]):
+            node = nodes.skip[node]
             continue
-        if node_end[node] >= 0:
+        if nodes.end[node] >= 0:
             total = np.uint64(0)
             for word in range(word_count):
-                total += popcount(stack[depth + 1, word])
-            ends[used] = node_end[node]
+                total += popcount(bits.stack[depth + 1, word])
+            ends[used] = nodes.end[node]
             counts[used] = total
             used += 1
         node += 1
@@ -58,7 +110,7 @@ def count_ends(node_row, node_depth, node_skip, node_end, rows, stack, ends, cou
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _hit_words(stack, depth, hit):  # type: ignore[no-untyped-def]
-    """How many words of the row are not zero, and which: bits of `hit`. It takes no branch."""
+    """How many words of stack[depth] are not zero, and which: bits of `hit`. It takes no branch."""
     count = np.uint64(0)
     for block in range(hit.shape[0]):
         first, some = block << 6, np.uint64(0)
@@ -70,35 +122,25 @@ def _hit_words(stack, depth, hit):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def list_matches(  # type: ignore[no-untyped-def]
-    node_row,
-    node_depth,
-    node_skip,
-    node_end,
-    end_start,
-    names,
-    rows,
-    stack,
-    items,  # items[n] satisfies …
-    ends,  # … ends[n]
-    many,  # nodes whose ends many items satisfy
-    per_item,  # for each item how many living subscriptions those ends have for it
-):
-    """The matches of all ends: how many are listed as pairs, and how many nodes as `many`.
+def list_matches(nodes, names, bits, listed):  # type: ignore[no-untyped-def]
+    """Out: listed (Listed), the matches of all ends. How many are listed as pairs, and how many
+    nodes as `many`. An end is listed if at most a quarter of its row's words are hit, and while
+    there is room.
 
-    An end is listed if at most a quarter of its row's words are hit, and while there is room.
+    In: nodes ForestNodes, names EndNames, bits BitRows.
     """
-    node, node_count, word_count = 0, node_row.shape[0], rows.shape[1]
+    rows, stack, items, ends = bits.rows, bits.stack, listed.item, listed.end
+    node, node_count, word_count = 0, nodes.row.shape[0], rows.shape[1]
     hit = np.empty((word_count + 63) >> 6, np.uint64)
     few, used, many_count, wait_count = max(word_count >> 2, 1), 0, 0, 0
     waiting = np.empty((8, word_count), np.uint64)
     planes = np.zeros((PLANES, word_count), np.uint64)
     while node < node_count:
-        depth = node_depth[node]
-        if not descend(stack, depth, rows, node_row[node]):
-            node = node_skip[node]
+        depth = nodes.depth[node]
+        if not descend(stack, depth, rows, nodes.row[node]):
+            node = nodes.skip[node]
             continue
-        end = node_end[node]
+        end = nodes.end[node]
         node += 1
         if end < 0:
             continue
@@ -116,10 +158,10 @@ def list_matches(  # type: ignore[no-untyped-def]
                         left &= left - ONE
                         used += 1
             continue
-        many[many_count] = node - 1
+        listed.many[many_count] = node - 1
         many_count += 1
-        for each in range(end_start[end], end_start[end + 1]):
-            if names[each] < 0:
+        for each in range(names.start[end], names.start[end + 1]):
+            if names.name[each] < 0:
                 continue
             for word in range(word_count):
                 waiting[wait_count, word] = stack[depth + 1, word]
@@ -130,28 +172,29 @@ def list_matches(  # type: ignore[no-untyped-def]
     if many_count > 0:
         waiting[wait_count:] = 0
         add_eight(waiting, planes)
-        read_counters(planes, per_item)
+        read_counters(planes, listed.per_item)
     return used, many_count
 
 
 @nb.njit(nogil=True, cache=True)
-def count_listed(items, ends, used, end_start, names, per_item):  # type: ignore[no-untyped-def]
-    """Add to per_item[i] how many living subscriptions the pairs of item i have."""
-    for at in range(used):
+def count_listed(items, ends, names, per_item):  # type: ignore[no-untyped-def]
+    """Add to per_item (int64 [items]) how many subscriptions the pairs of each item have. In: items
+    and ends, int32 [pairs]; names, EndNames."""
+    for at in range(items.shape[0]):
         end, living = np.uint64(ends[at]), 0
-        for each in range(end_start[end], end_start[end + ONE]):
-            living += names[np.uint64(each)] >= 0
+        for each in range(names.start[end], names.start[end + ONE]):
+            living += names.name[np.uint64(each)] >= 0
         per_item[np.uint64(items[at])] += living
 
 
 @nb.njit(nogil=True, cache=True)
-def write_listed(items, ends, used, end_start, names, places, write):  # type: ignore[no-untyped-def]
-    """The names of the pairs, in the form of `write_many`."""
-    for at in range(used):
+def write_listed(items, ends, names, places, write):  # type: ignore[no-untyped-def]
+    """Write the names of the pairs (items and ends, int32 [pairs]), as `write_many` does."""
+    for at in range(items.shape[0]):
         end, item = np.uint64(ends[at]), np.uint64(items[at])
         place = places[item]
-        for each in range(end_start[end], end_start[end + ONE]):
-            name = names[np.uint64(each)]
+        for each in range(names.start[end], names.start[end + ONE]):
+            name = names.name[np.uint64(each)]
             if name >= 0:
                 write[place] = name
                 place += 1
@@ -159,70 +202,62 @@ def write_listed(items, ends, used, end_start, names, places, write):  # type: i
 
 
 @nb.njit(nogil=True, cache=True)
-def write_many(  # type: ignore[no-untyped-def]
-    node_row,
-    node_depth,
-    node_skip,
-    node_end,
-    end_start,
-    names,
-    rows,
-    stack,
-    many,
-    places,
-    limits,
-    write,
-):
-    """The names of the ends of the nodes in `many`, by item: those of item i begin at places[i] in
-    `write`, and places[i] moves to where they end, which is at most limits[i].
+def write_many(nodes, names, bits, many, places, limits, write):  # type: ignore[no-untyped-def]
+    """Write the names of the ends of the nodes in `many` (int32), by item: those of item i begin at
+    places[i] in `write`, and places[i] moves to where they end, which is at most limits[i].
 
-    The forest yields items by subscription; wanted are subscriptions by item. Writing each match
-    where it belongs would touch thousands of places in turn. So rows wait until they fill squares.
+    In: nodes ForestNodes, names EndNames, bits BitRows, limits int64 [items]. In and out: places
+    int64 [items]. Out: write int32.
+
+    The walk gives items by subscription; the result is subscriptions by item. Rows are collected
+    until they fill squares, and these are transposed (bit_rows.py).
     """
+    rows, stack = bits.rows, bits.stack
     node, word_count, room, used = 0, rows.shape[1], 64 * SQUARES, 0
     waiting, owners = np.empty((room, word_count), np.uint64), np.empty(room, np.int32)
-    for wanted in many:
-        while node < wanted:
-            if node_skip[node] <= wanted:
-                node = node_skip[node]
+    for target in many:
+        while node < target:
+            if nodes.skip[node] <= target:
+                node = nodes.skip[node]
             else:
-                descend(stack, node_depth[node], rows, node_row[node])
+                descend(stack, nodes.depth[node], rows, nodes.row[node])
                 node += 1
-        depth = node_depth[node]
-        descend(stack, depth, rows, node_row[node])
-        end = node_end[node]
+        depth = nodes.depth[node]
+        descend(stack, depth, rows, nodes.row[node])
+        end = nodes.end[node]
         node += 1
-        for each in range(end_start[end], end_start[end + 1]):
-            if names[each] < 0:
+        for each in range(names.start[end], names.start[end + 1]):
+            if names.name[each] < 0:
                 continue
             for word in range(word_count):
                 waiting[used, word] = stack[depth + 1, word]
-            owners[used] = names[each]
+            owners[used] = names.name[each]
             used += 1
             if used == room:
-                write_squares(waiting, owners, used, places, limits, write)
+                write_squares(waiting, owners, places, limits, write)
                 used = 0
-    write_squares(waiting, owners, used, places, limits, write)
+    write_squares(waiting, owners[:used], places, limits, write)
 
 
 @nb.njit(nogil=True, cache=True)
-def write_bitmaps(node_row, node_depth, node_skip, node_end, rows, stack, bitmaps):  # type: ignore[no-untyped-def]
-    """bitmaps[end]: the items that satisfy the conjunction that ends there."""
-    node, node_count = 0, node_row.shape[0]
+def write_bitmaps(nodes, bits, bitmaps):  # type: ignore[no-untyped-def]
+    """Out: bitmaps uint64 [ends, words], the items that satisfy each end. In: nodes ForestNodes,
+    bits BitRows."""
+    node, node_count = 0, nodes.row.shape[0]
     while node < node_count:
-        depth = node_depth[node]
-        if not descend(stack, depth, rows, node_row[node]):
-            node = node_skip[node]
+        depth = nodes.depth[node]
+        if not descend(bits.stack, depth, bits.rows, nodes.row[node]):
+            node = nodes.skip[node]
             continue
-        if node_end[node] >= 0:
-            bitmaps[node_end[node]] = stack[depth + 1]
+        if nodes.end[node] >= 0:
+            bitmaps[nodes.end[node]] = bits.stack[depth + 1]
         node += 1
 
 
 @nb.njit(nogil=True, cache=True)
 def skip_pointers(node_depth):  # type: ignore[no-untyped-def]
-    """For each node the next one that is not below it: from its first child on, one child after the
-    other is skipped."""
+    """For each node the next one that is not below it, int32 [nodes]: from its first child on, one
+    child after the other is skipped. In: node_depth int32 [nodes]."""
     count = node_depth.shape[0]
     skip = np.empty(count, np.int32)
     for node in range(count - 1, -1, -1):

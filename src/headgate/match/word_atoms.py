@@ -1,15 +1,15 @@
-"""Atoms on words: `contains`, phrases and `similar` (DESIGN.md §5.1), all from one reading.
+"""Atoms on words: `contains`, phrases and `similar`, all from one reading of the text.
 
-The words that are asked for on one attribute are one vocabulary. A batch is read once, and then is
-a list of word numbers (vocabulary.py):
+The words that the atoms on one attribute ask for are one vocabulary. A batch is read once, and then
+is a list of word numbers (vocabulary.py):
 
     "Rock in Concert!"  ──►  [17, −1, 4]  ──►  rows of `contains 'rock'` and `contains 'concert'`
                                           ──►  phrase_atoms.py       rock concert, in concert, …
                                           ──►  similar_atoms.py      rock in concert tonight, …
 
-`contains 'rock concert'` is the conjunction of its words (program.py makes it so). Atoms on the
-whole item have a vocabulary of their own, with which all texts of the item are read, each by
-itself: a phrase lies within one text, while similarity and single words are about all of them.
+`contains 'rock concert'` is the conjunction of its words (conjunctions.py makes it so). Atoms on
+the whole item have a vocabulary of their own, with which all texts of the item are read, each by
+itself: a phrase lies within one text, while similarity and single words refer to all of them.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ import numba as nb
 import numpy as np
 
 from headgate.match.batch import Batch
+from headgate.match.bit_rows import LOW_BITS, ONE, Ints, Words
 from headgate.match.bounds import check_indices
-from headgate.match.kernels import LOW_BITS, ONE, Ints, Words
 from headgate.match.phrase_atoms import PhraseAtoms, compile_phrases
 from headgate.match.similar_atoms import SimilarAtoms, compile_similar
-from headgate.match.text_columns import TEXT_TYPES
+from headgate.match.texts import TEXT_TYPES
 from headgate.match.vocabulary import Vocabulary, build_vocabulary
 from headgate.model.atoms import Contains, Similar, WindowAttribute
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordAtoms:
-    """The words that are asked for on an attribute, or on the whole item."""
+    """The atoms on the words of an attribute, or of the whole item."""
 
     attribute: str | None
     vocabulary: Vocabulary
     word_rows: Ints
-    """The row of the atom that asks for just this word, or −1."""
+    """For each word the row of its `contains` atom, or −1."""
     phrases: PhraseAtoms | None
     similar: SimilarAtoms | None
 
@@ -64,7 +64,10 @@ class WordAtoms:
 
 @nb.njit(nogil=True, cache=True)
 def fill_word_rows(parts, token_start, numbers, word_rows, rows):  # type: ignore[no-untyped-def]
-    """Set the bits of the words that occur; text t is one of item t // parts."""
+    """Set the bits of the words that occur; text t is one of item t // parts.
+
+    In: token_start int64 [texts + 1], numbers int32, word_rows int32 [words]. Out: rows uint64.
+    """
     for text in range(token_start.shape[0] - 1):
         item = text // parts
         place, bit = item >> 6, ONE << (np.uint64(item) & LOW_BITS)
@@ -74,8 +77,8 @@ def fill_word_rows(parts, token_start, numbers, word_rows, rows):  # type: ignor
 
 
 @dataclass(slots=True)
-class _Asked:
-    """What is asked for on one attribute, with words numbered as they are met."""
+class _WordAtomBuilder:
+    """The atoms on one attribute, with words numbered in the order of their first use."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     row_of: dict[int, int] = field(default_factory=dict)
@@ -83,7 +86,7 @@ class _Asked:
     similar: list[tuple[list[int], float, int]] = field(default_factory=list)
 
     def add(self, atom: Contains | Similar, row: int) -> None:
-        assert not isinstance(atom.words, WindowAttribute), "that is for joins"
+        assert not isinstance(atom.words, WindowAttribute), "that is for window joins"
         words = [self.numbers.setdefault(word, len(self.numbers)) for word in atom.words]
         match atom:
             case Similar():
@@ -91,7 +94,7 @@ class _Asked:
             case Contains(phrase=True):
                 self.phrases.append((words, row))
             case Contains():
-                assert len(words) == 1, "program.py makes a conjunction of several words"
+                assert len(words) == 1, "conjunctions.py makes a conjunction of several words"
                 self.row_of[words[0]] = row
 
     def compiled(self, attribute: str | None) -> WordAtoms:
@@ -109,8 +112,8 @@ class _Asked:
 
 def compile_words(atoms: Iterable[tuple[Contains | Similar, int]]) -> list[WordAtoms]:
     """The atoms, each with its row, in one group for each attribute."""
-    asked: dict[str | None, _Asked] = {}
+    builders: dict[str | None, _WordAtomBuilder] = {}
     for atom, row in atoms:
         name = None if atom.attribute is None else str(atom.attribute)
-        asked.setdefault(name, _Asked()).add(atom, row)
-    return [each.compiled(name) for name, each in asked.items()]
+        builders.setdefault(name, _WordAtomBuilder()).add(atom, row)
+    return [builder.compiled(name) for name, builder in builders.items()]

@@ -42,7 +42,7 @@ Row = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatLevels:
-    """Immutable; it can be written to a file (match/stored_file.py)."""
+    """Immutable; it can be written to a file (match/dataclass_codec.py)."""
 
     programs: tuple[Program, ...]
     """What is left to test on each level."""

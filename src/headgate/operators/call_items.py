@@ -16,8 +16,7 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from headgate.match.arrow_types import STORED_AS
-from headgate.match.item_columns import batch_of_items, items_of_batch
+from headgate.match.item_columns import STORED_AS, items_from_arrow, items_to_arrow
 from headgate.model.atoms import Argument, Call
 from headgate.model.errors import OperatorError
 from headgate.model.evaluate import Answer, Operator
@@ -67,7 +66,7 @@ class RowItems:
         made = self._items
         missing = np.array([row for row in rows.tolist() if made[row] is None], np.int32)
         if missing.size:
-            taken = items_of_batch(self.batch.take(arrow_of(missing)), self.schema)
+            taken = items_from_arrow(self.batch.take(arrow_of(missing)), self.schema)
             for row, item in zip(missing.tolist(), taken, strict=True):
                 # One operator must not change what the next one sees.
                 kept = MappingProxyType(dict(item.attributes))
@@ -184,7 +183,7 @@ def _oracle_operator(operator: LoadedOperator, schema: Schema, *, bindings_max: 
         prepared = prepare(operator, Call(operator.name, arguments))
         if not operator.form.batch:
             return solve(prepared, item, bindings_max=bindings_max)
-        batch = batch_of_items([item], schema)
+        batch = items_to_arrow([item], schema)
         called = call_batch(prepared, batch, bindings_max=bindings_max)
         if called.failures:
             raise OperatorError(next(iter(called.failures.values()))[1])

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import STORED_AS
 from headgate.model.errors import OperatorError
 from headgate.model.values import INT_MAX, INT_MIN, Link, Type, Value, Xml, with_article
 from headgate.operators.answers import TRUE, Longs, PartialAnswers, States, arrow_of

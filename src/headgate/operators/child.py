@@ -26,7 +26,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import STORED_AS
 from headgate.model.errors import OperatorError
 from headgate.operators import frames
 from headgate.operators.answers import FAILED, Rows, failed_part

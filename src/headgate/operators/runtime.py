@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from headgate.match.arrow_types import STORED_AS
+from headgate.match.item_columns import STORED_AS
 from headgate.model.atoms import Call
 from headgate.model.errors import OperatorError
 from headgate.model.schema import Schema

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
+from headgate.match.bit_rows import Ints
 from headgate.match.item_columns import FEEDS, INNER, SOURCE
-from headgate.match.kernels import Ints
 from headgate.operators.statistics import Report
 from headgate.pipeline.journal import BatchRecord, read_record
 from headgate.pipeline.match_stage import MatchConfig, freeze_garbage, match_batch

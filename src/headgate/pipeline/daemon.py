@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from pyspark import daemon as spark_daemon
 from pyspark import worker as _worker  # noqa: F401 - each worker imports it
 
-from headgate.match.arrow import batch_of_arrow
-from headgate.match.item_columns import batch_of_items
+from headgate.match.batch import batch_of_arrow
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Comparison, Contains, Relation
 from headgate.model.filters import And, Filter, Or
 from headgate.model.items import Item
@@ -46,7 +46,7 @@ def load() -> None:
     plan = source_plan("", SCHEMA, leaves, number_of={"f": 0})
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     items = [Item("", "", moment, {"number": n, "words": "some words"}) for n in range(70)]
-    plan.match(batch_of_arrow(batch_of_items(items, SCHEMA), SCHEMA))
+    plan.match(batch_of_arrow(items_to_arrow(items, SCHEMA), SCHEMA))
     gc.collect()
     gc.freeze()
 

@@ -24,7 +24,7 @@ from headgate.acquire.identify import keys_of
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.outbox import Outbox
 from headgate.deliver.records import ItemDelivery
-from headgate.match.item_columns import FEEDS, SOURCE, items_of_batch
+from headgate.match.item_columns import FEEDS, SOURCE, items_from_arrow
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import PartitionSummary
@@ -90,7 +90,7 @@ def _items(batch: pa.RecordBatch, schemas: Mapping[str, Schema]) -> list[Item]:
     """All sources of a file are of one group, so they have one schema."""
     known = (schemas[each] for each in batch.column(SOURCE).to_pylist() if each in schemas)
     schema = next(known, None)
-    return [] if schema is None else items_of_batch(batch, schema)
+    return [] if schema is None else items_from_arrow(batch, schema)
 
 
 class Dispatcher:

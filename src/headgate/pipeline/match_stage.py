@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.match.arrow import batch_of_arrow
+from headgate.match.batch import batch_of_arrow
+from headgate.match.bit_rows import Ints
 from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, SOURCE
-from headgate.match.kernels import Ints
-from headgate.match.matcher import Matches
+from headgate.match.matcher import BatchMatches
 from headgate.pipeline.operator_stage import OperatorSetup, tester_of
 from headgate.pipeline.source_plan import opened_source_plan
 
@@ -88,8 +88,8 @@ def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 def _matched(items: pa.RecordBatch, paths: Sequence[str], asked: MatchConfig) -> pa.RecordBatch:
-    all_feeds: list[Matches] = []
-    all_inner: list[Matches] = []
+    all_feeds: list[BatchMatches] = []
+    all_inner: list[BatchMatches] = []
     for path in paths:
         plan = opened_source_plan(path)
         found = plan.match(batch_of_arrow(items, plan.schema))
@@ -107,10 +107,10 @@ def _matched(items: pa.RecordBatch, paths: Sequence[str], asked: MatchConfig) ->
     return matched if asked.every or wanted.all() else matched.filter(pa.array(wanted))
 
 
-def _united(found: Sequence[Matches], size: int, dropped: Ints) -> Matches:
+def _united(found: Sequence[BatchMatches], size: int, dropped: Ints) -> BatchMatches:
     """For each item what all of these have, without what is dropped."""
     if not found:
-        return Matches(np.zeros(size + 1, np.int64), _no_feeds())
+        return BatchMatches(np.zeros(size + 1, np.int64), _no_feeds())
     if len(found) == 1 and not dropped.size:
         return found[0]
     feeds = np.concatenate([each.subscriptions for each in found])
@@ -118,24 +118,24 @@ def _united(found: Sequence[Matches], size: int, dropped: Ints) -> Matches:
     order = np.argsort(items, kind="stable")
     feeds, items = feeds[order], items[order]
     living = np.isin(feeds, dropped, invert=True)
-    return Matches.of_rows(size, items[living], feeds[living])
+    return BatchMatches.of_rows(size, items[living], feeds[living])
 
 
-def _without(found: Matches, known: Matches) -> Matches:
+def _without(found: BatchMatches, known: BatchMatches) -> BatchMatches:
     """What is found and not known yet: a feed may have an item by several of its branches."""
     if not found.subscriptions.size or not known.subscriptions.size:
         return found
     rows = found.rows
     pairs = (rows << 32) | found.subscriptions
     fresh = np.isin(pairs, (known.rows << 32) | known.subscriptions, invert=True)
-    return Matches.of_rows(found.starts.size - 1, rows[fresh], found.subscriptions[fresh])
+    return BatchMatches.of_rows(found.starts.size - 1, rows[fresh], found.subscriptions[fresh])
 
 
 def matched_schema(items: pa.Schema) -> pa.Schema:
     return items.append(FEEDS_FIELD).append(INNER_FIELD)
 
 
-def _lists(matches: Matches) -> pa.ListArray:
+def _lists(matches: BatchMatches) -> pa.ListArray:
     """Without a copy of what is listed."""
     return pa.ListArray.from_arrays(
         pa.array(matches.starts.astype(np.int32)), pa.array(matches.subscriptions)

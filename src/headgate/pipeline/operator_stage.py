@@ -25,8 +25,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from headgate.match.kernels import Ints
-from headgate.match.matcher import Matches
+from headgate.match.bit_rows import Ints
+from headgate.match.matcher import BatchMatches
 from headgate.model.schema import Schema
 from headgate.operators.declaration import Declaration, OperatorLimits
 from headgate.operators.orders.clause_table import ClauseTable
@@ -79,16 +79,16 @@ class OperatorTester:
         self._evaluator = Evaluator(table, make_order(order), self._estimates)
 
     def feeds(
-        self, clauses: Matches, items: pa.RecordBatch, schema: Schema, dropped: Ints
-    ) -> Matches:
+        self, clauses: BatchMatches, items: pa.RecordBatch, schema: Schema, dropped: Ints
+    ) -> BatchMatches:
         """For each item the feeds of which a clause is satisfied, given those whose guards are."""
         candidates = self._candidates(clauses, dropped)
         asking = BatchCalls(self._predicates, items, schema)
         found = self._evaluator.evaluate(candidates, asking.evaluate_round)
         self._predicates.observed(*self._estimates.take_unreported())
-        return Matches.of_rows(items.num_rows, found.items, found.subscriptions)
+        return BatchMatches.of_rows(items.num_rows, found.items, found.subscriptions)
 
-    def _candidates(self, clauses: Matches, dropped: Ints) -> CandidateClauses:
+    def _candidates(self, clauses: BatchMatches, dropped: Ints) -> CandidateClauses:
         """Ascending for each item, and none that nobody wants any more: asking costs time."""
         rows, found = clauses.rows, clauses.subscriptions
         if dropped.size:
@@ -96,7 +96,7 @@ class OperatorTester:
             living = np.isin(owners, dropped, invert=True)
             rows, found = rows[living], found[living]
         order = np.lexsort((found, rows))
-        sorted_ = Matches.of_rows(clauses.starts.size - 1, rows, found[order].astype(np.int32))
+        sorted_ = BatchMatches.of_rows(clauses.starts.size - 1, rows, found[order].astype(np.int32))
         return CandidateClauses(sorted_.starts, sorted_.subscriptions)
 
 

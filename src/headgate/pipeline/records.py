@@ -21,7 +21,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from headgate.match.kernels import Ints
+from headgate.match.bit_rows import Ints
 from headgate.operators.statistics import Report
 
 Record = TypeVar("Record")

@@ -28,7 +28,7 @@ from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import TransformError
 from headgate.deliver.transform import Transformer, read_stylesheet
 from headgate.language.statements import MaterializeFeed
-from headgate.match.item_columns import batch_of_items
+from headgate.match.item_columns import items_to_arrow
 from headgate.model.items import Item
 from headgate.model.schema import FEED_SCHEMA
 from headgate.model.values import Value, kind_of, kind_of_type
@@ -141,7 +141,7 @@ class BatchRunner:
     ) -> list[PartitionSummary]:
         if not items:
             return []
-        batches = [batch_of_items(items, plans.schemas[items[0].source])]
+        batches = [items_to_arrow(items, plans.schemas[items[0].source])]
         own_task = replace(task, group=f"{MATERIALISED}{task.group}")
         summary = match_and_store(batches, own_task, str(done))
         return [] if summary is None else [summary]

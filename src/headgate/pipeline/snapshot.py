@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from headgate.match.kernels import Ints
+from headgate.match.bit_rows import Ints
 from headgate.model.errors import PipelineError
 from headgate.operators.declaration import Declaration
 from headgate.store.whole_files import write_whole

@@ -10,7 +10,7 @@ calls none. Guards are leaves of the program: operators see only what their guar
 (operator_stage.py).
 
 Feeds are numbers here. A feed asks a source once (plan/leaves.py), so no feed comes twice for an
-item. A source plan is one file, mapped by every worker (match/program_file.py says how files are
+item. A source plan is one file, mapped by every worker (match/program.py says how files are
 checked); the same plan has the same file, and a file never changes.
 """
 
@@ -25,14 +25,13 @@ import numba as nb
 import numpy as np
 
 from headgate.language.schemas import Definitions, schemas_of
+from headgate.match.array_file import Verify
 from headgate.match.batch import Batch
+from headgate.match.bit_rows import Ints, Longs
 from headgate.match.bounds import check_indices, check_starts
-from headgate.match.kernels import Ints, Longs
-from headgate.match.matcher import Matches, ProgramMatcher
+from headgate.match.dataclass_codec import freeze, open_stored, write_stored
+from headgate.match.matcher import BatchMatches, ProgramMatcher
 from headgate.match.program import Program, compile_program
-from headgate.match.snapshot import Verify
-from headgate.match.stored import freeze
-from headgate.match.stored_file import open_stored, write_stored
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 from headgate.operators.orders.clause_table import (
@@ -94,9 +93,9 @@ class SourcePlan:
 class Matched:
     """For each item the feeds that have it, those that look further, and clauses to be tested."""
 
-    feeds: Matches
-    inner: Matches
-    clauses: Matches
+    feeds: BatchMatches
+    inner: BatchMatches
+    clauses: BatchMatches
 
 
 def plan_sources(
@@ -180,15 +179,15 @@ def _lists(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     return starts, np.array([number for each in lists for number in each], np.int32)
 
 
-def _behind(leaves: Matches, behind_start: Ints, behind: Ints) -> Matches:
+def _behind(leaves: BatchMatches, behind_start: Ints, behind: Ints) -> BatchMatches:
     """From leaves to what is behind them."""
     if not behind.size:
-        return Matches(np.zeros_like(leaves.starts), np.zeros(0, np.int32))
+        return BatchMatches(np.zeros_like(leaves.starts), np.zeros(0, np.int32))
     starts = np.zeros_like(leaves.starts)
     _count_behind(leaves.starts, leaves.subscriptions, behind_start, starts)
     found = np.empty(int(starts[-1]), np.int32)
     _write_behind(leaves.subscriptions, behind_start, behind, found)
-    return Matches(starts, found)
+    return BatchMatches(starts, found)
 
 
 @nb.njit(nogil=True, cache=True)

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.language.statements import MaterializeFeed
-from headgate.match.item_columns import FEEDS, group_of, items_of_batch
+from headgate.match.item_columns import FEEDS, group_of, items_from_arrow
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import PartitionSummary, batch_task
 from headgate.pipeline.deliveries import FeedMatch
@@ -285,5 +285,5 @@ def _lot_file(file: FinishedFile, tables: set[str]) -> ChangeFile:
 def _found(results: pa.Table, schema: Schema, names: Mapping[int, str]) -> Iterator[FeedMatch]:
     for batch in results.combine_chunks().to_batches():
         feeds = batch.column(FEEDS).to_pylist()
-        for item, own in zip(items_of_batch(batch, schema), feeds, strict=True):
+        for item, own in zip(items_from_arrow(batch, schema), feeds, strict=True):
             yield from (FeedMatch(names[feed], item) for feed in own if feed in names)

@@ -42,9 +42,9 @@ from headgate.match.item_columns import (
     FEEDS_FIELD,
     INNER_FIELD,
     SOURCE,
-    batch_of_items,
     group_of,
-    items_of_batch,
+    items_from_arrow,
+    items_to_arrow,
 )
 from headgate.model.schema import Schema
 from headgate.pipeline.batch_stage import PartitionSummary, batch_task
@@ -198,7 +198,7 @@ def _arrivals_of_batch(batch: pa.RecordBatch, schemas: Mapping[str, Schema]) -> 
     if batch.num_rows:
         source = batch.column(SOURCE)[0].as_py()
         instants = batch.column("@arrived").to_pylist()
-        for item, arrived in zip(items_of_batch(batch, schemas[source]), instants, strict=True):
+        for item, arrived in zip(items_from_arrow(batch, schemas[source]), instants, strict=True):
             yield Arrival(item, arrived.astimezone(UTC))
 
 
@@ -308,7 +308,7 @@ def write_outputs(
     for output in outputs:
         by_schema.setdefault(schemas[output.item.source], []).append(output)
     for schema, group in by_schema.items():
-        batch = batch_of_items([output.item for output in group], schema)
+        batch = items_to_arrow([output.item for output in group], schema)
         feeds = [[numbers[feed] for feed in output.feeds if feed in numbers] for output in group]
         annotations = [
             json.dumps(json_of_item(output.item).get("annotations", []), separators=(",", ":"))

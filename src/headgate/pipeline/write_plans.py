@@ -28,8 +28,7 @@ from headgate.factor.factorize import factorize
 from headgate.factor.methods import AUTO
 from headgate.factor.time_budget import TimeBudgetExceeded
 from headgate.language.unparse import unparse_filter
-from headgate.match.arrow import batch_of_arrow
-from headgate.match.batch import Batch
+from headgate.match.batch import Batch, batch_of_arrow
 from headgate.match.item_columns import SOURCE, group_of, item_columns
 from headgate.match.program import Program, compile_program
 from headgate.model.atoms import Atom

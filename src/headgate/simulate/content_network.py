@@ -25,7 +25,7 @@ from typing import Protocol
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import first_not_less
+from headgate.match.bit_rows import first_not_less
 from headgate.model.errors import InvalidValue
 from headgate.simulate.cn_star import Links
 from headgate.simulate.node_subscriptions import NodeSubscriptions

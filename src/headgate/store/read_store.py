@@ -30,7 +30,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.match.item_columns import FEEDS, ID, INNER, SOURCE, TIME, items_of_batch, utc
+from headgate.match.item_columns import FEEDS, ID, INNER, SOURCE, TIME, items_from_arrow, utc
 from headgate.model.errors import printable
 from headgate.model.items import Item
 from headgate.model.schema import Schema
@@ -152,7 +152,7 @@ class StoredRow:
     batch: pa.RecordBatch
 
     def item(self, schema: Schema) -> Item:
-        (item,) = items_of_batch(self.batch, schema)
+        (item,) = items_from_arrow(self.batch, schema)
         return item
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.snapshot_layout import DTYPES, JSON
+from headgate.match.array_file_layout import DTYPES, JSON
 from headgate.model.errors import StateError
 
 Array = npt.NDArray[Any]  # which type each has, its reader knows

@@ -30,7 +30,7 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.match.snapshot_layout import JSON
+from headgate.match.array_file_layout import JSON
 from headgate.match.texts import Texts
 from headgate.model.errors import StateError
 from headgate.tables.array_blob import pack, unpack

@@ -5,7 +5,7 @@
 
 Invariant: equal strings have one code, different strings have different codes, and a code never
 changes. Strings are compared byte by byte, so hash collisions do no harm. Publishers choose the
-keys, so the hash is seeded by a secret of the process (match/hash_tables.py); codes and slots are
+keys, so the hash is seeded by a secret of the process (match/vocabulary.py); codes and slots are
 never written to a file.
 
 Cost: about 30 ns for a short string, without a Python object. A string is never forgotten: the user
@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from headgate.match.hash_tables import PROCESS_MIX
-from headgate.match.text_kernels import hash_byte, hash_end
+from headgate.match.text_kernels import PROCESS_MIX, hash_byte, hash_end
 from headgate.match.texts import Bytes, Texts
 from headgate.tables.box_tree_kernels import Longs
 

@@ -26,9 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.match.arrow_types import STORED_AS
 from headgate.match.bounds import check_length
-from headgate.match.item_columns import ID, SOURCE, TIME
+from headgate.match.item_columns import ID, SOURCE, STORED_AS, TIME
 from headgate.match.texts import Texts
 from headgate.model.errors import SnapshotError, StateError, printable
 from headgate.tables.array_blob import pack, unpack

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import first_not_less
+from headgate.match.bit_rows import first_not_less
 from headgate.tables import message_buffer as columns
 from headgate.tables.box_tree_kernels import (
     Excluded,

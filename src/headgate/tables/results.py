@@ -34,7 +34,7 @@ from headgate.match.item_columns import (
     SOURCE,
     TIME,
     item_columns,
-    items_of_batch,
+    items_from_arrow,
 )
 from headgate.model.evaluate import matches
 from headgate.model.items import Item
@@ -222,7 +222,7 @@ class ResidualFilters:
         items = [
             item
             for batch in results.combine_chunks().to_batches()
-            for item in items_of_batch(batch, group.schema)
+            for item in items_from_arrow(batch, group.schema)
         ]
         for item, known, undecided in zip(items, feeds, inner, strict=True):
             known += [feed for feed in undecided if self._has(feed, item, group)]

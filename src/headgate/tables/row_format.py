@@ -24,10 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.match.arrow import column_texts
-from headgate.match.arrow_types import STORED_AS
-from headgate.match.text_columns import TextColumn
-from headgate.match.texts import Bytes, Texts, frozen
+from headgate.match.batch import column_texts
+from headgate.match.item_columns import STORED_AS
+from headgate.match.texts import Bytes, TextColumn, Texts, frozen
 from headgate.model.errors import StateError
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from headgate.match.array_file_layout import JSON
 from headgate.match.bounds import check_starts
-from headgate.match.snapshot_layout import JSON
 from headgate.match.texts import Texts
 from headgate.model.errors import SnapshotError, StateError
 from headgate.tables.array_blob import Array, pack, unpack

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import first_not_less
+from headgate.match.bit_rows import first_not_less
 from headgate.tables.box_tree_kernels import (
     LEAF,
     BoxQuery,
@@ -290,7 +290,7 @@ def describe_points(description, event, out, used):  # type: ignore[no-untyped-d
         chosen[:] = True
     else:
         kept = np.empty(end - begin, np.int64)
-        place_of = np.argsort(other.pool[begin:end])
+        place_of = np.argsort(other.pool[begin:end], kind="mergesort")
         slots = other.pool[begin:end][place_of]
         for cluster in range(anchors.shape[0]):
             for at in range(envelope(other, begin, end, anchors[cluster], kept)):

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
+from headgate.match.bit_rows import Ints
 from headgate.match.bounds import check_indices, check_length, refuse_unless
-from headgate.match.kernels import Ints
-from headgate.match.stored_file import open_stored, write_stored
+from headgate.match.dataclass_codec import open_stored, write_stored
 from headgate.tables.box_tree import GONE, BoxTree, frozen_view
 from headgate.tables.box_tree_kernels import Floats, Longs, Tree, node_count
 from headgate.tables.boxes import MISSING, Boxes, BoxGroup

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 
 ROOM = 4_096
 

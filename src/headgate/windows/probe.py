@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 from headgate.model.evaluate import matches
 from headgate.model.filters import TRUE, Filter
 from headgate.model.items import Item

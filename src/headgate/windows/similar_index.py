@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 from headgate.model.items import Item
 from headgate.model.text import words, xml_text
 from headgate.model.values import Kind, Value, Xml, kind_of

@@ -29,7 +29,7 @@ from math import isqrt
 
 import numpy as np
 
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 from headgate.model.atoms import Relation
 from headgate.model.items import Item
 from headgate.model.values import Comparable, Kind, Value, comparable, is_missing, kind_of

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 from headgate.model.duration import Duration, WindowSize
 from headgate.model.items import Item
 from headgate.windows.access_path import EqualTo, OrderedBy, Path, SimilarTo

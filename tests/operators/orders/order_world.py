@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import numpy as np
 from hypothesis import strategies as st
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.model.atoms import Arithmetic, Call, Comparison, Constraint, Relation, Variable
 from headgate.model.errors import InvalidValue
 from headgate.model.evaluate import Answer, matches

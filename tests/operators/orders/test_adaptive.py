@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.operators.orders.order_world import Told, one_by_one, subscribed
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.model.atoms import Call
 from headgate.model.filters import And, Filter, Not
 from headgate.operators.answers import RoundAnswers

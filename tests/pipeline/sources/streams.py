@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.pipeline.spark_session import spark
 
-from headgate.match.item_columns import items_of_batch
+from headgate.match.item_columns import items_from_arrow
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 
@@ -43,7 +43,7 @@ class Collected:
             item
             for _, rows in sorted(self.batches.items())
             for batch in rows.to_batches()
-            for item in items_of_batch(batch, schema)
+            for item in items_from_arrow(batch, schema)
         ]
 
     def ids(self) -> list[str]:

@@ -44,7 +44,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.operators.orders.clause_table import ClauseTable
 from headgate.operators.orders.clauses import FALSE, KNOWN, TRUE
 from headgate.operators.orders.estimates import PredicateEstimates

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from headgate.match.bit_rows import Ints
 from headgate.match.bounds import check_indices, check_starts, refuse_unless
-from headgate.match.kernels import Ints
 from headgate.model.atoms import Call, Variable
 from headgate.model.errors import InvalidValue
 from headgate.model.filters import Filter

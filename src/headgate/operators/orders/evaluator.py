@@ -30,7 +30,7 @@ from typing import Protocol
 
 import numpy as np
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.model.errors import OperatorError
 from headgate.operators.answers import Bools, BoundValues, RoundAnswers
 from headgate.operators.orders.clause_table import ClauseTable

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from headgate.match.kernels import Ints
+from headgate.match.bit_rows import Ints
 from headgate.operators.answers import Bools
 from headgate.operators.orders.adaptive import gains_of
 from headgate.operators.orders.clause_table import Bytes, ClauseTable

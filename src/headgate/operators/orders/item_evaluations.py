@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.operators.answers import Bools
 from headgate.operators.orders import item_kernels as kernels
 from headgate.operators.orders.clause_table import ClauseTable, Floats

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import Ints
+from headgate.match.bit_rows import Ints
 from headgate.operators.answers import Bools
 from headgate.operators.orders.clause_table import Bytes
 from headgate.operators.orders.predicates import has_passing_solution

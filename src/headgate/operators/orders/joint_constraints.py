@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from headgate.match.kernels import Ints
+from headgate.match.bit_rows import Ints
 from headgate.model.atoms import Argument, Call, Constraint
 from headgate.model.evaluate import Answer, solutions
 from headgate.model.filters import And, Filter, atoms_of, conjuncts, variables_of

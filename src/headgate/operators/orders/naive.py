@@ -13,7 +13,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import Ints
+from headgate.match.bit_rows import Ints
 from headgate.operators.orders.clause_table import ClauseTable
 from headgate.operators.orders.estimates import PredicateEstimates
 from headgate.operators.orders.evaluator import ChooseNext, PreparedOrder

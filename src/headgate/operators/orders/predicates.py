@@ -37,7 +37,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.kernels import Ints
+from headgate.match.bit_rows import Ints
 from headgate.model.atoms import Argument, Call, Constraint, Expression, Relation, Variable
 from headgate.model.values import Kind, Value, kind_of
 

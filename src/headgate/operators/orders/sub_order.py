@@ -43,7 +43,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from headgate.match.kernels import Ints, Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.operators.orders.clause_table import Bytes, ClauseTable, Floats
 from headgate.operators.orders.clauses import FALSE, KNOWN, TRUE
 from headgate.operators.orders.estimates import PredicateEstimates

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import FEEDS, INNER, SOURCE
-from headgate.match.kernels import Longs
 from headgate.pipeline.jobs.backtest_query import PLACES_MAX, BacktestQuery, Replay
 from headgate.pipeline.jobs.job import Note, Part, Runner
 from headgate.pipeline.jobs.stored_batches import FILE, ROW, Looked, arrived_us

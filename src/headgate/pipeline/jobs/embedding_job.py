@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from headgate.match.snapshot import Array, open_snapshot, write_snapshot
+from headgate.match.array_file import Array, open_arrays, write_arrays
 from headgate.model.errors import SnapshotError
 from headgate.pipeline.jobs.job import Note, run_parts_on_spark
 from headgate.pipeline.jobs.job import Part as Task
@@ -92,12 +92,12 @@ def write_encoded(folder: Path, views: EncodedViews) -> Path:
     arrays: dict[str, Array] = {"popular": views.popular}
     for name in TUPLES:
         arrays |= {f"{name}.{at}": own for at, own in getattr(views, name)._asdict().items()}
-    return write_snapshot(folder, arrays, {"kind": KIND, "version": VERSION})
+    return write_arrays(folder, arrays, {"kind": KIND, "version": VERSION})
 
 
 def open_encoded(path: Path) -> EncodedViews:
     """The views of this file, which this run has written: its hashes are checked, no more."""
-    snapshot = open_snapshot(path)
+    snapshot = open_arrays(path)
     if (snapshot.metadata.get("kind"), snapshot.metadata.get("version")) != (KIND, VERSION):
         raise SnapshotError(f"{path} holds no {KIND} of version {VERSION}; make it anew")
 

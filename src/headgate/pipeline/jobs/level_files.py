@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from headgate.match.array_file import Array, ArrayFile, open_arrays, write_arrays
 from headgate.match.bounds import check_indices, check_starts, refuse_unless
-from headgate.match.snapshot import Array, Snapshot, open_snapshot, write_snapshot
-from headgate.match.stored_file import open_stored, write_stored
+from headgate.match.dataclass_codec import open_stored, write_stored
 from headgate.model.errors import SnapshotError
 from headgate.network.flat_levels import FlatLevels
 from headgate.views.document import Document
@@ -53,11 +53,11 @@ def write_levels(folder: Path, program: LevelProgram) -> Path:
     words = {"labels": list(known.labels), "texts": known.texts, "numbers": known.numbers}
     # Not in the header, which has a limit: a million views may compare as many constants.
     arrays["words"] = np.frombuffer(json.dumps(words).encode(), np.uint8)
-    return write_snapshot(folder, arrays, {"kind": KIND, "version": VERSION})
+    return write_arrays(folder, arrays, {"kind": KIND, "version": VERSION})
 
 
 def open_levels(path: Path) -> LevelProgram:
-    snapshot = open_snapshot(path)
+    snapshot = open_arrays(path)
     if (snapshot.metadata.get("kind"), snapshot.metadata.get("version")) != (KIND, VERSION):
         raise SnapshotError(f"{path} holds no {KIND} of version {VERSION}; make it anew")
     try:
@@ -86,7 +86,7 @@ def opened_flat_levels(path: str) -> FlatLevels:
     return open_stored(Path(path), FlatLevels, kind=FLAT_KIND, version=VERSION)
 
 
-def _program(snapshot: Snapshot) -> LevelProgram:
+def _program(snapshot: ArrayFile) -> LevelProgram:
     arrays = snapshot.arrays
     words = json.loads(arrays["words"].tobytes())
     labels = {label: number for number, label in enumerate(words["labels"])}

@@ -24,9 +24,9 @@ from headgate.catalog.definitions import SOURCE_KINDS, CatalogDefinitions, Defin
 from headgate.catalog.statistics import SourceStatistics
 from headgate.language.schemas import schemas_of
 from headgate.language.unparse import unparse_filter
-from headgate.match.arrow import batch_of_arrow
+from headgate.match.batch import batch_of_arrow
+from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import SOURCE, group_of, may_hold
-from headgate.match.kernels import Longs
 from headgate.match.matcher import ProgramMatcher
 from headgate.model.atoms import Atom
 from headgate.model.errors import HeadgateError

@@ -23,7 +23,7 @@ import pyarrow as pa
 from headgate.acquire.file_parts import FilePart
 from headgate.acquire.read_part import read_part
 from headgate.acquire.rejected import Rejects
-from headgate.match.arrow import batch_of_arrow
+from headgate.match.batch import batch_of_arrow
 from headgate.match.item_columns import ID
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema

@@ -25,7 +25,7 @@ import pyarrow as pa
 from headgate.acquire.file_parts import FilePart, cut_parts, shape_of
 from headgate.acquire.scan_files import files_of
 from headgate.acquire.source_list import ListedSource
-from headgate.match.kernels import Longs
+from headgate.match.bit_rows import Longs
 from headgate.model.errors import HeadgateError
 from headgate.model.tree_pattern import Mark
 from headgate.store.whole_files import write_whole

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from headgate.match.item_columns import batch_of_items, item_columns
+from headgate.match.item_columns import item_columns, items_to_arrow
 from headgate.model.addresses import LOOPBACK, AllowedNetworks
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item
@@ -69,7 +69,7 @@ def spark_columns(schema: Schema) -> StructType:
 def rows_file(items: Sequence[Item], schema: Schema) -> bytes:
     """The items as the bytes of an Arrow IPC file."""
     sink = pa.BufferOutputStream()
-    batch = batch_of_items(items, schema)
+    batch = items_to_arrow(items, schema)
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
     content: bytes = sink.getvalue().to_pybytes()

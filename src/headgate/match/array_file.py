@@ -1,41 +1,42 @@
-"""Snapshot files: named arrays and JSON metadata, immutable, mapped into memory, checked by hash.
+"""Array files: named arrays and JSON metadata, immutable, mapped into memory, checked by hash.
 
-    write_snapshot(folder, arrays, metadata)  ──►  folder/2f9c…51.headgate
-    open_snapshot(path)                       ──►  Snapshot(path, hash, metadata, arrays)
+    write_arrays(folder, arrays, metadata)  ──►  folder/2f9c…51.headgate
+    open_arrays(path)                       ──►  ArrayFile(path, hash, metadata, arrays)
 
     name ◄─ SHA-256 of the header ◄─ lists, for each array ─┬─ a 64-bit checksum   each open
             each open                                        └─ a SHA-256          verify="full"
 
-Laws. The same arrays and metadata give the same bytes, so the same name. What has been opened is
-what was written: every byte is covered by a hash. A file appears under its name complete, or
-not at all; once `write_snapshot` has returned it survives a loss of power. Reading runs no code
-from the file (`snapshot_layout.py` says what lies where and what is refused).
+Invariants. The same arrays and metadata give the same bytes, so the same name. The opened content
+is the written content: every byte is covered by a hash. A file appears under its name complete, or
+not at all; once `write_arrays` has returned it survives a loss of power. Reading runs no code from
+the file (array_file_layout.py has the layout, and what is refused).
 
-*When is what checked?* An open must not take longer than 100 ms for a few hundred MB, and
-SHA-256 takes 191 ms for 300 MB. So an open checks the header and the name with SHA-256 and the
-arrays with a checksum at the speed of memory (`snapshot_checksum.py`). That finds accidents: bad
-copies, flipped bits, files mixed up. Against somebody who changes a file on purpose and keeps its
-checksums, `verify="full"` compares the SHA-256 of every array, which the header holds and which the
-name therefore stands for. Use it whenever a snapshot comes from elsewhere.
+*What is checked when?* An open must not take longer than 100 ms for a few hundred MB, and SHA-256
+takes 191 ms for 300 MB. So an open checks the header and the name with SHA-256, and the arrays with
+a checksum at the speed of memory. That finds accidents: bad copies, flipped bits, files mixed up.
+Against somebody who changes a file on purpose and keeps its checksums, `verify="full"` compares the
+SHA-256 of every array, which the header holds and which the name therefore stands for. Use it
+whenever a file comes from elsewhere.
 
     to open, median of nine         200 MB    300 MB
     verify="checksum"                36 ms     66 ms
     … with no page in the cache     117 ms    187 ms    after FADV_DONTNEED, once
     verify="full"                   168 ms    262 ms
 
-*Why is the content read, and then mapped?* Checking through the mapping takes 32 ms for 300 MB
-and reading takes 50 ms, both from the page cache. But a disk that cannot read a page of a
-mapping kills the process by SIGBUS, where reading gives an error that can be reported. After
-the check the pages are in the cache, and the mapping finds them there.
+*Why is the content read, and then mapped?* Checking through the mapping takes 32 ms for 300 MB and
+reading takes 50 ms, both from the page cache. But a disk that cannot read a page of a mapping kills
+the process by SIGBUS, whereas reading gives an error that can be reported. After the check the
+pages are in the cache, and the mapping finds them there.
 
 *How long does it live?* The arrays are read-only views of one shared mapping, and hold it: it goes
-when the last array has gone. There is nothing to close. Processes that open the same file share
-its pages. A file may be deleted or replaced while it is mapped; it must never be written to or cut
-off, and therefore it has no write permission.
+when the last array has gone. There is nothing to close. Processes that open the same file share its
+pages. A file may be deleted or replaced while it is mapped; it must never be written to or
+truncated, and therefore it has no write permission.
 
 Rejected: a hash of the whole file as its name, because it could not be checked at each open;
 `.npz`, which cannot be mapped; one `.npy` per array, because a folder cannot be renamed over
-another one and nothing would hold the parts together; Arrow IPC, whose buffers have no checksum.
+another one and nothing would hold the parts together; Arrow IPC
+(docs/design/2026-11-17-array-container.md).
 """
 
 from __future__ import annotations
@@ -54,24 +55,22 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from headgate.match.snapshot_checksum import (
+from headgate.match.array_file_layout import (
     BUFFER_BYTES,
-    Bytes,
-    Words,
-    buffers_of,
-    checksum,
-    checksum_and_sha256,
-    whole_blocks,
-)
-from headgate.match.snapshot_layout import (
     DTYPES,
     JSON,
     START_BYTES,
     ArrayEntry,
+    Bytes,
     LayoutError,
+    Words,
+    buffers_of,
+    checksum,
+    checksum_and_sha256,
     decode_header,
     decode_start,
     encode,
+    whole_blocks,
 )
 from headgate.model.errors import SnapshotError, printable
 
@@ -83,10 +82,10 @@ Verify = Literal["checksum", "full"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """An open snapshot. All threads may read it; the arrays are views and cannot be written to.
+class ArrayFile:
+    """An open file. Thread-safe; the arrays are read-only views.
 
-    Of two snapshots with the same hash, all arrays and all metadata are the same.
+    Two files with the same hash have the same arrays and the same metadata.
     """
 
     path: Path
@@ -95,8 +94,8 @@ class Snapshot:
     arrays: Mapping[str, Array]
 
 
-def write_snapshot(folder: Path, arrays: Mapping[str, Array], metadata: Mapping[str, JSON]) -> Path:
-    """The file with this content. If it is there already and sound, it is left as it is.
+def write_arrays(folder: Path, arrays: Mapping[str, Array], metadata: Mapping[str, JSON]) -> Path:
+    """Write a file with this content. If it exists already and is sound, it is left as it is.
 
     Many processes may write at once, the same content too. Arrays must not change meanwhile.
     """
@@ -111,11 +110,9 @@ def write_snapshot(folder: Path, arrays: Mapping[str, Array], metadata: Mapping[
     return path
 
 
-def write_snapshot_as(
-    path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, JSON]
-) -> None:
-    """A file of this name with this content; it replaces what was there. Its name says nothing
-    about its content, so it is opened with `any_name`."""
+def write_arrays_as(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, JSON]) -> None:
+    """Write a file of this name; it replaces what was there. Its name does not depend on its
+    content, so it is opened with `any_name`."""
     with _refusals(f"the snapshot {path}", "written"):
         contents = {name: _plain(name, arrays[name]) for name in sorted(arrays)}
         start, _ = encode(_entries(contents), dict(metadata))
@@ -123,8 +120,9 @@ def write_snapshot_as(
         _sync_folder(path.parent)
 
 
-def open_snapshot(path: Path, *, verify: Verify = "checksum", any_name: bool = False) -> Snapshot:
-    """The snapshot in this file, mapped and checked; the module says what each check finds."""
+def open_arrays(path: Path, *, verify: Verify = "checksum", any_name: bool = False) -> ArrayFile:
+    """The arrays of this file, mapped and checked; the module docstring says what each check
+    finds."""
     assert verify in get_args(Verify), f"verify is one of {get_args(Verify)}, not {verify!r}"
     with _refusals(f"the snapshot {path}", "opened"), _opened(path) as descriptor:
         file_length = _regular_file_length(descriptor)
@@ -138,7 +136,7 @@ def open_snapshot(path: Path, *, verify: Verify = "checksum", any_name: bool = F
         for entry in entries:
             _check_content(descriptor, data_start, entry, verify)
         arrays = _map(descriptor, file_length, data_start, entries)
-    return Snapshot(
+    return ArrayFile(
         path, sha256[:NAME_DIGITS], MappingProxyType(metadata), MappingProxyType(arrays)
     )
 
@@ -173,16 +171,17 @@ def _entries(contents: Mapping[str, Array]) -> list[ArrayEntry]:
 def _is_sound(path: Path) -> bool:
     """Whether the file can stay. A new file in its place would not share pages with the old one."""
     try:
-        open_snapshot(path)
+        open_arrays(path)
     except SnapshotError:
         return False
     return True
 
 
 def _write_whole(path: Path, start: bytes, contents: Sequence[Bytes]) -> None:
-    """First under another name, which nobody opens; a process that is killed leaves only that."""
+    """Write under a temporary name, then rename; a process that is killed leaves only the
+    temporary."""
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.tmp")
-    read_only = 0o444  # of this descriptor the permissions ask nothing, only of later ones
+    read_only = 0o444  # permissions apply to later opens, not to this descriptor
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, read_only)
     try:
         with open(descriptor, "wb") as file:
@@ -207,7 +206,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    # Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
+    # Without O_NONBLOCK, opening a pipe would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         yield descriptor
@@ -218,7 +217,7 @@ def _opened(path: Path) -> Iterator[int]:
 def _regular_file_length(descriptor: int) -> int:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise LayoutError("this is no file; name a file that write_snapshot has made")
+        raise LayoutError("this is no file; name a file that write_arrays has made")
     return status.st_size
 
 
@@ -229,7 +228,8 @@ def _read(descriptor: int, offset: int, length: int) -> bytes:
 
 
 def _fill(descriptor: int, buffer: memoryview, offset: int) -> None:
-    """Reading may stop early, before a page that cannot be read; the next call then says why."""
+    """A read may return early, before a page that cannot be read; the next call then reports
+    why."""
     while buffer:
         length = os.preadv(descriptor, [buffer], offset)
         if not length:
@@ -275,7 +275,7 @@ def _map(
 
 @contextmanager
 def _refusals(subject: str, done: str) -> Iterator[None]:
-    """Whatever the world does wrong becomes a SnapshotError that says what it is about."""
+    """Turn a LayoutError or OSError into a SnapshotError that names its subject."""
     subject = printable(subject)
     try:
         yield

@@ -6,15 +6,15 @@
       time.weekday in (6, 7)
         r1                          → WeekendTrips
 
-An arrow leads from the end of a conjunction to those who asked for it. Whoever asked for all items
-stands at the end, behind `true`.
+An arrow leads from the end of a conjunction to its subscriptions. Subscriptions that every item
+matches are listed at the end, after `true`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from headgate.match.kernels import NOT, OR
+from headgate.match.bit_rows import NOT, OR
 from headgate.match.program import Program
 
 INDENT = "  "

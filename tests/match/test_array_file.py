@@ -1,4 +1,4 @@
-"""Snapshot files: what is read is what was written, or there is an error."""
+"""ArrayFile files: what is read is what was written, or there is an error."""
 
 import gc
 import hashlib
@@ -22,9 +22,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from headgate.match.snapshot import Snapshot, open_snapshot, write_snapshot
-from headgate.match.snapshot_checksum import BUFFER_BYTES, buffers_of, checksum
-from headgate.match.snapshot_layout import DTYPES, HEADER_BYTES_MAX, START_BYTES
+from headgate.match.array_file import ArrayFile, open_arrays, write_arrays
+from headgate.match.array_file_layout import (
+    BUFFER_BYTES,
+    DTYPES,
+    HEADER_BYTES_MAX,
+    START_BYTES,
+    buffers_of,
+    checksum,
+)
 from headgate.model.errors import SnapshotError
 
 Array = npt.NDArray[Any]
@@ -56,7 +62,7 @@ array_values = st.sampled_from(sorted(DTYPES)).flatmap(
 
 @pytest.fixture
 def snapshot_path(tmp_path: Path) -> Path:
-    return write_snapshot(tmp_path, ARRAYS, METADATA)
+    return write_arrays(tmp_path, ARRAYS, METADATA)
 
 
 def overwrite(path: Path, content: bytes) -> None:
@@ -68,11 +74,11 @@ def overwrite(path: Path, content: bytes) -> None:
 def refused(path: Path, words: str, *, modes: tuple[Verify, ...] = MODES) -> None:
     for mode in modes:
         with pytest.raises(SnapshotError, match=words) as caught:
-            open_snapshot(path, verify=mode)
+            open_arrays(path, verify=mode)
         assert str(path) in str(caught.value)
 
 
-def same(one: Snapshot, arrays: dict[str, Array]) -> None:
+def same(one: ArrayFile, arrays: dict[str, Array]) -> None:
     assert list(one.arrays) == sorted(arrays)
     for name, array in arrays.items():
         found = one.arrays[name]
@@ -88,21 +94,21 @@ def same(one: Snapshot, arrays: dict[str, Array]) -> None:
 @settings(max_examples=60)
 def test_what_is_opened_is_what_was_written(arrays: dict[str, Array], metadata: Any):
     with tempfile.TemporaryDirectory() as folder:
-        path = write_snapshot(Path(folder), arrays, {"value": metadata})
+        path = write_arrays(Path(folder), arrays, {"value": metadata})
         for mode in MODES:
-            opened = open_snapshot(path, verify=mode)
+            opened = open_arrays(path, verify=mode)
             same(opened, arrays)
             assert opened.metadata == {"value": metadata}
             assert path.name == f"{opened.hash}.headgate"
 
 
 def test_no_arrays_and_no_metadata(tmp_path: Path):
-    opened = open_snapshot(write_snapshot(tmp_path, {}, {}), verify="full")
+    opened = open_arrays(write_arrays(tmp_path, {}, {}), verify="full")
     assert (opened.arrays, opened.metadata) == ({}, {})
 
 
 def test_arrays_are_aligned_and_cannot_be_written_to(snapshot_path: Path):
-    opened = open_snapshot(snapshot_path)
+    opened = open_arrays(snapshot_path)
     for array in opened.arrays.values():
         assert array.ctypes.data % 64 == 0
         assert not array.flags.writeable
@@ -113,7 +119,7 @@ def test_arrays_are_aligned_and_cannot_be_written_to(snapshot_path: Path):
 
 
 def test_arrays_live_longer_than_the_snapshot_and_its_file(snapshot_path: Path):
-    words = open_snapshot(snapshot_path).arrays["words"][5:]
+    words = open_arrays(snapshot_path).arrays["words"][5:]
     snapshot_path.unlink()
     gc.collect()
     assert np.array_equal(words, ARRAYS["words"][5:])
@@ -121,7 +127,7 @@ def test_arrays_live_longer_than_the_snapshot_and_its_file(snapshot_path: Path):
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux lists mappings")
 def test_all_arrays_share_one_shared_mapping(snapshot_path: Path):
-    opened = open_snapshot(snapshot_path)
+    opened = open_arrays(snapshot_path)
     maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
     kinds = [line.split()[1] for line in maps if line.endswith(str(opened.path))]
     assert kinds == ["r--s"]  # readable, shared
@@ -129,14 +135,14 @@ def test_all_arrays_share_one_shared_mapping(snapshot_path: Path):
 
 def test_any_order_in_memory_gives_the_same_file(tmp_path: Path):
     table = np.arange(12, dtype="<i4").reshape(3, 4)
-    path = write_snapshot(tmp_path, {"table": table}, {})
+    path = write_arrays(tmp_path, {"table": table}, {})
     for other in (table.astype(">i4"), np.asfortranarray(table), np.repeat(table, 2, 0)[::2]):
-        assert write_snapshot(tmp_path, {"table": other}, {}) == path
+        assert write_arrays(tmp_path, {"table": other}, {}) == path
 
 
 def test_an_array_that_is_larger_than_the_buffer(tmp_path: Path):
     arrays = {"large": np.arange(2 * BUFFER_BYTES + 77, dtype=np.uint32).astype(np.uint8)}
-    same(open_snapshot(write_snapshot(tmp_path, arrays, {}), verify="full"), arrays)
+    same(open_arrays(write_arrays(tmp_path, arrays, {}), verify="full"), arrays)
 
 
 # One content, one file
@@ -146,7 +152,7 @@ def test_the_bytes_depend_on_the_content_only(tmp_path: Path, snapshot_path: Pat
     other = tmp_path / "other"
     other.mkdir()
     turned = dict(reversed(ARRAYS.items()))
-    path = write_snapshot(other, turned, dict(reversed(METADATA.items())))
+    path = write_arrays(other, turned, dict(reversed(METADATA.items())))
     assert path.name == snapshot_path.name
     assert path.read_bytes() == snapshot_path.read_bytes()
 
@@ -159,20 +165,20 @@ def test_the_format_stays_the_same(snapshot_path: Path):
 
 def test_a_sound_file_is_left_alone(tmp_path: Path, snapshot_path: Path):
     before = snapshot_path.stat().st_ino
-    assert write_snapshot(tmp_path, ARRAYS, METADATA) == snapshot_path
+    assert write_arrays(tmp_path, ARRAYS, METADATA) == snapshot_path
     assert snapshot_path.stat().st_ino == before
 
 
 def test_a_damaged_file_is_replaced(tmp_path: Path, snapshot_path: Path):
     overwrite(snapshot_path, snapshot_path.read_bytes()[:-1])
-    assert write_snapshot(tmp_path, ARRAYS, METADATA) == snapshot_path
-    same(open_snapshot(snapshot_path, verify="full"), ARRAYS)
+    assert write_arrays(tmp_path, ARRAYS, METADATA) == snapshot_path
+    same(open_arrays(snapshot_path, verify="full"), ARRAYS)
 
 
 def test_other_content_has_another_name(tmp_path: Path, snapshot_path: Path):
     changed = {**ARRAYS, "atoms": ARRAYS["atoms"].reshape(10, 10)}
-    assert write_snapshot(tmp_path, changed, METADATA) != snapshot_path
-    assert write_snapshot(tmp_path, ARRAYS, {}) != snapshot_path
+    assert write_arrays(tmp_path, changed, METADATA) != snapshot_path
+    assert write_arrays(tmp_path, ARRAYS, {}) != snapshot_path
 
 
 def test_nobody_may_write_to_the_file(snapshot_path: Path):
@@ -196,7 +202,7 @@ def test_nobody_may_write_to_the_file(snapshot_path: Path):
 )
 def test_types_that_are_not_plain_are_refused(tmp_path: Path, array: Array):
     with pytest.raises(SnapshotError, match=r"array 'odd' has the type .*; known are"):
-        write_snapshot(tmp_path, {"odd": array}, {})
+        write_arrays(tmp_path, {"odd": array}, {})
     assert not list(tmp_path.iterdir())
 
 
@@ -223,19 +229,19 @@ def nested(depth: int) -> list[Any]:
 )
 def test_metadata_that_is_no_json_is_refused(tmp_path: Path, value: Any):
     with pytest.raises(SnapshotError, match="its header"):
-        write_snapshot(tmp_path, {}, {"value": value})
+        write_arrays(tmp_path, {}, {"value": value})
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_is_missing(tmp_path: Path):
     with pytest.raises(SnapshotError, match="nowhere cannot be written: no such file"):
-        write_snapshot(tmp_path / "nowhere", ARRAYS, {})
+        write_arrays(tmp_path / "nowhere", ARRAYS, {})
 
 
 def test_writers_of_the_same_content_at_once(tmp_path: Path):
     def write(_: int) -> Path:
-        path = write_snapshot(tmp_path, ARRAYS, METADATA)
-        same(open_snapshot(path, verify="full"), ARRAYS)
+        path = write_arrays(tmp_path, ARRAYS, METADATA)
+        same(open_arrays(path, verify="full"), ARRAYS)
         return path
 
     with ThreadPoolExecutor(8) as pool:
@@ -251,7 +257,7 @@ def test_an_error_before_the_renaming_leaves_nothing(
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(SnapshotError, match="no space left"):
-        write_snapshot(tmp_path, ARRAYS, METADATA)
+        write_arrays(tmp_path, ARRAYS, METADATA)
     assert not list(tmp_path.iterdir())
 
 
@@ -270,7 +276,7 @@ def test_content_is_on_the_disk_before_its_name(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", note_fsync)
     monkeypatch.setattr(os, "replace", note_replace)
-    path = write_snapshot(tmp_path, ARRAYS, METADATA)
+    path = write_arrays(tmp_path, ARRAYS, METADATA)
     assert done == [f"sync file of {path.stat().st_size}", "rename", "sync folder of -"]
 
 
@@ -280,16 +286,16 @@ def test_a_crash_before_the_renaming_leaves_no_snapshot(tmp_path: Path):
         import os, sys
         from pathlib import Path
         import numpy as np
-        from headgate.match.snapshot import write_snapshot
+        from headgate.match.array_file import write_arrays
         os.replace = lambda *_: os._exit(9)
-        write_snapshot(Path(sys.argv[1]), {"a": np.arange(9)}, {})
+        write_arrays(Path(sys.argv[1]), {"a": np.arange(9)}, {})
     """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
     assert done.returncode == 9
     assert [path.suffix for path in tmp_path.iterdir()] == [".tmp"]
-    path = write_snapshot(tmp_path, {"a": np.arange(9)}, {})
+    path = write_arrays(tmp_path, {"a": np.arange(9)}, {})
     assert list(tmp_path.glob("*.headgate")) == [path]
-    same(open_snapshot(path, verify="full"), {"a": np.arange(9)})
+    same(open_arrays(path, verify="full"), {"a": np.arange(9)})
 
 
 # Accidents
@@ -307,10 +313,10 @@ def test_every_flipped_byte_is_found(snapshot_path: Path, mode: Verify):
             file.seek(place)
             file.write(bytes([content[place] ^ 1 << drawn.randrange(8)]))
             with pytest.raises(SnapshotError):
-                open_snapshot(snapshot_path, verify=mode)
+                open_arrays(snapshot_path, verify=mode)
             file.seek(place)
             file.write(content[place : place + 1])
-    same(open_snapshot(snapshot_path, verify=mode), ARRAYS)
+    same(open_arrays(snapshot_path, verify=mode), ARRAYS)
 
 
 def test_every_bit_of_a_word_reaches_the_checksum():
@@ -363,7 +369,7 @@ def test_a_changed_array_is_named(snapshot_path: Path):
 
 
 def test_a_file_under_another_name(tmp_path: Path, snapshot_path: Path):
-    other = write_snapshot(tmp_path, {}, {})
+    other = write_arrays(tmp_path, {}, {})
     overwrite(other, snapshot_path.read_bytes())
     refused(other, f"its content belongs to the name {snapshot_path.name}")
 
@@ -391,7 +397,7 @@ def test_reads_that_stop_early_go_on(snapshot_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         os, "preadv", lambda fd, buffers, offset: preadv(fd, [buffers[0][:7]], offset)
     )
-    same(open_snapshot(snapshot_path, verify="full"), ARRAYS)
+    same(open_arrays(snapshot_path, verify="full"), ARRAYS)
 
 
 def test_a_file_that_is_cut_off_meanwhile(snapshot_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -451,7 +457,7 @@ def test_content_with_a_forged_checksum_is_found_by_full(snapshot_path: Path):
     first = np.frombuffer(bytes(changed[:448]), np.uint64).copy()
     header["arrays"][0]["checksum"] = checksum([first])
     forged = forge(snapshot_path, canonical(header), bytes(changed))
-    assert open_snapshot(forged).arrays["atoms"][0] == 1
+    assert open_arrays(forged).arrays["atoms"][0] == 1
     refused(forged, "array 'atoms' was changed", modes=("full",))
 
 
@@ -581,5 +587,5 @@ def test_any_json_as_an_array_gives_an_error(value: Any):
 
 def test_control_characters_stay_out_of_messages(tmp_path: Path):
     with pytest.raises(SnapshotError) as caught:
-        write_snapshot(tmp_path, {"a\x1b[31m\n": np.array(["x"])}, {})
+        write_arrays(tmp_path, {"a\x1b[31m\n": np.array(["x"])}, {})
     assert str(caught.value).isprintable()

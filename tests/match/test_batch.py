@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.match.strategies import SCHEMA, filters, items
 
-from headgate.match.arrow import batch_of_arrow
-from headgate.match.batch import batch_of_items
+from headgate.match.batch import batch_of_arrow, batch_of_items
 from headgate.match.matcher import ProgramMatcher
 from headgate.match.program import compile_program
 from headgate.model.atoms import Comparison, Relation

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.match.strategies import documents, links, texts
 
-from headgate.match.text_columns import TextColumn, letter_bits, texts_of_items
-from headgate.match.texts import texts_of
+from headgate.match.texts import TextColumn, letter_bits, texts_of, texts_of_items
 from headgate.match.vocabulary import build_vocabulary
 from headgate.model.text import fold, normal_link, words, xml_text
 from headgate.model.values import Type

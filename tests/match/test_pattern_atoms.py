@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.match.agree import answers, assert_agrees, item
 
-from headgate.match import pattern_search
-from headgate.match.pattern_atoms import compile_patterns
-from headgate.match.pattern_literals import needed_literals
-from headgate.match.pattern_search import PatternSearch
+from headgate.match import pattern_atoms
+from headgate.match.pattern_atoms import PatternSearch, compile_patterns, needed_literals
 from headgate.match.texts import texts_of
 from headgate.model.atoms import Matches, compile_pattern
 from headgate.model.errors import InvalidValue
@@ -72,9 +70,9 @@ def test_sets_find_what_single_patterns_find(some: list[str], found: list[str]) 
 @given(st.lists(patterns, min_size=1, unique=True), st.lists(texts, max_size=40), st.integers(0, 9))
 def test_sets_that_are_slow_are_split(some: list[str], found: list[str], tenth: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pattern_search, "SINGLE_S", tenth * 1e-7)
-        patch.setattr(pattern_search, "START_S_PER_PATTERN", 0.0)
-        patch.setattr(pattern_search, "TEXTS_BETWEEN_LOOKS", 2)
+        patch.setattr(pattern_atoms, "SINGLE_S", tenth * 1e-7)
+        patch.setattr(pattern_atoms, "START_S_PER_PATTERN", 0.0)
+        patch.setattr(pattern_atoms, "TEXTS_BETWEEN_CHECKS", 2)
         assert found_by_search(some, found) == expected(some, found)
 
 
@@ -121,7 +119,7 @@ class ForgetfulSet:
 def test_a_set_that_runs_out_of_memory_is_split(some: list[str], found: list[str]) -> None:
     truth = expected(some, found)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pattern_search, "NewSet", ForgetfulSet.SearchSet)
+        patch.setattr(pattern_atoms, "NewSet", ForgetfulSet.SearchSet)
         assert found_by_search(some, found) == truth
 
 
@@ -131,7 +129,7 @@ def test_a_set_that_does_not_compile_is_split() -> None:
     assert all(map(is_pattern, some))
     texts_ = ["é" * 30 + "z", "é" * 10 + "z"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pattern_search, "SET_BYTES_PER_PATTERN", 1)
+        patch.setattr(pattern_atoms, "SET_BYTES_PER_PATTERN", 1)
         assert found_by_search(some, texts_) == expected(some, texts_)
 
 
@@ -157,6 +155,6 @@ def test_pattern_atoms_agree_with_the_oracle(some: list[Matches], found: list) -
 
 def test_nothing_is_compiled_before_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
     atoms = [(Matches("t", f"w{number}"), number) for number in range(5)]
-    monkeypatch.setattr(pattern_search, "compile_pattern", None)
-    monkeypatch.setattr(pattern_search, "NewSet", None)
+    monkeypatch.setattr(pattern_atoms, "compile_pattern", None)
+    monkeypatch.setattr(pattern_atoms, "NewSet", None)
     assert len(compile_patterns(atoms)[0].patterns) == 5

@@ -1,4 +1,4 @@
-"""Squares of bits are mirrored, and written as lists by item."""
+"""Counters kept bit by bit count as integers do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,32 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.match.square_kernels import SQUARES, transpose, write_squares
+from headgate.match.bit_rows import (
+    PLANES,
+    SQUARES,
+    add_eight,
+    read_counters,
+    transpose,
+    write_squares,
+)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([1, 60, 64, 200]))
+def test_eights_of_rows_are_counted(seed: int, eights: int, size: int) -> None:
+    chance = np.random.default_rng(seed)
+    padded = -(-size // 64) * 64
+    density = chance.random((8 * eights, 1))
+    bits = (chance.random((8 * eights, padded)) < density) & (np.arange(padded) < size)
+    rows = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+    planes = np.zeros((PLANES, padded // 64), np.uint64)
+    for first in range(0, len(rows), 8):
+        add_eight(rows[first : first + 8].copy(), planes)
+    counts = np.full(size, 5, np.int64)
+    read_counters(planes, counts)
+    assert counts.tolist() == (bits[:, :size].sum(axis=0) + 5).tolist()
+
+
+# Squares of bits are mirrored, and written as lists by item.
 
 
 def drawn_bits(seed: int, shape: tuple[int, int]) -> np.ndarray:
@@ -36,7 +61,7 @@ def test_each_item_gets_its_owners_and_nothing_beyond_its_list(
     wanted = [owners[:used][bits[:used, item]] for item in range(bits.shape[1])]
     starts = np.concatenate([[0], np.cumsum([each.size for each in wanted])])
     places, written = starts[:-1].copy(), np.full(starts[-1] + 1, -7, np.int32)
-    write_squares(as_words(bits), owners, used, places, starts[1:], written)
+    write_squares(as_words(bits), owners[:used], places, starts[1:], written)
     assert places.tolist() == starts[1:].tolist()
     assert written[-1] == -7
     for item, each in enumerate(wanted):

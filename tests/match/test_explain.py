@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tests.match.strategies import SCHEMA
 
+from headgate.match.explain import counts_text, program_text
 from headgate.match.program import atoms_of, compile_program
-from headgate.match.program_text import counts_text, program_text
 from headgate.model.atoms import Comparison, Contains, Relation
 from headgate.model.filters import TRUE, And, Filter, Not, Or
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.model.strategies import all_atoms, filters
 
-from headgate.match.snapshot_layout import JSON
-from headgate.match.stored import WrongShape, put_together, take_apart
+from headgate.match.array_file_layout import JSON
+from headgate.match.dataclass_codec import WrongShape, from_arrays, to_arrays
 from headgate.model.atoms import Call, TimestampPart, Variable
 from headgate.model.filters import Filter
 from headgate.model.values import Link, Xml
@@ -59,11 +59,11 @@ TREE = Tree(
 
 
 def test_what_was_taken_apart_is_put_together() -> None:
-    arrays, stored = take_apart(TREE)
+    arrays, stored = to_arrays(TREE)
     assert sorted(arrays) == ["leaves.0.values", "leaves.1.numbers", "leaves.2.values"]
-    again = put_together(Tree, arrays, stored)
-    assert take_apart(again)[1] == stored
-    assert all(np.array_equal(arrays[name], each) for name, each in take_apart(again)[0].items())
+    again = from_arrays(Tree, arrays, stored)
+    assert to_arrays(again)[1] == stored
+    assert all(np.array_equal(arrays[name], each) for name, each in to_arrays(again)[0].items())
     assert isinstance(again.leaves[1], Twig)
     assert again.key[1] is TimestampPart.DATE
 
@@ -76,7 +76,7 @@ def test_what_was_taken_apart_is_put_together() -> None:
         ({"is": "Leaf"}, "it is not a Tree"),
         ({"more": 1}, "it is not a Tree with just its fields"),
         ({"key": ["time"]}, "key is not a list of 2"),
-        ({"key": ["time", "century"]}, "key.1 is not a Part"),
+        ({"key": ["time", "century"]}, "key.1 is not a TimestampPart"),
         ({"key": "time"}, "key is not a list"),
         ({"kinds": []}, "kinds is not a mapping"),
         ({"leaves": [{"is": "Tree"}]}, "leaves.0 is not anything that may stand there"),
@@ -88,10 +88,10 @@ def test_what_was_taken_apart_is_put_together() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused(change: dict[str, JSON], told: str) -> None:
-    arrays, stored = take_apart(TREE)
+    arrays, stored = to_arrays(TREE)
     assert isinstance(stored, Mapping)
     with pytest.raises(WrongShape, match=told):
-        put_together(Tree, arrays, {**stored, **change})
+        from_arrays(Tree, arrays, {**stored, **change})
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_what_does_not_fit_is_refused(change: dict[str, JSON], told: str) -> Non
     [np.zeros(3, np.int64), np.zeros((3, 1), np.int32), np.zeros(3, np.float32), None],
 )
 def test_an_array_of_another_kind_is_refused(wrong: npt.NDArray[np.int64] | None) -> None:
-    arrays, stored = take_apart(TREE)
+    arrays, stored = to_arrays(TREE)
     changed = {name: each for name, each in arrays.items() if name != "leaves.0.values"}
     if wrong is not None:
         changed["leaves.0.values"] = wrong
     with pytest.raises(WrongShape, match="values is not a line of int32"):
-        put_together(Tree, changed, stored)
+        from_arrays(Tree, changed, stored)
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class Kept:
 @given(st.lists(filters(all_atoms), max_size=3))
 def test_filters_are_kept(some: list[Filter]) -> None:
     kept = Kept(tuple(some))
-    arrays, stored = take_apart(kept)
-    assert put_together(Kept, arrays, json.loads(json.dumps(stored))) == kept
+    arrays, stored = to_arrays(kept)
+    assert from_arrays(Kept, arrays, json.loads(json.dumps(stored))) == kept
 
 
 CALL = Call(
@@ -126,8 +126,8 @@ CALL = Call(
 
 
 def test_values_of_every_kind_are_kept() -> None:
-    arrays, stored = take_apart(Kept((CALL,)))
-    (again,) = put_together(Kept, arrays, json.loads(json.dumps(stored))).filters
+    arrays, stored = to_arrays(Kept((CALL,)))
+    (again,) = from_arrays(Kept, arrays, json.loads(json.dumps(stored))).filters
     assert again == CALL
     assert isinstance(again, Call)
     assert [type(each) for each in again.arguments] == [type(each) for each in CALL.arguments]
@@ -149,10 +149,10 @@ def test_values_that_are_none_are_refused(argument: JSON, told: str) -> None:
         "filters": [{"is": "Call", "operator": "p", "arguments": [argument]}],
     }
     with pytest.raises(WrongShape, match=told):
-        put_together(Kept, {}, stored)
+        from_arrays(Kept, {}, stored)
 
 
 def test_an_atom_that_cannot_be_is_refused() -> None:
     between: JSON = {"is": "Between", "attribute": "a", "low": 3, "high": 1, "part": None}
     with pytest.raises(WrongShape, match="lies nothing"):
-        put_together(Kept, {}, {"is": "Kept", "filters": [between]})
+        from_arrays(Kept, {}, {"is": "Kept", "filters": [between]})

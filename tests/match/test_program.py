@@ -1,4 +1,4 @@
-"""Programs in files answer as they did, and no file can make them leave their arrays."""
+"""Every atom has a group, or none where it cannot be true, or is refused."""
 
 from __future__ import annotations
 
@@ -10,26 +10,145 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.match.agree import answers, assert_agrees, item
 from tests.match.drawn import drawn
-from tests.match.strategies import NOON, SCHEMA, filters, items
+from tests.match.strategies import NOON, SCHEMA, atoms, filters, items
 
-from headgate.match.batch import batch_of_items
+from headgate.match.array_file import open_arrays, write_arrays
+from headgate.match.batch import batch_of_arrow, batch_of_items
+from headgate.match.dataclass_codec import to_arrays
 from headgate.match.matcher import ProgramMatcher
-from headgate.match.program import Program, compile_program
-from headgate.match.program_file import VERSION, open_program, write_program
-from headgate.match.snapshot import open_snapshot, write_snapshot
-from headgate.match.stored import take_apart
-from headgate.model.errors import SnapshotError
+from headgate.match.program import (
+    VERSION,
+    Program,
+    compile_groups,
+    compile_program,
+    open_program,
+    write_program,
+)
+from headgate.match.texts import Texts
+from headgate.model.atoms import (
+    Atom,
+    Comparison,
+    Contains,
+    In,
+    IsPresent,
+    LinkAtom,
+    LinkRelation,
+    Matches,
+    Relation,
+    Similar,
+    StartsWith,
+    TimestampPart,
+    WindowAttribute,
+)
+from headgate.model.errors import InvalidValue, PlanError, SnapshotError
 from headgate.model.filters import Filter
 from headgate.model.items import Item
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Link, Type, Xml
+
+GROUP_TYPES = {each.name: each.type for each in SCHEMA.attributes}
+
+
+def is_alone(atom: Atom) -> bool:
+    """Whether it does not ask for several words: program.py makes a conjunction of them."""
+    return not (isinstance(atom, Contains) and not atom.phrase and len(atom.words) > 1)
+
+
+@given(
+    st.lists(atoms.filter(is_alone), min_size=1, max_size=30, unique=True),
+    st.lists(items, max_size=6),
+)
+def test_all_atoms_agree_with_the_oracle(some: list[Atom], found: list[Item]) -> None:
+    assert_agrees(some, found, GROUP_TYPES)
+
+
+@pytest.mark.parametrize(
+    "atom",
+    [
+        Comparison("unknown", Relation.NOT_EQUAL, 1),
+        IsPresent("unknown"),
+        Contains("unknown", "a"),
+        Contains("i", "a"),
+        Contains("l", "a"),
+        StartsWith("y", "a"),
+        Matches("t", ""),
+        LinkAtom("y", LinkRelation.EXTENDS, ("a.org",)),
+    ],
+)
+def test_what_cannot_be_true_has_no_group(atom: Atom) -> None:
+    assert compile_groups([(atom, 0)], GROUP_TYPES) == ()
+
+
+@pytest.mark.parametrize("value", [Comparison("w", Relation.EQUAL, WindowAttribute("w"))])
+@pytest.mark.parametrize("similar", [Similar("w", WindowAttribute("w"))])
+def test_what_looks_at_a_window_is_refused(value: Atom, similar: Atom) -> None:
+    for atom in (value, similar):
+        with pytest.raises(PlanError, match="window"):
+            compile_groups([(atom, 0)], GROUP_TYPES)
+
+
+def test_a_part_of_what_is_no_timestamp_equals_nothing() -> None:
+    some: list[Atom] = [
+        Comparison("x", Relation.EQUAL, Xml("rock"), TimestampPart.DATE),
+        In("w", ("rock",), TimestampPart.HOUR),
+        Comparison("l", Relation.NOT_EQUAL, Link("a.org"), TimestampPart.YEAR),
+    ]
+    found = [item(x=Xml("rock"), w="rock", l=Link("a.org"))]
+    assert answers(some, found, GROUP_TYPES) == [[False], [False], [False]]
+    assert_agrees(some, found, GROUP_TYPES)
+
+
+def test_atoms_on_one_attribute_share_one_reading() -> None:
+    some: list[Atom] = [Contains("w", "a"), Contains("w", "a b", True), Similar("w", "a b c")]
+    assert len(compile_groups([(atom, row) for row, atom in enumerate(some)], GROUP_TYPES)) == 1
+
+
+SLICES = pa.array(["Rock", None, "", "é rock", "rock concert", "pop"])
+
+
+@pytest.mark.parametrize("first", [0, 1, 2, 4, 5, 6])
+def test_a_slice_of_a_column_is_read_from_its_first_row(first: int) -> None:
+    schema = Schema((Attribute("t", Type.TEXT),))
+    some = [Contains("t", "rock"), StartsWith("t", "rock"), Matches("t", "^$"), IsPresent("t")]
+    some += [Comparison("t", Relation.LESS, "rock"), Similar("t", "rock", 0.5)]
+    batch = batch_of_arrow(pa.RecordBatch.from_arrays([SLICES.slice(first)], names=["t"]), schema)
+    rows = np.zeros((len(some), 1), np.uint64)
+    for group in compile_groups([(atom, row) for row, atom in enumerate(some)], {"t": Type.TEXT}):
+        group.fill(batch, rows)
+    found = [item(**({} if each is None else {"t": each})) for each in SLICES.to_pylist()[first:]]
+    expected = answers(some, found, {"t": Type.TEXT})
+    for own, truth in zip(rows[:, 0].tolist(), expected, strict=True):
+        assert [bool(own >> at & 1) for at in range(len(found))] == truth
+
+
+def test_a_text_column_that_is_no_utf8_is_refused() -> None:
+    schema = Schema((Attribute("t", Type.TEXT),))
+    broken = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"a\xff")]
+    )
+    with pytest.raises(InvalidValue, match="column 't'"):
+        batch_of_arrow(pa.RecordBatch.from_arrays([broken], names=["t"]), schema)
+
+
+def test_constants_are_texts_and_no_objects() -> None:
+    group = compile_groups([(Comparison("w", Relation.LESS, "Rock"), 0)], GROUP_TYPES)[0]
+    constants = group.constants[0]  # type: ignore[union-attr]
+    assert isinstance(constants, Texts)
+    assert constants.text(0) == "rock"
+
+
+# Programs in files answer as they did, and no file can make them leave their arrays.
 
 TYPES = {str(each.name): each.type for each in SCHEMA.attributes}
 
 
-def answers(program: Program, some: list[Item]) -> list[list[int]]:
+def matches_of(program: Program, some: list[Item]) -> list[list[int]]:
     found = ProgramMatcher(program).match(batch_of_items(some, TYPES))
     return [sorted(found.of(at).tolist()) for at in range(len(some))]
 
@@ -45,7 +164,7 @@ def test_an_opened_program_answers_as_the_compiled_one(
         opened = open_program(path)
         assert path == write_program(Path(folder), opened)
         assert opened.names.tolist() == program.names.tolist()
-        assert answers(opened, found) == answers(program, found)
+        assert matches_of(opened, found) == matches_of(program, found)
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +201,18 @@ def test_a_file_that_was_cut_off_is_refused(written: Path, share: float) -> None
 
 def test_another_kind_of_snapshot_and_another_version_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match="holds no program"):
-        open_program(write_snapshot(tmp_path, {}, {}))
+        open_program(write_arrays(tmp_path, {}, {}))
     metadata = {"kind": "program", "version": 99}
     with pytest.raises(SnapshotError, match="version 99, and this is version"):
-        open_program(write_snapshot(tmp_path, {}, metadata))
+        open_program(write_arrays(tmp_path, {}, metadata))
     metadata = {"kind": "program", "version": VERSION, "stored": {}}
     with pytest.raises(SnapshotError, match="holds no sound program: it is not a Program"):
-        open_program(write_snapshot(tmp_path, {}, metadata))
+        open_program(write_arrays(tmp_path, {}, metadata))
 
 
 def tampered(program: Path, folder: Path, chance: random.Random) -> Path:
     """A file with right hashes and one or more wrong numbers in its arrays."""
-    snapshot = open_snapshot(program)
+    snapshot = open_arrays(program)
     arrays = {name: np.array(each) for name, each in snapshot.arrays.items()}
     for _ in range(chance.randint(1, 3)):
         name = chance.choice([name for name, each in arrays.items() if each.size])
@@ -107,7 +226,7 @@ def tampered(program: Path, folder: Path, chance: random.Random) -> Path:
                 wrong = chance.choice([0, 1, -1, 2, 7, 63, 255, 2**31 - 1, -(2**31)])
                 at = chance.randrange(change.size)
                 change[at] = np.array(wrong).astype(change.dtype)
-    return write_snapshot(folder, arrays, dict(snapshot.metadata))
+    return write_arrays(folder, arrays, dict(snapshot.metadata))
 
 
 def outcomes(program: Path, *, count: int, seed: int) -> dict[str, int]:
@@ -137,7 +256,7 @@ def outcomes(program: Path, *, count: int, seed: int) -> dict[str, int]:
 def test_tampered_files_never_leave_their_arrays(written: Path) -> None:
     """Numba checks every index here, in a process of its own: one outside is an error."""
     code = (
-        "import sys; from pathlib import Path; from tests.match.test_program_file import outcomes;"
+        "import sys; from pathlib import Path; from tests.match.test_program import outcomes;"
         "print(outcomes(Path(sys.argv[1]), count=400, seed=1))"
     )
     with tempfile.TemporaryDirectory() as cache:
@@ -156,5 +275,5 @@ def test_tampered_files_never_leave_their_arrays(written: Path) -> None:
 
 
 def test_an_unchanged_program_is_taken_apart_into_lines(written: Path) -> None:
-    arrays, _ = take_apart(open_program(written))
+    arrays, _ = to_arrays(open_program(written))
     assert all(each.ndim == 1 for each in arrays.values())

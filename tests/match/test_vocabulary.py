@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headgate.match.hash_tables import build_slots
+from headgate.match.vocabulary import build_slots
 
 
 def runs(slots: np.ndarray) -> list[int]:
