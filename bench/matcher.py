@@ -19,7 +19,7 @@ from bench.workloads.conjunctions import SCHEMA, batch, workload
 from headgate.api.frames import batches_of
 from headgate.api.matcher import Matcher
 from headgate.language.unparse import unparse_filter
-from headgate.match.arrow import batch_of_arrow
+from headgate.match.batch import batch_of_arrow
 from headgate.match.matcher import ProgramMatcher
 
 ADDED = 1_000
