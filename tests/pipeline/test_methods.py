@@ -64,7 +64,7 @@ def composed(tmp_path: Path, **chosen: Any) -> tuple[Run, Catalog]:
 @pytest.mark.parametrize(
     ("methods", "factorised"),
     [
-        (Methods(), "by prefix: fewer than 100 filters"),
+        (Methods(), "by prefix-by-use: fewer than 100 filters"),
         (Methods("vcb", "naive", "tup"), "by vcb: method vcb was requested"),
         (Methods("sta", "sub-order", "Ref-SJ-Sub"), "by sta: method sta was requested"),
     ],

@@ -108,7 +108,7 @@ def test_filters_are_factorised_by_the_method_that_was_chosen(
         method: Planner(catalog, DataFolder(tmp_path / method).make(), factorize=method).update()
         for method in METHOD_NAMES
     }
-    unknown = "by prefix: nothing is known of its items yet"
+    unknown = "by prefix-by-use: nothing is known of its items yet"
     (layer,) = planned["auto"].snapshot.layers
     counts = {source: layer.methods[source].split()[0] for source in SOURCES}
     assert min(map(int, counts.values())) > 100
@@ -120,7 +120,8 @@ def test_filters_are_factorised_by_the_method_that_was_chosen(
         for source in SOURCES:
             assert matched(planned[method], source) == matched(planned["auto"], source)
     sizes = {method: forest_sizes(each)["S"] for method, each in planned.items()}
-    assert sizes["naive"] > sizes["prefix"] > sizes["vcb"]
+    assert sizes["naive"] > sizes["sta"] > sizes["prefix-by-use"]
+    assert sizes["auto"] == sizes["prefix-by-use"]
     assert describe_factorized(DataFolder(tmp_path / "vcb"))[0] == (
         f"S: {counts['S']} filters by vcb: method vcb was requested"
     )

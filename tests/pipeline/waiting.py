@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def until(condition: Callable[[], object], *, patience_s: float = 60.0) -> None:
+def until(condition: Callable[[], object], *, patience_s: float = 300.0) -> None:
     """Returns as soon as the condition holds."""
     end = time.monotonic() + patience_s
     while not condition():

@@ -123,7 +123,7 @@ class _Compiler:
         sample = None if is_small else sample_of(self._store, task.source, schema)
         is_known = sample is not None or task.statistics is not None
         if task.method == AUTO and (is_small or not is_known):
-            self.method = "prefix"
+            self.method = "prefix-by-use"
             self.reason = (
                 f"fewer than {FEW} filters" if is_small else "nothing is known of its items yet"
             )
