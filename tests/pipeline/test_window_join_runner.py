@@ -266,7 +266,6 @@ def test_a_new_join_sees_its_window_but_decides_only_on_what_comes() -> None:
         process.leave()
 
 
-# === part: tests.pipeline.test_window_join_runner
 # Which joins are made anew when joins come and go: few, and O(log n) times each.
 
 COUNT = 100

@@ -1,9 +1,15 @@
-"""What is registered, as a run knows it: followed by number, so that one more costs no more.
+"""From the catalog to a layer of a snapshot.
 
-    catalog ── numbers after the last, and how many there are ──► feeds, sources, schemas, operators
+    catalog ──► RegisteredDefinitions     feeds, sources, schemas and operators, kept up to date
+    feeds   ──► LayerBuilder.plans        composed and normalised plans
+            ──► LayerBuilder.made         source plans and join groups in files: a Layer
 
-Of feeds only the name is kept: a feed's text is read when it is planned. Whoever has asked for
-`feeds`, `sources` or `schemas` may keep them: a change makes new ones.
+RegisteredDefinitions reads changes of the catalog by sequence number, so the cost is proportional
+to the change. It keeps only the names of feeds; the text of a feed is read when it is planned.
+`feeds`, `sources` and `schemas` are replaced and never modified, so callers may keep them.
+
+LayerBuilder has no state. Layers can be merged in a thread of their own while new feeds are planned
+(planner.py).
 """
 
 from __future__ import annotations
@@ -111,18 +117,12 @@ def _source(statement: Statement) -> Source:
     return statement
 
 
-# === part: headgate.pipeline.layer_builder
-# From numbers of feeds to a layer of a snapshot: compose, normalise, plan, write.
-#
-# Nothing here changes what a planner knows, so that layers can be merged beside it, in a thread of
-# their own, while new feeds are planned (planner.py).
-
 WritePlans = Callable[[Path, Path, Sequence[PlanTask]], list[WrittenPlan]]
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogView:
-    """What is registered at one moment (registered.py)."""
+    """What is registered at one version of the catalog."""
 
     feeds: Mapping[int, str]
     schemas: Mapping[str, Schema]

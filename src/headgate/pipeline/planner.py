@@ -249,9 +249,6 @@ class Planner:
         return read_current(self._folder) or PlanSnapshot(0)
 
 
-# === part: headgate.pipeline.planner
-# One piece of work in a thread of its own, whose result somebody takes when it is there.
-
 Result = TypeVar("Result")
 
 

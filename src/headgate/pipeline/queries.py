@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.acquire.backoff import Backoff
 from headgate.acquire.source_list import write_source_list
 from headgate.model.errors import PipelineError, printable
 from headgate.pipeline.batch_stage import PartitionSummary, batch_stage
@@ -30,8 +31,7 @@ from headgate.pipeline.sources.files_source import FilesSource
 from headgate.pipeline.sources.kafka_source import KafkaSource
 from headgate.store.data_folder import DataFolder
 
-RESTART_FIRST_S = 1.0
-RESTART_MAX_S = 60.0
+RESTART = Backoff(first_s=1.0, max_s=60.0, spread=(1.0, 1.0))
 HEALTHY_S = 60.0
 STOP_S = 10.0
 STOPPING_S = 0.5
@@ -95,8 +95,8 @@ class KeptQuery:
         self.query.stop()
 
     def _note_failure(self, error: Exception | None, now: float) -> None:
-        pause_s = min(RESTART_FIRST_S * 2.0 ** min(self._failures, 10), RESTART_MAX_S)
-        self.query, self._failures, self._next_at = None, self._failures + 1, now + pause_s
+        self.query, self._failures = None, self._failures + 1
+        self._next_at = now + RESTART.wait_s(self._failures)
         self.error = first_reason(error)
 
 

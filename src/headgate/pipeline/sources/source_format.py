@@ -1,4 +1,8 @@
-"""The options of the pipeline's sources: texts, as Spark has them; an error names the option."""
+"""What all streaming sources of the pipeline share: options, and rows for Spark.
+
+Options arrive from Spark as text; an error names the option. Rows are Arrow batches with the
+columns of match/item_columns.py; rows files hold them in the Arrow IPC format.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from headgate.model.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Spark does not tell upper from lower case in the names of options, and so does this."""
+    """The names of options are case-insensitive, as in Spark."""
 
     given: Mapping[str, str]
 
@@ -56,9 +60,6 @@ class Options:
             raise PipelineError(f"option 'allow': {error}") from None
 
 
-# === part: headgate.pipeline.sources.source_format
-# Rows for Spark: the schema of a source's rows, and rows files of the inbox.
-
 ROWS_AT_ONCE = 10_000
 
 
@@ -77,7 +78,7 @@ def rows_file(items: Sequence[Item], schema: Schema) -> bytes:
 
 
 def read_rows_files(paths: Iterable[Path], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of these files, put together to batches that are worth a call."""
+    """The rows of these files, combined into batches of about ROWS_AT_ONCE rows."""
     waiting: list[pa.RecordBatch] = []
     for path in paths:
         with pa.memory_map(str(path)) as file:
@@ -91,7 +92,7 @@ def read_rows_files(paths: Iterable[Path], columns: pa.Schema) -> Iterator[pa.Re
 
 
 def together(batches: Sequence[pa.RecordBatch], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """One batch of several; none of none."""
+    """Several batches combined into one; nothing if they have no rows."""
     rows = pa.Table.from_batches(batches, columns).combine_chunks()
     for batch in rows.to_batches():
         if batch.num_rows:
@@ -99,7 +100,7 @@ def together(batches: Sequence[pa.RecordBatch], columns: pa.Schema) -> Iterator[
 
 
 def chunks(counts: Sequence[tuple[int, int]], parts: int) -> list[tuple[int, ...]]:
-    """Numbers in order, cut into so many parts at most of about as many rows; always the same.
+    """Split numbers with row counts into at most `parts` runs of about equal rows; deterministic.
 
     >>> chunks([(1, 5), (2, 5), (3, 10)], 2)
     [(1, 2), (3,)]
