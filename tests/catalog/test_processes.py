@@ -60,7 +60,7 @@ def test_two_processes_that_write_at_once_lose_nothing(catalog_url: str):
         for process in (one, two):
             start(process)
         for process in (one, two):
-            output, _ = process.communicate(timeout=120)
+            output, _ = process.communicate(timeout=300)
             assert process.returncode == 0
             assert len(output.splitlines()) == SCRIPTS
         expected = {f"{name}{number}" for name in "AB" for number in range(SCRIPTS)}

@@ -102,7 +102,7 @@ def test_many_processes_may_make_one_catalog(catalog_url: str):
             process.stdin.write("go\n")
             process.stdin.flush()
         for process in processes:
-            output, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=300)
             assert process.returncode == 0
             assert output.endswith("alembic")
 

@@ -112,7 +112,7 @@ def run(block: Block, folder: Path) -> list[str]:
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=600,
             check=False,
         )
         if "Traceback (most recent call last)" in done.stdout:

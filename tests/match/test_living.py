@@ -129,18 +129,18 @@ def test_batches_go_on_while_the_main_program_is_compacted() -> None:
 
     def load(names: Sequence[int]) -> Iterable[Filter]:
         loading.set()
-        assert matched.wait(timeout=30)
+        assert matched.wait(timeout=300)
         return [wanted[name] for name in names]
 
     compaction = threading.Thread(target=program.compact, args=(load,))
     compaction.start()
-    assert loading.wait(timeout=30)
+    assert loading.wait(timeout=300)
     expected = [name for name in wanted if name % 5 == 3]
     assert sorted(program.match(batch).of(0)) == expected
     program.add(1_000, TRUE)
     program.remove(3)
     matched.set()
-    compaction.join(timeout=30)
+    compaction.join(timeout=300)
     assert sorted(program.match(batch).of(0)) == [*expected[1:], 1_000]
     assert len(program.view().parts) == 2
 

@@ -147,11 +147,11 @@ def test_a_child_does_not_outlive_its_parent(tmp_path: Path) -> None:
     )
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
-    until(flag.exists, patience_s=30)
+    until(flag.exists)
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    until(lambda: not is_alive(child), patience_s=30)
+    until(lambda: not is_alive(child))
 
 
 def is_alive(pid: int) -> bool:

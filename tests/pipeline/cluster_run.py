@@ -53,8 +53,8 @@ def main(folder: Path, master: str) -> None:
         )
         with Run(catalog, session, settings) as run:
             run.start()
-            until(lambda: run.meters.tally().items == ITEMS, patience_s=120)
-            until((folder / "out" / "f7.json").exists, patience_s=60)
+            until(lambda: run.meters.tally().items == ITEMS)
+            until((folder / "out" / "f7.json").exists)
             planned, errors = run.plans, {**run.errors, **run.queries.errors()}
         assert errors == {}, errors
         judge(folder, catalog, planned.names, rows)

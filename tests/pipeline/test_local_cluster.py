@@ -18,7 +18,7 @@ def test_two_executors_find_what_the_judge_finds(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3_000:]

@@ -18,7 +18,7 @@ from headgate.model.items import Item
 from headgate.model.schema import Schema
 
 
-def wait_for(what: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
+def wait_for(what: Callable[[], bool], *, timeout_s: float = 300.0) -> None:
     until = time.monotonic() + timeout_s
     while not what():
         assert time.monotonic() < until, "it did not happen in time"
