@@ -18,11 +18,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from bench import Plot, Result, Row, Say
-from bench.simulated.select_join_network import Ids, Simulation
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES, overlay_distances
 from headgate.simulate.cn_star import CnStar
 from headgate.simulate.content_network import SERVER, ContentNetwork
+from headgate.simulate.join_simulation import JoinSimulation, PayloadIds
 from headgate.simulate.network_metrics import NetworkCost
 from headgate.simulate.routing_trace import MESSAGE, NODE
 from headgate.tables.schemes import JoinScheme
@@ -44,7 +44,7 @@ def run(*, quick: bool, say: Say) -> Result:
     lines: dict[int, dict[str, list[tuple[float, float]]]] = {ON_TRAFFIC: {}, ON_LATENCY: {}}
     for r_size in (ON_TRAFFIC, ON_LATENCY):
         events = work.events(count + warming, r_size=r_size)
-        simulated = Simulation(boxes, [events], distances, count, warming)
+        simulated = JoinSimulation(boxes, [events], distances, count, warming)
         workload = f"{size:,} subscriptions, R {r_size}, {count:,} events"
         for scheme in (REF_J_PLUS, CLU_PLUS):
             say(f"{scheme}, {r_size} tuples of R")
@@ -65,7 +65,7 @@ def run(*, quick: bool, say: Say) -> Result:
         if r_size == ON_TRAFFIC:
             rows += _further(simulated, workload, say)
     events = work.events(50 + warming, r_size=ON_TRAFFIC)
-    rows.append(_rel_sel(Simulation(boxes, [events], distances, 50, warming), say))
+    rows.append(_rel_sel(JoinSimulation(boxes, [events], distances, 50, warming), say))
     return Result(
         rows,
         Plot("Traffic with CN* (Fig. 11)", "entries of a repository", "kB", lines[ON_TRAFFIC]),
@@ -90,7 +90,10 @@ def _by_size(scheme: JoinScheme, values: Iterable[float]) -> dict[str, list[tupl
 
 
 def _least_bytes(
-    simulated: Simulation, scheme: JoinScheme, network: ContentNetwork, ids: Ids = lambda own: own
+    simulated: JoinSimulation,
+    scheme: JoinScheme,
+    network: ContentNetwork,
+    ids: PayloadIds = lambda own: own,
 ) -> int:
     """Each payload once for each node that dispatches it and is not the server's."""
     seen: set[int] = set()
@@ -157,7 +160,7 @@ def _latency(
     )
 
 
-def _further(simulated: Simulation, workload: str, say: Say) -> list[Row]:
+def _further(simulated: JoinSimulation, workload: str, say: Say) -> list[Row]:
     """Payloads that repeat, and networks of which only some nodes are CN* nodes."""
     say("payloads that repeat")
     count, network = simulated.count, simulated.zones(CLU_PLUS)
@@ -209,7 +212,9 @@ def _further(simulated: Simulation, workload: str, say: Say) -> list[Row]:
     ]
 
 
-def _warm(simulated: Simulation, network: ContentNetwork, workload: str, ids: Ids) -> Row:
+def _warm(
+    simulated: JoinSimulation, network: ContentNetwork, workload: str, ids: PayloadIds
+) -> Row:
     """The second half of the events, when most of what is needed has been sent before."""
     half = simulated.count // 2
     ways = [(each, PAYLOAD_BYTES) for each in (simulated.plain(network), _star(network, 3_100))]
@@ -226,7 +231,7 @@ def _warm(simulated: Simulation, network: ContentNetwork, workload: str, ids: Id
     )
 
 
-def _rel_sel(simulated: Simulation, say: Say) -> Row:
+def _rel_sel(simulated: JoinSimulation, say: Say) -> Row:
     say("Rel-Sel")
     scheme = JoinScheme.REL_SEL
     network = simulated.zones(scheme)

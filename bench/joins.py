@@ -19,11 +19,11 @@ import numpy as np
 from bench import Plot, Result, Row, Say, seconds
 from bench.baselines.duckdb_select_join import duckdb_join_us
 from bench.workloads import select_joins as work
+from headgate.simulate.join_simulation import StartState
 from headgate.tables.boxes import Boxes
 from headgate.tables.message_buffer import MESSAGE_KIND, OWN_SIDE, ROW_SIDE
 from headgate.tables.messages import MessageBatch
 from headgate.tables.recipients import recipients
-from headgate.tables.rows_state import restore, save
 from headgate.tables.schemes import SCHEMES, JoinScheme
 from headgate.tables.server import SelectJoinServer
 
@@ -59,27 +59,16 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ready:
-    """A server whose subscriptions are there, and the state that every scheme begins with."""
+class Ready(StartState):
+    """The state that every scheme begins with, and how long subscribing took."""
 
-    base: SelectJoinServer
-    events: work.Events
-    state: bytes
     subscribed_s: float
 
     @classmethod
-    def make(cls, boxes: Boxes, events: work.Events) -> Ready:
-        base = SelectJoinServer()
-        subscribed_s = seconds(lambda: base.subscribe(boxes))
-        empty = SelectJoinServer(scheme=JoinScheme.REL_SEL)
-        empty.apply(events.filling())
-        return cls(base, events, save(empty.rows), subscribed_s)
-
-    def server(self, scheme: JoinScheme) -> SelectJoinServer:
-        server = SelectJoinServer(scheme=scheme)
-        server.trees, server.clusters = self.base.trees, self.base.clusters
-        restore(server.rows, self.state)
-        return server
+    def timed(cls, boxes: Boxes, events: work.JoinEvents) -> Ready:
+        subscribed_s = seconds(lambda: SelectJoinServer().subscribe(boxes))
+        start = StartState.make(boxes, events)
+        return cls(start.base, events, start.rows, subscribed_s)
 
     def cost(self, scheme: JoinScheme, events: int, *, first: int = 0) -> Cost:
         server, buffer = self.server(scheme), np.zeros(BUFFER_BYTES, np.uint8)
@@ -136,7 +125,7 @@ def run(*, quick: bool, say: Say) -> Result:
     costs: dict[int, dict[JoinScheme, Cost]] = {}
     clusters: dict[int, int] = {}
     for subscriptions in counts:
-        ready = Ready.make(work.subscriptions(subscriptions), work.events(count + 1))
+        ready = Ready.timed(work.subscriptions(subscriptions), work.events(count + 1))
         clusters[subscriptions] = len(ready.base.clusters[1].anchors)
         say(f"{subscriptions:,} subscriptions, {clusters[subscriptions]:,} clusters")
         costs[subscriptions] = {}
@@ -287,7 +276,7 @@ def _output_rate(count: int) -> Row:
     """Fig. 8: the more tuples S has, the more a new tuple of R joins with."""
     boxes, told = work.subscriptions(100_000), []
     for size in (100, 2_600, 5_100, 10_100):
-        ready = Ready.make(boxes, work.events(count + 1, s_size=size))
+        ready = Ready.timed(boxes, work.events(count + 1, s_size=size))
         cost = {each: ready.cost(each, count).us for each in (JoinScheme.REF_J, CLU_PLUS)}
         told.append(f"{size / 100:.0f}: {cost[JoinScheme.REF_J]:.0f} / {cost[CLU_PLUS]:.0f} µs")
     return Row(
@@ -302,7 +291,7 @@ def _database(count: int) -> Row:
     """Fig. 7: a smaller R exposes more of S."""
     boxes, told = work.subscriptions(100_000), []
     for size in (1_000, 6_000, 16_000, 31_000):
-        ready = Ready.make(boxes, work.events(count + 1, r_size=size))
+        ready = Ready.timed(boxes, work.events(count + 1, r_size=size))
         told.append(f"{size:,}: {ready.cost(CLU_PLUS, count).bytes:,.0f} B")
     return Row(
         "Fig. 7, bytes: Ref-SJ-Clu+",
@@ -316,7 +305,7 @@ def _stocks(count: int) -> Row:
     """Fig. 10, without the network."""
     known = STOCKS.exists()
     events = work.stock_events(STOCKS, count + 1) if known else work.events(count + 1, s_size=2_300)
-    ready = Ready.make(work.subscriptions(100_000), events)
+    ready = Ready.timed(work.subscriptions(100_000), events)
     schemes = ENUM_J, JoinScheme.ENUM_SJ, JoinScheme.REF_J_PLUS, CLU_PLUS
     cost = {each: ready.cost(each, count) for each in schemes}
     least = min(cost[each].bytes for each in schemes[:-1]) / cost[CLU_PLUS].bytes
@@ -334,7 +323,7 @@ def _overlap(count: int) -> Row:
     """Fig. 19: interests that are closer together."""
     told = []
     for overlap in (1, 3_000, 6_000):
-        ready = Ready.make(work.subscriptions(100_000, overlap=overlap), work.events(count + 1))
+        ready = Ready.timed(work.subscriptions(100_000, overlap=overlap), work.events(count + 1))
         cost = ready.cost(CLU_PLUS, count)
         told.append(f"x = {overlap:,}: {cost.bytes:,.0f} B, {cost.us:.0f} µs")
     return Row(

@@ -13,10 +13,10 @@ import numpy as np
 
 from bench import Plot, Result, Row, Say
 from bench.joins import STOCKS, TABLE_3
-from bench.simulated.select_join_network import PAYLOAD_BYTES, Simulation
 from bench.workloads import select_joins as work
 from bench.workloads.physical_network import OVERLAY_NODES, overlay_distances
 from headgate.simulate.filter_network import FilterNetwork
+from headgate.simulate.join_simulation import PAYLOAD_BYTES, JoinSimulation
 from headgate.simulate.network_metrics import NetworkCost
 from headgate.simulate.topology import overlay_tree
 from headgate.tables.boxes import Boxes
@@ -36,11 +36,11 @@ def run(*, quick: bool, say: Say) -> Result:
     say("20,000 physical nodes")
     distances = overlay_distances()
 
-    def simulation(size: int = usual, *, overlap: int = 0, **events: int) -> Simulation:
+    def simulation(size: int = usual, *, overlap: int = 0, **events: int) -> JoinSimulation:
         boxes = work.subscriptions(size, overlap=overlap)
         seeds = range(2026, 2026 + draws)
         made = [work.events(count + warming, seed=seed, **events) for seed in seeds]
-        return Simulation(boxes, made, distances, count, warming)
+        return JoinSimulation(boxes, made, distances, count, warming)
 
     rows: list[Row] = []
     base = simulation()
@@ -134,7 +134,7 @@ def _last_hop(workload: str, costs: Costs, count: int) -> Row:
     )
 
 
-def _networks(simulated: Simulation, say: Say, count: int) -> list[Row]:
+def _networks(simulated: JoinSimulation, say: Say, count: int) -> list[Row]:
     """The same messages over zones cut in turn, and over a tree with filters."""
     boxes, rows = simulated.boxes, []
     chance = np.random.default_rng(2026)
@@ -161,7 +161,7 @@ def _networks(simulated: Simulation, say: Say, count: int) -> list[Row]:
     return rows
 
 
-def _payloads(simulated: Simulation, say: Say, count: int) -> Row:
+def _payloads(simulated: JoinSimulation, say: Say, count: int) -> Row:
     """Fig. 18: both tables' payloads grow."""
     sizes, told, ratios = (1, 100, 10_000, 100_000), [], []
     kinds = JoinScheme.REF_J_PLUS, REL_SEL, JoinScheme.REF_SJ_TUP, CLU_PLUS
@@ -183,7 +183,7 @@ def _payloads(simulated: Simulation, say: Say, count: int) -> Row:
     )
 
 
-def _varied(figure: str, by: str, simulated: dict[str, Simulation], say: Say) -> Row:
+def _varied(figure: str, by: str, simulated: dict[str, JoinSimulation], say: Say) -> Row:
     """Traffic of Rel-Sel, Ref-J+ and Ref-SJ-Clu+ as one parameter varies."""
     told, least, size = [], [], 0
     for name, each in simulated.items():
@@ -205,7 +205,7 @@ def _stocks(boxes: Boxes, distances: np.ndarray, count: int, warming: int) -> Ro
     """Fig. 10."""
     known, events = STOCKS.exists(), count + warming
     made = work.stock_events(STOCKS, events) if known else work.events(events, s_size=2_300)
-    simulated = Simulation(boxes, [made], distances, count, warming)
+    simulated = JoinSimulation(boxes, [made], distances, count, warming)
     kinds = (*STRAWMEN, JoinScheme.ENUM_SJ, CLU_PLUS)
     traffic = {scheme: simulated.cost(scheme).traffic_bytes / count / 1e3 for scheme in kinds}
     least = min(traffic[each] for each in kinds[:-1]) / traffic[CLU_PLUS]

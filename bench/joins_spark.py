@@ -94,11 +94,11 @@ class Ground:
 
     folder: DataFolder
     snapshot: str
-    events: work.Events
+    events: work.JoinEvents
     groups: tuple[str, ...] = (GROUP.name,)
 
     @classmethod
-    def make(cls, path: Path, boxes: Boxes, events: work.Events) -> Ground:
+    def make(cls, path: Path, boxes: Boxes, events: work.JoinEvents) -> Ground:
         folder = DataFolder(path).make()
         feeds = np.arange(len(boxes.numbers), dtype=np.int32)
         group = BoxGroup((("a",), ("c",)), boxes)
@@ -350,7 +350,7 @@ def _rates(taken: Taken, plain: tuple[float, int], changes: int) -> list[Row]:
 
 
 def _naive(
-    session: SparkSession, boxes: Boxes, events: work.Events, count: int, rate: float
+    session: SparkSession, boxes: Boxes, events: work.JoinEvents, count: int, rate: float
 ) -> list[Row]:
     """The join of new tuples with S and all subscriptions, found anew for each lot of events."""
     server = SelectJoinServer(scheme=JoinScheme.ENUM_J)
@@ -376,7 +376,7 @@ def _naive(
 
 
 def spark_sql_join_us(
-    session: SparkSession, boxes: Boxes, events: work.Events, count: int
+    session: SparkSession, boxes: Boxes, events: work.JoinEvents, count: int
 ) -> tuple[float, int]:
     low, high = boxes.low, boxes.high
     fresh = slice(events.r_size, events.r_size + count)

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.simulate.topology import power_law_topology
+from headgate.simulate.topology import overlay_distances as distances_of_overlay
 
 PHYSICAL_NODES, OVERLAY_NODES = 20_000, 1_000
 
 
 def overlay_distances(*, seed: int = 2026) -> np.ndarray:
     """Physical hops between each two nodes of the overlay."""
-    topology = power_law_topology(PHYSICAL_NODES, seed=seed)
-    chance = np.random.default_rng(seed)
-    chosen = chance.choice(PHYSICAL_NODES, OVERLAY_NODES, replace=False)
-    return topology.distances(chosen)
+    return distances_of_overlay(OVERLAY_NODES, physical=PHYSICAL_NODES, seed=seed)

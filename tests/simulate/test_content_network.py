@@ -162,7 +162,6 @@ def test_filters_keep_messages_away_from_nodes_that_nobody_needs_them_at() -> No
         assert reached.tolist() == nodes
 
 
-# === part: tests.simulate.test_content_network
 # The tree over a region's zones is the one that nodes make by what they know themselves.
 
 

@@ -149,7 +149,6 @@ def test_what_unicast_costs() -> None:
     assert cost.latency_hops == 1
 
 
-# === part: tests.simulate.test_regions
 # Regions against boxes: exact for points and boxes, and seen whole from their heart.
 
 BOTH = [(1, 1), (2, 1), (1, 2)]

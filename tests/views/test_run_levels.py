@@ -151,7 +151,6 @@ def test_a_rewriting_refuses_what_is_no_number_of_a_node() -> None:
             run_rewriting(plan, dict(enumerate(held)))
 
 
-# === part: tests.views.test_run_levels
 # Many patterns at once give what each gives alone, what the judge says, and what XPath finds.
 
 
@@ -248,7 +247,6 @@ def test_what_is_no_xml_is_no_document() -> None:
     assert Document.read("<a") is None
 
 
-# === part: tests.views.test_run_levels
 # What differs is found: tuples, and texts.
 
 VALUES = frozenset([Mark.VAL])

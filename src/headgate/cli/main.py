@@ -18,7 +18,7 @@ from headgate.model.errors import HeadgateError
 COMMANDS = {
     **{name: name for name in ("run", "demo")},
     **dict.fromkeys(("check", "apply", "drop"), "scripts"),
-    **{name: name for name in ("show", "explain", "network", "relay")},
+    **{name: name for name in ("show", "explain", "network", "relay", "simulate")},
     **dict.fromkeys(("subscribe", "renew", "unsubscribe"), "subscriptions"),
     **dict.fromkeys(("tail", "why", "rejected"), "items"),
     **dict.fromkeys(("stats", "statistics"), "stats"),

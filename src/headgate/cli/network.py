@@ -1,4 +1,4 @@
-"""`headgate network`: which feeds serve which others, planned, shown, tried out, and run."""
+"""`headgate network`: plan which feeds serve which others, show the plan, and try out failures."""
 
 from __future__ import annotations
 
@@ -38,10 +38,6 @@ network = typer.Typer(
     help="Feeds that are computed from other feeds at other sites, to spare the source.",
     no_args_is_help=True,
 )
-
-
-# === part: headgate.cli.network
-# `headgate network plan`: a plan in numbers, and how far it can be from the best.
 
 
 @network.command()
@@ -105,10 +101,6 @@ def numbers_of(found: NetworkPlan) -> dict[str, object]:
     }
 
 
-# === part: headgate.cli.network
-# `headgate network show`: levels, loads, and who feeds whom, as text or as a picture.
-
-
 @network.command()
 def show(
     catalog: CatalogUrl = CATALOG_DEFAULT,
@@ -164,10 +156,6 @@ def _json(view: FedView) -> dict[str, object]:
         "limit": view.limit,
         "ways": view.ways,
     }
-
-
-# === part: headgate.cli.network
-# `headgate network what-if`: what would happen if a site failed.
 
 
 @network.command("what-if")

@@ -1,14 +1,14 @@
-"""From the feeds of a catalog to views at sites, with their rewritings and costs.
+"""From the feeds of a catalog to views at sites, their rewritings and costs, and a plan for them.
 
-A feed is a view at each site that a subscription names (`at site Paris`); a feed that nobody has
-put anywhere is at a site of its own name. Which feeds can be computed from others:
+A feed is a view at each site that a subscription names (`at site Paris`); a feed without a site is
+at a site of its own name. Which feeds can be computed from others:
 
     conjunctions over one source      views/flat_graph.py
     tree patterns over one source     views/equivalent_views.py
     all others, as joins and unions   from the source only
 
-A view's size is the share of the source's items that it holds, of ITEM_BYTES each: what statistics
-have measured of its conditions, else a half for each.
+A view's size is its share of the source's items, of ITEM_BYTES each: the selectivity of its
+conditions from statistics, or a half for each condition that was not measured.
 """
 
 from __future__ import annotations
@@ -159,8 +159,7 @@ def _area(labels: Sequence[ViewLabel], sizes: Floats) -> WideArea:
     return replace(area, view_site=np.array(place, np.int32))
 
 
-# === part: headgate.cli.network_views
-# The options that the commands of `headgate network` share, and the plan they begin with.
+# Options that the commands of `headgate network` and `headgate relay plan` share.
 
 LIMIT_DEFAULT = 30
 OnSpark = Annotated[

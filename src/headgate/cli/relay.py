@@ -1,4 +1,4 @@
-"""`headgate relay`: the processes that serve feeds from site to site."""
+"""`headgate relay`: plan a network of relays, publish documents, show status and results."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ relay = typer.Typer(
 )
 
 
-# === part: headgate.cli.relay
-# `headgate relay plan`: who serves whom, as a file that all relays read.
+# plan
 
 PORT_DEFAULT = 7_000
 SOURCE_SITE = "source"
@@ -174,8 +173,7 @@ def _source_site(sites: list[str]) -> str:
     return name
 
 
-# === part: headgate.cli.relay
-# `headgate relay publish`: hand documents to the source of a network.
+# publish
 
 
 @relay.command()
@@ -223,8 +221,7 @@ async def _publish(
     return refused
 
 
-# === part: headgate.cli.relay
-# `headgate relay read`: what a site has received for its subscribers.
+# read
 
 
 @relay.command()
@@ -273,8 +270,7 @@ def texts_of(tuples: ViewTuples) -> list[list[str]]:
     ]
 
 
-# === part: headgate.cli.relay
-# `headgate relay status`: how the relays of a network do, as a table.
+# status
 
 Statuses = dict[str, Mapping[str, object]]
 TROUBLE_WIDTH = 70

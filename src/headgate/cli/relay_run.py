@@ -1,4 +1,4 @@
-"""`headgate relay run`: the relay of one site, until it is stopped."""
+"""`headgate relay run` and `headgate relay all`: the relay of one site, or all relays."""
 
 from __future__ import annotations
 
@@ -151,8 +151,7 @@ def _names(sites: list[str]) -> str:
     return shown + (f" and {len(sites) - 5:,} more" if len(sites) > 5 else "")
 
 
-# === part: headgate.cli.relay_run
-# `headgate relay all`: a whole network on this machine, to try it out.
+# All relays as processes on this machine.
 
 PATIENCE_S = 5.0
 LOOK_S = 1.0

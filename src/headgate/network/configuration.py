@@ -4,8 +4,9 @@
       D ──► v2 ─┬► v3          v3 reads v1 and v2: it is on level 2, and waits for the slower one
             v1 ─┘
 
-Law (checked by `check_configuration`): one choice for each view, among its own; no cycle, so that
-every view is fed from the source in the end; no view and not the source feeds more than its limit.
+Invariant (`check_configuration`): each view has one choice among its own rewritings; there is no
+cycle, so every view is fed from the source in the end; no view feeds more than its limit, nor does
+the source.
 
     utilization    the sum of U(a) over the chosen rewritings
     latency        the sum of λ(v) over views, where λ(v) = max λ(members) + l(a), and λ(D) = 0
@@ -122,11 +123,7 @@ def check_configuration(configuration: Configuration) -> None:
         raise PlanError(f"{who} feeds {configuration.loads[at]:,} views, more than {limit:,}")
 
 
-# === part: headgate.network.configuration
-# The hot loops over a configuration: who is fed before whom, loads, levels, latencies.
-#
-# A configuration is an array `choice`: the rewriting of each view, or SOURCE. `member_start` and
-# `members` are those of the rewritability graph.
+# Kernels. `member_start` and `members` are those of the rewritability graph.
 
 SOURCE = -1
 ABSENT = -2

@@ -1,12 +1,12 @@
-"""What a configuration is chosen from, and within what ([Delta §2.3]).
+"""The input of the configuration solvers, and their result ([Delta §2.3]).
 
     rewritings      the ways in which each view can be computed from others (the ∧ nodes of the RG)
-    costs           what each of them uses and how long it takes, and the same from the source
-    limits          how many views a view may feed, B_out, and how many the source may, B_D
+    costs           utilisation and latency of each rewriting, and of each view from the source
+    limits          how many views a view may feed (B_out), and how many the source may (B_D)
 
-Law: all arrays fit each other, a rewriting reads at least one view and not the view it is for, all
-costs are finite, and every local latency is above zero. The last one is what keeps LOGA free of
-cycles (loga.py).
+Invariant: all arrays have matching sizes, a rewriting reads at least one view and never its own,
+all costs are finite, and every local latency is above zero. The last one keeps LOGA free of cycles
+(loga.py).
 """
 
 from __future__ import annotations
@@ -115,10 +115,6 @@ def _check_starts(name: str, start: Longs, count: int, end: int) -> None:
         raise InvalidValue(f"{name}: expected {count + 1:,} values from 0 to {end:,}")
     if count and int(np.diff(start).min()) < 0:
         raise InvalidValue(f"{name} falls at {int(np.argmin(np.diff(start)))}")
-
-
-# === part: headgate.network.configuration_problem
-# What a solver says: choices, and a bound that tells how good they can be at best.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

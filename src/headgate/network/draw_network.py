@@ -1,4 +1,4 @@
-"""A configuration as a picture (SVG): a column for each level, a line for each feed.
+"""A configuration as a picture (SVG): a column for each level, a box for each view.
 
       source      level 1     level 2
      ┌──────┐    ┌───────┐   ┌───────────┐
@@ -6,8 +6,8 @@
      └──────┘    └───────┘   └───────────┘
 
 A level shows its COLUMN_MAX views with the largest loads and says how many it leaves out; lines are
-drawn between what is shown. Names come from users: all text is escaped, control characters are
-left out.
+drawn between the views that are shown. Names come from users: all text is escaped, and control
+characters are removed.
 """
 
 from __future__ import annotations

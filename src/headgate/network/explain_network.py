@@ -1,7 +1,9 @@
-"""A configuration as text: levels, who feeds whom, where joins run, and loads.
+"""A configuration and its plan as text: levels, who feeds whom, where joins run, loads, the solver.
 
     level 2, 2 views
       SalesAsia at Rome   from Asia at Paris ⋈ Sales at Oslo, joined at Paris   feeds 0 of 45
+    solver ilp, requested auto: the graph has 412 reads, at most 30,000; gap at most 0.00%, 0.1 s
+    LOGA: mean latency 35.8 ms to 14.0 ms (-60.9%), utilisation +7.0%, 0.1 s
 
 The same views and choices give the same text: views are in the order of their labels.
 """

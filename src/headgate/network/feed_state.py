@@ -1,10 +1,19 @@
-"""A configuration that is being changed: loads, and lists of who reads whom, kept at each switch.
+"""A configuration that is being changed: loads and reader lists, updated with each switch.
 
     readers of view m      head[m] ──► slot ──► slot ──► -1        forward[slot], back[slot]
 
-A slot is a place in `members`: the rewriting it belongs to is that of view `slot_view[slot]`. It
-is in the list of its member as long as its rewriting is chosen, so that a switch costs one step for
-each member, whatever the number of readers.
+A slot is a position in `members`; its rewriting belongs to view `slot_view[slot]`. It is in the
+list of its member as long as its rewriting is chosen, so a switch costs one step for each member,
+whatever the number of readers.
+
+`GrowingState` has free places at the end of the arrays, so views and rewritings can be appended:
+
+    views       |0 … count|  free, all ABSENT  |source|       the source stays in the last place
+    rewritings  |0 … count|  free  |
+    slots       |0 … count|  free  |
+
+Arrays double when they are full, so a new view costs only its own size on average. A removed view
+keeps its number; `problem_of` leaves it out.
 """
 
 from __future__ import annotations
@@ -127,10 +136,6 @@ def excess(state):  # type: ignore[no-untyped-def]
     return np.maximum(state.loads - state.limit, 0).sum()
 
 
-# === part: headgate.network.feed_state
-# From a problem and choices to the arrays that the kernels change (feed_state_kernels.py).
-
-
 def feed_state(problem: Problem, choice: Longs) -> FeedState:
     rewritings, costs, limits = problem.rewritings, problem.costs, problem.limits
     start, views = rewritings.view_start, rewritings.view_count
@@ -157,16 +162,7 @@ def feed_state(problem: Problem, choice: Longs) -> FeedState:
     return state
 
 
-# === part: headgate.network.feed_state
-# The arrays of a configuration with room at their ends: views and rewritings can be appended.
-#
-#     views       |0 … count|  room, all ABSENT  |source|       the source stays in the last place
-#     rewritings  |0 … count|  room  |
-#     slots       |0 … count|  room  |
-#
-# Arrays double when they are full, so that one more view costs what it has itself, on average. A
-# view
-# that goes keeps its number; `problem_of` leaves it out.
+# Arrays that can grow.
 
 _BY_VIEW = ("first", "end", "source_utilization", "source_latency_s", "choice", "head")
 _WITH_SOURCE = ("limit", "loads")

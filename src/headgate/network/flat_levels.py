@@ -1,16 +1,16 @@
 """Run a configuration of flat feeds over batches of items, level by level ([Delta §4.4]).
 
     level 1   all feeds that the source serves, as one program (match/)
-    level n   a feed is the items that all feeds it reads have, and that satisfy what is left of its
-              conditions; those of one level are one program, too
+    level n   a feed has the items that all feeds it reads have and that satisfy its remaining
+              conditions; the conditions of one level are one program, too
 
-A feed's answer is a row of bits, one for each item of the batch, so that a join on the item's id is
-an AND. Rows are shared: feeds with the same conditions left, reading the same rows, have one; and a
-feed to which nothing is left to test, reading one other, has that one's.
+A feed's answer is a row of bits, one for each item of the batch, so a join on the item's id is an
+AND. Rows are shared: feeds with the same remaining conditions over the same rows have one row, and
+a feed that reads one other and has nothing left to test has that feed's row.
 
-Law: a row has the items that the feed itself has (tests/network/test_flat_levels.py). That what is
-left can be tested at the feed's site, with the attributes that the others return, is what
-views/flat_graph.py has seen to. Operators are no part of it: whoever plans leaves such feeds out.
+Invariant: a row has the items that the feed itself has (tests/network/test_flat_levels.py).
+views/flat_graph.py ensures that remaining conditions can be tested with the attributes that the
+others return. Feeds that call operators are left out by the planner.
 """
 
 from __future__ import annotations
@@ -147,8 +147,7 @@ class _Compiling:
         return residual_conditions(feed, (self.feeds[each] for each in self.reads[view]))
 
 
-# === part: headgate.network.flat_levels
-# The hot loop over flat feeds that read others: an AND of rows of bits.
+# Kernel.
 
 
 @nb.njit(nogil=True, cache=True)

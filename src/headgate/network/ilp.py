@@ -6,16 +6,16 @@
 
 The variables of edges into ∧ nodes are left out: by equation (3) each equals its rewriting's.
 
-The paper takes cycles out of the graph before; here they may stay. Where a solution has one, the
-set of its views gets a row of its own, and the program is solved again:
+The paper removes cycles from the graph before; here they may stay. If a solution has a cycle, a
+constraint for the set of its views is added, and the program is solved again:
 
     Σ x_r ≥ 1    over all rewritings, and the source, of views in the set that read nothing of it
 
-since in any configuration some view of the set is fed first. Each row excludes the solution that
-it was made for, and no configuration.
+In any configuration some view of the set is fed first, so a constraint excludes the solution that
+it was made for and no configuration.
 
-Law: the choices are optimal if the bound equals their utilisation; the bound holds in any case,
-also when the time is over.
+Invariant: the choices are optimal if the bound equals their utilisation. The bound holds in any
+case, also when the time is over.
 """
 
 from __future__ import annotations

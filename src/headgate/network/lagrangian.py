@@ -1,15 +1,20 @@
-"""A configuration for many views, and a bound that certifies how good it is.
+"""A near-optimal configuration for many views, with a certified bound ([Delta §3.3]).
 
-    prices (lagrangian_dual)  ──►  what each view takes at them  ──►  repaired  ──►  improved
+    prices (lagrangian_dual)  ──►  cheapest choice of each view  ──►  repair  ──►  improvement
               └── lower bound ────────────────────────── gap ──────────────────────────┘
 
-The problem is NP-hard ([Delta], Proposition 3.1), and a solver takes minutes for 100,000 views.
-Here capacities are priced; at the best prices few views are fed too often. Their readers go where
-they lose least (py), then single views and pairs of views change places as long as
-utilisation falls.
+The problem is NP-hard ([Delta], Proposition 3.1), and an ILP solver takes minutes for 100,000
+views. Here the limits are relaxed into prices; at the best prices few views feed too many others.
+The repair works on a `FeedState`:
 
-Law: the configuration is acyclic and within the limits, or there is none to return; the bound is
-below every configuration's utilisation, whatever the repair did.
+    relieve      readers of overloaded views move to where they lose least, at the dual's prices
+    improve      each view takes the least utilisation that fits
+    exchange     a view takes the places of others that lose less elsewhere than it gains
+
+`rank` is an order of the views: a view reads only views before it, so there is never a cycle.
+
+Invariant: the configuration is acyclic and within the limits, or none is returned; the bound is
+below the utilisation of every configuration, whatever the repair did.
 
 Cost: each step of the prices and each pass of the repair is linear in the rewritability graph.
 """
@@ -170,14 +175,7 @@ def _descend(problem: Problem, state: FeedState, rank: Longs, enough: float, unt
             return
 
 
-# === part: headgate.network.lagrangian
-# The hot loops of the repair: from prices to a configuration within the limits, then downhill.
-#
-#     relieve      readers of who feeds too many go where they lose least, at the dual's prices
-#     improve      each view takes the least utilisation that fits
-#     exchange     a view takes the places of others that lose less elsewhere than it gains
-#
-# `rank` is an order of the views: a view reads only what is before it, so there is never a cycle.
+# Kernels of the repair.
 
 
 @nb.njit(nogil=True, cache=True)

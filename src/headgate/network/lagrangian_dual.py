@@ -1,24 +1,25 @@
-"""Prices for the places that views have to give, and the bound that follows from them.
+"""The Lagrangian dual: prices for reading a view, and the lower bound that follows from them.
 
-Each view m asks price[m] of each of its readers, and pays price[m] · B_out back in all. Then every
+Each view m asks price[m] of each of its readers, and price[m] · B_out is subtracted. Then every
 view can choose by itself:
 
     L(price) = Σ_v min over rewritings r of v ( U(r) + Σ_{m in r} price[m] )  −  Σ_m price[m] B_out
 
-Law: for any prices of zero or more, L is no more than the utilisation of any configuration within
-the limits. Where the rewritability graph has cycles, each strongly connected part must be entered:
-one of its views reads nothing of the part. Its multiplier is a reward to those who do.
+Invariant: for all prices of zero or more, L is at most the utilisation of any configuration within
+the limits. If the rewritability graph has cycles, each strongly connected component must be
+entered: one of its views reads nothing of the component. `reward` is the multiplier of this
+constraint.
 
-The prices rise by Polyak's rule, along loads − limits and part of the step before. The step aims
-at a little above the best bound so far, but not above a configuration that is known, and shrinks
-when nothing is gained. Each step looks at every member of every rewriting once; two threads share
-the views.
+The prices rise by Polyak's rule, along loads − limits plus a share of the previous step. The step
+aims a little above the best bound so far, but not above a known configuration, and shrinks when
+nothing is gained. Each step reads every member of every rewriting once; two threads share the
+views.
 
-Where the limits cannot be kept at all the prices rise for ever. They have proved it once the bound
-is above what the dearest choice of every view would cost.
+If no configuration keeps the limits, the prices rise without end. This is proved as soon as the
+bound is above the sum of the dearest choices of all views.
 
-Rejected: the LP by HiGHS. Its bound is the same, as the minimum over each view is integral, but a
-prototype took 88 s for it on a graph of 2.66 million rewritings.
+Rejected: the LP by HiGHS. Its bound is the same, because the minimum over each view is integral,
+but it took 88 s on a graph of 2.66 million rewritings.
 """
 
 from __future__ import annotations
@@ -182,14 +183,12 @@ class Ascent:
         self._direction = direction
 
 
-# === part: headgate.network.lagrangian_dual
-# The hot loops of the Lagrangian: what each view takes at given prices.
+# Kernels: the cheapest choice of each view.
 #
-# `price` has a place for each view and a last one for the source: what it asks of each reader,
-# above
-# the rewriting's own utilisation. `reward` has a place for each part of the graph with cycles: what
-# the part pays to whom in it reads nothing of it. `part` is the part of each view, or -1, and
-# `enters[r]` says that rewriting r reads nothing of its own view's part.
+# price    [view, and last the source]: what each reader pays above the rewriting's utilisation
+# part     [view]: the component with cycles that the view is in, or -1
+# reward   [component]: what it pays to a view in it that reads nothing of it
+# enters   [rewriting]: whether it reads nothing of its own view's component
 
 
 @nb.njit(nogil=True, cache=True)
@@ -285,13 +284,12 @@ def components(view_start, member_start, members):  # type: ignore[no-untyped-de
     return found
 
 
-# === part: headgate.network.lagrangian_dual
-# An order in which views can be fed, where the rewritability graph has cycles.
+# Kernels: an order in which views can be fed, where the graph has cycles.
 #
-# Components come one after the other, members first. Within one that has a cycle, views come in the
-# order of what they lose at given prices, against their best, by reading only what is fed already:
-# the view that enters the component at the least loss first, then those that can read it, and so
-# on.
+# Components come one after the other, members first. Within one that has a cycle, views come in
+# the order of what they lose, at given prices and against their best choice, by reading only what
+# is fed already: first the view that enters the component at the least loss, then those that can
+# read it, and so on.
 
 
 @nb.njit(nogil=True, cache=True)

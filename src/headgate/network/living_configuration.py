@@ -1,21 +1,21 @@
-"""A configuration that views come to and go from ([Delta §3.5]).
+"""A configuration to which views are added and from which they are removed ([Delta §3.5]).
 
-    add       the rewriting of least cost α·U + β·λ that fits; the source, if none does
-    remove    the views that read what is gone are treated as new, one after the other; so are
-              those of a whole site that has failed
-    replan    solver and LOGA for all, when many changes have come together (`is_due`), or at
-              once when the source is full
+    add       takes the rewriting of least cost α·U + β·λ that fits; the source, if none does
+    remove    the views that read a removed view are placed again, one after the other; the same
+              for all views of a site that has failed
+    replan    runs solver and LOGA for all views, when many changes have come together (`is_due`),
+              or at once when the source is full
 
-Law: after any history the views that are there form a configuration: no cycle, all fed from the
-source, all limits kept. A change that cannot be made within the limits, not even by planning anew,
-raises an error and changes nothing.
+Invariant: after any history the present views form a configuration: no cycle, all fed from the
+source, all limits kept. A change that is impossible within the limits, even with a new plan, raises
+an error and changes nothing.
 
-A view that is placed again must not read what it feeds itself: those are marked before. A view
-that is new feeds nobody, so for it there is nothing to mark.
+A view that is placed again must not read a view that it feeds; these are marked before. A new view
+feeds nobody, so there is nothing to mark.
 
-Cost: what the view's rewritings and the views below it have; less than a millisecond for one of
-100,000. Planning takes as long as it does for all, so it is not done behind the caller's back,
-except where there is no other way.
+Cost: proportional to the view's rewritings and the views below it; less than a millisecond for one
+of 100,000. Planning anew takes as long as for all views, so it only happens on request or if there
+is no other way.
 """
 
 from __future__ import annotations
@@ -199,8 +199,7 @@ def _without(choice: Longs, gone: set[int]) -> Longs:
     return left
 
 
-# === part: headgate.network.living_configuration
-# The hot loops of a living configuration: where one view can be put, and what it must not read.
+# Kernels: the cheapest place for one view, and the views that it must not read.
 
 
 @nb.njit(nogil=True, cache=True)

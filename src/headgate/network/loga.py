@@ -1,35 +1,31 @@
 """LOGA: lower latency by replacing rewritings, greedily ([Delta §3.4, Algorithm 2]).
 
-Rewritings are visited by impact, largest first: I(v) = λ(v) · how many views v reaches. (The text
-prints "nodes of rg"; as it says that the number changes with each replacement, the configuration
-is meant.) Each is replaced by that alternative, within the limits, which gives the least latency of
-the whole configuration, never by the source. Rounds go on until nothing changes.
+Rewritings are visited by impact, largest first: I(v) = λ(v) · the number of views that v reaches.
+(The paper prints "nodes of rg"; since it says that the number changes with each replacement, the
+configuration is meant.) Each is replaced by the alternative within the limits that gives the least
+latency of the whole configuration, never by the source. Rounds end when nothing changes.
 
-Law: λ(cfg) never rises; what it returns is what Algorithm 2 as printed returns. That one tries each
-alternative and recomputes λ of all views below. There is no need to:
+Invariant: λ(cfg) never rises, and the result is that of Algorithm 2 as printed. The printed
+algorithm tries each alternative and recomputes λ of all views below. This is not necessary:
 
     λ of a view below v never falls when λ(v) rises, and λ(cfg) contains λ(v) itself. So the
     alternative with the least λ(cfg) is the one with the least λ(v), and it helps if that is below
     the present λ(v).
 
-Nor can there be a cycle, whatever the graph: every view below v has a λ above v's, as local
-latencies are above zero, and an alternative that helps reads only views whose λ is below.
+There is no cycle either, whatever the graph: every view below v has a λ above v's, because local
+latencies are above zero, and an alternative that helps reads only views with a smaller λ.
 
-After a replacement λ is recomputed for the views that it changes, in the order of their λ of
-before, which is a topological one.
+After a replacement λ is recomputed for the affected views, in the order of their previous λ, which
+is a topological order.
 
-Departs from the paper where the user limits how much utilisation may rise (`rise_max`). The paper's
-rose by 5 to 7 % without a limit; where rewritings differ more in price it is more. Then the rounds
-begin with a price on utilisation that falls from round to round and ends at zero: what gains
-most for least is replaced first, until the allowance is used up.
+Two departures from the paper. `rise_max` limits how much utilisation may rise (by 5 to 7 % in the
+paper, without a limit): rounds begin with a price on utilisation that falls to zero from round to
+round, so replacements that gain most for least come first. `readers_max` limits the readers of a
+view: the model has no queues and ignores that a view with b readers sends b times, so LOGA as
+printed crowds the fastest views; the wait at a view is b · bytes / bandwidth.
 
-The model has no queues: λ does not know that a view with b readers sends b times, one after the
-other. So LOGA as printed flattens the network by crowding the fastest views. With `readers_max` no
-view gets a reader beyond this number (those it has already stay): as the wait at a view is
-b · bytes / bandwidth, a limit to b is a limit to what the model overlooks.
-
-Cost: a round looks at each member of each rewriting once, and at what changes; 100,000 views take a
-second or two. Counting what each view reaches takes as many steps as views have views above them.
+Cost: a round reads each member of each rewriting once, and what changes; 100,000 views take one to
+two seconds. Counting what each view reaches takes as many steps as views have views above them.
 """
 
 from __future__ import annotations
@@ -104,8 +100,7 @@ def loga(
         rate = next(rates, 0.0) if left > LEFT_MIN * utilization else 0.0
 
 
-# === part: headgate.network.loga
-# The hot loops of LOGA: how many views a view reaches, what pays best, and what it changes.
+# Kernels.
 
 
 @nb.njit(nogil=True, cache=True)

@@ -5,15 +5,15 @@
                           v2 ──► n3 ──► n5
 
 A rewriting of k views has k + 1 plans: the join runs at the view's own site, or at a member's. A
-plan's utilisation is a matrix of sites and resources (`utilization_matrix`): each member is read
-where it is, sent to the site of the join unless it is there, and processed there; so is the result
-sent. U(a) is the least weighted sum over all plans, and l(a) is the local latency of that plan: the
-slowest input's way to the join, the join, and the result's way. Of equal plans the faster counts.
+plan's utilisation is a matrix of sites and resources (`utilization_matrix`): each member is read at
+its site, sent to the site of the join, and processed there; then the result is sent. U(a) is the
+least weighted sum over all plans, and l(a) is the local latency of that plan: the slowest input's
+way to the join, the join, and the result's way. Of equal plans the faster counts.
 
-The source is treated alike: it reads and processes the whole document for each view that it
-serves and sends the result. This is what makes it cheaper to ask a view, which is smaller.
+The source reads and processes the whole document for each view that it serves and sends the result.
+Reading a view is cheaper because views are smaller than documents.
 
-Cost: O(members²) for a rewriting, a second or two for 2.7 million. Rejected: trees of joins at
+Cost: O(members²) for a rewriting, one to two seconds for 2.7 million. Rejected: trees of joins at
 several sites, since most rewritings have two members, for which there are none.
 """
 
@@ -99,8 +99,7 @@ def _send(found: Floats, size: float, start: int, end: int) -> None:
         found[end, RECEIVING] += size
 
 
-# === part: headgate.network.physical_plans
-# The hot loop over physical plans: the cheapest of each rewriting.
+# Kernels.
 
 AT_VIEW = -1
 

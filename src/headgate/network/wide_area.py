@@ -1,11 +1,11 @@
 """Sites and links of a wide area network, and where views are in it ([Delta §2.2, §5.5]).
 
-    site       reads, processes, sends and receives at rates of its own; each has its price
-    region     a place with sites; between two regions there is a delay, within one a smaller one
-    view       is at a site, and gets so many bytes for a document
+    site       reads, processes, sends and receives, each at its own rate and price
+    region     a group of sites; there is a delay between two regions, and a smaller one within one
+    view       is at one site, and receives a number of bytes for each document
 
-The price of a resource is what one byte of it counts in utilisation: the aggregator U is their
-weighted sum. The source is a view of whole documents at a site of its own.
+The price of a resource is the weight of one byte of it in the utilisation, which is the weighted
+sum U of the paper. The source is a view of whole documents at a site of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who talks to relays without being one: a publisher, and a watcher of how they do."""
+"""Clients of relays: a publisher of documents, and a reader of status."""
 
 from __future__ import annotations
 

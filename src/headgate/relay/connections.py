@@ -1,8 +1,14 @@
-"""The side of a reader: it dials its supplier, says where it is, takes results, acknowledges.
+"""Connections between relays: `follow` as a reader, `RelayServer` as a supplier.
 
-A connection that is lost is made again, with growing pauses; what was under way comes again, as the
-reader says what it has. A supplier that sends what it must not is told so and left; it may be
-better the next time.
+A reader dials its supplier, sends its position in each view, receives results and acknowledges
+them. A lost connection is made again, with growing pauses, and the supplier repeats what the reader
+does not have. A supplier that violates the protocol is sent the reason and disconnected; the reader
+tries again later.
+
+The listening side serves readers with results, accepts documents from publishers, and answers
+status requests. A reader has one connection: a new one closes the old one, which may be dead. A
+slow reader delays only its own connection; results that it has not acknowledged are held within its
+window.
 """
 
 from __future__ import annotations
@@ -177,11 +183,7 @@ async def heard_within(event: asyncio.Event, seconds: float) -> bool:
     return True
 
 
-# === part: headgate.relay.connections
-# The side that listens: readers get results, publishers hand in documents, watchers ask.
-#
-# A reader has one connection: a new one ends the old one, which may be dead without knowing. A slow
-# reader makes only its own connection wait; what it has not acknowledged is held within its window.
+# The listening side.
 
 BATCH_BYTES = 2**20
 READ_AHEAD_BYTES = 2**18

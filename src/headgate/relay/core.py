@@ -1,9 +1,9 @@
-"""What all connections of a relay share: its state, its work, and what there is to say.
+"""What all connections of a relay share: its state, its computation, and its status.
 
-    connections ──► state ──jobs──► compute ──► state ──► connections, keeper
+    connections ──► state ──jobs──► compute ──► state ──► connections, received store
 
-Everything happens in one thread, a slice of work at a time, so that connections are served between
-two slices. Only what waits for a disk is done beside it.
+Everything runs in one thread, in slices of at most SLICE_S of computation, so connections are
+served between two slices. Only writing to disk runs in another thread.
 """
 
 from __future__ import annotations

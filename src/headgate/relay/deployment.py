@@ -1,18 +1,19 @@
 """Which relay computes, receives and forwards what: a configuration, cut by site ([Delta §2.2]).
 
-A view has a home, the site whose subscribers get it, and is computed there or where one of the
-views that it reads is (physical_plans.py). From that follows who sends what to whom:
+A view has a home, the site whose subscribers get it. It is computed there, or at the site of one of
+the views that it reads (network/physical_plans.py). From that follows what is sent where:
 
     v5 from v2 ⋈ v3, computed at v2's home        n3 ──v3──► n2 ──v5──► n5
 
     computed here       from views that are here, or from the document at the source's site
-    received            from one other site: the home, or where the view is computed
+    received            from one other site: the home, or the site that computes the view
     sent                to its home, and from there to all sites that compute something from it
 
 A view goes from one site to another once, however many views are computed from it there.
 
-Law: at every site a view has exactly one origin, and what is sent and what is received are the same
-triples (view, from, to). Views have no cycle; sites may send to each other in both directions.
+Invariant: at every site a view has exactly one origin, and what is sent and what is received are
+the same triples (view, from, to). Views have no cycle; sites may send to each other in both
+directions.
 """
 
 from __future__ import annotations
@@ -210,10 +211,7 @@ def deployment_of(
     return Deployment(network, source, addresses, tuple(views))
 
 
-# === part: headgate.relay.deployment
-# Tree patterns as JSON, for files that relays read: no statement is parsed on the way of data.
-#
-# ["item", "//", ["val"], [["=", "ACME"]], [ … children … ]]
+# Tree patterns as JSON: ["item", "//", ["val"], [["=", "ACME"]], [ … children … ]]
 
 DEPTH_MAX = 64
 MARKS = tuple(Mark)

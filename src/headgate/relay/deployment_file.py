@@ -1,10 +1,10 @@
-"""The file that says what a network of relays is: one JSON object, the same for all sites.
+"""The file that describes a network of relays: one JSON object, the same for all sites.
 
     {"format": "headgate-relays-1", "network": "jobs", "source": "source",
      "sites": {"source": "127.0.0.1:7000", "Paris": "127.0.0.1:7001"},
      "views": [{"name": "Asia", "site": "Paris", "pattern": […], "reads": [], "at": "Paris"}]}
 
-The token is not in it: it is given to each relay by itself.
+The token is not in it. Each relay gets it separately.
 """
 
 from __future__ import annotations

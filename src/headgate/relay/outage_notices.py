@@ -1,10 +1,10 @@
-"""Which views wait for a site that is gone: told to all that are below it.
+"""Which views wait for a site that cannot be reached, sent to all sites below it.
 
-    Paris ✕ ──► Asia at Rome ──► SalesInAsia at Oslo        Oslo hears: SalesInAsia waits for Paris
+    Paris ✕ ──► Asia at Rome ──► SalesInAsia at Oslo        Oslo gets: SalesInAsia waits for Paris
 
-A relay notices that it cannot reach a supplier; what it then says of its views it says to their
-readers, which say it to theirs. News are about views, which have no cycle, so no rumour can keep
-itself alive between two sites that feed each other. Pure, as relay_state.py is.
+A relay that cannot reach a supplier sends a notice for the affected views to their readers, which
+forward it. Notices are about views, which have no cycle, so a notice cannot circulate between two
+sites that feed each other. No sockets, files or clocks are used here, as in state.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a site has received for its subscribers, each view and document once.
+"""The results that a site has received for its subscribers, each view and document once (SQLite).
 
-A relay that was killed gets again what it had not acknowledged: the shelf knows what it has, by the
-view's name and the document's number, and takes nothing twice. Plans may change in between.
+A relay that was killed receives again what it had not acknowledged. The store drops what it already
+has, by the view's name and the document's number. Plans may change in between.
 
 The last `documents_max` documents are kept for reading.
 """

@@ -1,15 +1,14 @@
 """How the views at a site are computed: from the document, by a rewriting, or as a copy.
 
-A view that reads one of the same pattern is that view: its result is handed on as it is, without
-being decoded. Of 10,000 popular views ([Delta §5.5]) that is every second one. So is a view whose
-twin, another view of the same pattern, is at the same site and was sooner, whatever the plan says
-that it reads. All others run their rewriting over what the views that they read hold
-(views/run_rewriting.py).
+A view that reads one view of the same pattern is a copy: its result is forwarded without being
+decoded. Of 10,000 popular views ([Delta §5.5]) every second one is a copy. The same holds for a
+view if another view of the same pattern at the site was computed before, whatever the plan says
+that it reads. All others run their rewriting (views/run_rewriting.py).
 
-A result is kept as it came, and turned into tuples or into bytes when the first one asks.
+A result is kept as it arrived, and converted to tuples or to bytes on first use.
 
-Law: what cannot be computed (too many embeddings, unreadable bytes) is a result, too: a failure
-with its reason, and so is everything that is computed from it. No document stops a stream.
+Invariant: what cannot be computed (too many embeddings, unreadable bytes) is also a result: a
+failure with its reason, and so is everything computed from it. No document stops a stream.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A relay: the process at a site that receives, computes, keeps and forwards views (§5.5).
+"""A relay: the process at a site that receives, computes, stores and forwards views ([Delta §5.5]).
 
-    suppliers ──► relay_follow ──► relay_core ──► relay_serve ──► readers
-                                    state, recipes     ▲
-                                    shelf              └── publishers, watchers
+    suppliers ──► connections.follow ──► core ──► connections.RelayServer ──► readers
+                                         state, recipes     ▲
+                                         received store     └── publishers, status requests
 
-It listens on loopback unless told otherwise, and ends by being cancelled: nothing needs to be said
-goodbye to, as it may be killed at any time.
+It listens on loopback unless another address is given, and ends by being cancelled. It may be
+killed at any time.
 """
 
 from __future__ import annotations

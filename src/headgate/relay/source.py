@@ -1,10 +1,19 @@
-"""The source: documents come in, are kept, and evaluated in order as far as the network takes them.
+"""The source of a relay network: documents are stored, then evaluated in order.
 
     publish ──► on disk ──► accepted
                    └──► evaluate views of level 1 ──► state ──► readers
                                      settled everywhere ──► mark on disk
 
-When relays are slow or gone, documents wait on disk; nobody who publishes has to wait.
+When relays are slow or gone, documents wait on disk; publishers do not wait.
+
+The stored documents (`PublishedDocuments`) are the only durable state in transit: a relay that is
+killed gets everything again from its suppliers, and they in the end from here.
+
+    publish ──► number 7, on disk ──► accepted          mark 5: all sites have everything before
+    again, with the same key ──► number 7
+
+A new file begins with the time in microseconds as its first number, so a number never means two
+documents, even if the file is lost: relays that have earlier ones detect the gap and report it.
 """
 
 from __future__ import annotations
@@ -90,18 +99,7 @@ class RelaySource:
         }
 
 
-# === part: headgate.relay.source
-# The documents of a source, kept until everybody has them.
-#
-# They are all that a network of relays has on disk on their way: whatever a relay loses when it is
-# killed is computed again from what its suppliers hold, and in the end from here.
-#
-#     publish ──► number 7, on disk ──► accepted          mark 5: everybody has all before
-#     again, with the same key ──► number 7
-#
-# A new file begins with the time in microseconds, so that a number never means two documents, even
-# if
-# the file is lost: relays that know of earlier ones then see a gap and say so.
+# Documents on disk.
 
 WAITING_MAX = 100_000
 KEYS_KEPT = 100_000

@@ -1,34 +1,34 @@
 """What a relay knows and does next, without sockets, files or clocks ([Delta §2, §5.5]).
 
 Each view at a site is a stream of results, one for every document, in the order of documents; a
-view that has nothing of a document has an empty result. So a document's number is the sequence
-number of every stream, and what is known of a stream are three marks:
+view without tuples of a document has an empty result. So a document's number is the sequence
+number of every stream, and a stream has three marks:
 
     settled        sent            next
     ───┼─────────────┼───────────────┼──────►  documents
        │             │               └ the next one to be received or computed
        │             └ the next one to be sent to a reader (one mark for each)
-       └ all before are no longer needed from anybody: acknowledged to the supplier
+       └ all before are no longer needed by any site: acknowledged to the supplier
 
-A document of a view is settled here when its home has kept it, all readers have said that it is
-settled there, and all views computed from it here are settled. Acknowledgements so travel from the
-last readers back to the source, along views, which have no cycle even where sites have.
+A document of a view is settled here when its home has stored it, all readers have reported that it
+is settled there, and all views computed from it here are settled. So acknowledgements travel from
+the last readers back to the source, along views, which have no cycle even where sites have.
 
-Laws, for any order of arrival between links, any repetition, and any restart of any relay, even
+Invariants, for any order of arrival between links, any repetition, and any restart of any relay, or
 of all at the same time, as long as the source keeps the documents that are not settled:
 
-    each stream is in the order of documents, each of them once (what comes again is dropped)
-    what is not settled is still held by the supplier: so a restarted relay begins where its
-    suppliers say, a computed view at the latest of what it reads, and nothing is missing
+    each stream is in the order of documents, each document once (repetitions are dropped)
+    a supplier still holds what is not settled: a restarted relay begins where its suppliers say,
+    a computed view at the latest of what it reads, and nothing is missing
     a relay holds at most `window` documents of a view: a supplier sends no further
 
-The last law has a price that is meant: a reader that is gone for long holds up all others once the
-window is full. The source keeps what is published meanwhile.
+The last one has an intended price: a reader that is gone for long blocks all others once the window
+is full. The source keeps what is published in the meantime.
 
-Cost: a few dictionary operations for each view and document. Rejected: acknowledging what has
-arrived, and keeping it on disk at every hop (every tuple would be written at every site, and a
-document is a thousandth of its tuples); one acknowledgement for a whole document and link (sites
-that feed each other would wait for each other for ever).
+Cost: a few dictionary operations for each view and document. Rejected: acknowledging on arrival and
+storing on disk at every hop (every tuple would be written at every site, and a document is a
+thousandth of its tuples); one acknowledgement for a whole document and link (sites that feed each
+other would wait for each other for ever).
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""What a relay knows of one view: the marks of its stream, what it holds, and where readers are.
+"""What a relay knows of one view: the marks of its stream, and the results it holds.
 
-relay_state.py has the picture and the laws.
+state.py has the picture and the invariants. `DocumentWindow` limits how many documents are held of
+a view: fewer if recent ones are large. Invariant: as long as documents are no larger than the
+largest of the last `documents_max`, at most `bytes_max` are held; one document is always accepted.
+Bytes are those of encoded results; decoded ones take up to four times as much for a short time.
 """
 
 from __future__ import annotations
@@ -72,16 +75,6 @@ class Stream:
     @property
     def has_begun(self) -> bool:
         return self.begin != UNKNOWN
-
-
-# === part: headgate.relay.streams
-# How many documents a relay holds of a view: fewer, where recent ones are large.
-#
-# Law: as long as documents are no larger than the largest of the last `documents_max`, what is held
-# is at most `bytes_max`; one document is always taken, or nothing would go on.
-#
-# Bytes are those of results as they came or were made. Decoded for a rewriting they take up to four
-# times as much for a while.
 
 
 class DocumentWindow:

@@ -1,19 +1,19 @@
-"""What a view holds of a document, as bytes between relays.
+"""The tuples of a view for one document, as bytes between relays.
 
     1 byte kind: 0 tuples, 1 failed (the reason follows, as UTF-8)
     4 bytes tuples, 4 bytes nodes
     nodes × 3 × 4 bytes      the distinct nodes: number, last, depth; ascending
-    tuples × width × 4       each tuple as places in that table; ascending
+    tuples × width × 4       each tuple as positions in that table; ascending
     for each mark of the pattern, in the order of nodes:
         4 bytes texts, 4 bytes length, texts × 4 bytes characters of each, and the texts as UTF-8
 
-The same tuples are the same bytes, so two results can be compared by them. How wide a tuple is and
-which texts it has is not told: both sides know the pattern. Numbers are little-endian.
+Equal tuples give equal bytes, so results can be compared by them. The width of a tuple and its
+texts are not encoded: both sides know the pattern. Numbers are little-endian.
 
-Law: decoding what was encoded gives it back, and anything else is refused: every length is compared
-with what has come before memory is taken, every place with the table, and the order is checked.
-Rejected: Arrow IPC, whose schemas take half a kilobyte and 0.1 ms for each of some thousand small
-results.
+Invariant: decoding inverts encoding, and everything else is refused: every length is compared with
+the bytes received before memory is allocated, every position with the table, and the order is
+checked. Rejected: Arrow IPC, whose schemas take half a kilobyte and 0.1 ms for each of some
+thousand small results.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from headgate.model.tree_pattern import Mark, PatternNode
 from headgate.views.pattern_arrays import preorder
 from headgate.views.view_tuples import ViewTuples, marked_nodes
 
-# === part: headgate.relay.tuple_frames
-# The hot loops of tuple_frames.py: tuples as places in a table of their nodes, and back.
+# Kernels: tuples as positions in a table of their nodes, and back.
 
 FINE, UNORDERED, ENDS_EARLY, NO_NODE = range(4)
 

@@ -1,16 +1,37 @@
-"""A connection between two relays: frames within limits, and who is at the other end.
+"""The protocol between relays: frames with limits, and mutual authentication.
 
     listens ──HELLO(nonce)──►  dials
             ◄─GREETING(nonce', site, role, proof)──
             ──WELCOME(proof')──►
 
-A proof is an HMAC-SHA256 of both nonces and all that was said, with the network's token as key: the
-token itself is never sent, nobody can use what he has overheard, and each side knows that the other
-one has it. What follows is neither encrypted nor signed: across networks that are not trusted, put
-relays behind a tunnel.
+A proof is an HMAC-SHA256 of both nonces and all fields, with the network's token as key: the token
+is never sent, an eavesdropper cannot replay it, and each side knows that the other has the token.
+What follows is neither encrypted nor signed: across untrusted networks, use a tunnel.
 
-Law: before a peer has shown that it has the token, it costs at most a few kilobytes and
+Invariant: before a peer has proved that it has the token, it costs at most a few kilobytes and
 GREETING_S; afterwards no frame is read whose length is above the limit.
+
+A frame has 1 byte kind, 3 bytes zero, 4 bytes length, and its content:
+
+    sent by         kind         content
+    listener        HELLO        JSON: the protocol, a nonce
+    dialler         GREETING     JSON: network, plan, site, role, nonce, proof
+    listener        WELCOME      JSON: site, proof
+    both            REFUSED      JSON: the error; then the connection is closed
+                    ALIVE        nothing: a keep-alive
+    reader          RESUME       the window, and for each view: next and settled document
+                    SETTLED      for each view: the first document that is not settled
+                    WINDOW       how many documents it holds at a time
+    supplier        STARTS       for each view: the document that it begins with
+                    RESULTS      for each: view, document, length; then the contents
+                    NEWS         JSON: views that wait for a site, and those that no longer do
+    publisher       PUBLISH      a key of 16 bytes, and a document
+    source          ACCEPTED     the key, and the document's number: it is on disk
+                    REJECTED     the key, and the reason
+                    EVERYWHERE   the first document that some site does not have
+    status client   STATUS       nothing; the answer is JSON
+
+Numbers are little-endian. A length is compared with the limit of its kind before anything is read.
 """
 
 from __future__ import annotations
@@ -33,29 +54,7 @@ from headgate.model.errors import RelayError, printable
 from headgate.relay.deployment import Address
 from headgate.relay.streams import Position
 
-# === part: headgate.relay.wire
-# Frames between relays: 1 byte kind, 3 bytes zero, 4 bytes length, and as many bytes as they say.
-#
-#     who sends it    kind         content
-#     who listens     HELLO        JSON: the protocol, a nonce
-#     who dials       GREETING     JSON: network, plan, site, role, nonce, proof
-#     who listens     WELCOME      JSON: site, proof
-#     both            REFUSED      JSON: the error; then the connection is closed
-#                     ALIVE        nothing: it was quiet for a while
-#     reader          RESUME       the window, and for each view: next and settled document
-#                     SETTLED      for each view: the first document that is not settled
-#                     WINDOW       how many documents it holds at a time
-#     supplier        STARTS       for each view: the document that it begins with
-#                     RESULTS      for each: view, document, length; then the contents
-#                     NEWS         JSON: views that wait for a site that is gone, and those no more
-#     publisher       PUBLISH      a key of 16 bytes, and a document
-#     source          ACCEPTED     the key, and the document's number: it is on disk
-#                     REJECTED     the key, and why
-#                     EVERYWHERE   the first document that not everybody has
-#     who asks        STATUS       nothing; the answer is JSON
-#
-# Numbers are little-endian. A length is compared with the limit of its kind before anything is
-# read.
+# Frames.
 
 HEAD = struct.Struct("<B3xI")
 FRAME_BYTES_MAX = 64 * 2**20

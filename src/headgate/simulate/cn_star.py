@@ -1,18 +1,39 @@
-"""CN*: nodes that do not send a payload twice along a link ([Select-Joins §5, Fig. 4]).
+"""CN*: nodes that do not send a payload twice along a link ([Select-Joins §5, Appendices G and H]).
 
     first event     ──P──► n ──P──► X₁        n's directory:  [P, links to X₁ and X₂]
                              ──P──► X₂        n's repository: [P, its bytes]
     second event    ──id─► n ──id─► X₁, X₂
     third event     ──id─► n ──id─► X₁, X₂,  n ──P──► X₃
 
-Works on the trace that any content-driven network writes, by zones or by filters. Which nodes are
-CN* nodes is free; with none of them it is a plain network, and costs what that does.
+It works on the routing trace of any content network, with zones or with filters. Any subset of the
+nodes can be CN* nodes; with none of them it is a plain network. Algorithm 1, for a message m that
+arrives at a CN* node:
 
-Directory and repository are soft: `forget` loses all that a node has, as a crash does, and all
-directories are forgotten when links change. What is lost costs bytes, and never a payload.
+    QUERY        make or refresh the directory's entry of m's id; keep the payload, if m has it
+    each link    bit set: send the id alone. Otherwise send the payload, from m, from the node's
+                 repository, from m.Source, or from the server; the bit is set when the next node
+                 acknowledges, which plain nodes never do
+    Source       this node, if its repository has the payload; otherwise unchanged
+    dispatcher   gets the payload in the same way, if a subscription of the node matches m
 
-The paper lets a payload go from the repository once it was sent along all links. Not done here: the
-node's own subscriptions may need it, and nearly no payload is sent along all links of a zone.
+A plain node forwards what it received, which always has the payload: the sender never saw an
+acknowledgement, or is a plain node itself.
+
+Invariant: dispatchers get what the server sent, whatever was evicted, forgotten or requested in
+vain. To test it, payloads are *contents*, integers that stand for bytes: a message carries a
+content or none, a repository keeps the content under an id, and a request returns the content found
+there.
+
+Directory and repository are soft state: `forget` deletes all of a node's, as a crash does, and all
+directories are deleted when links change. A loss costs bytes, but never a payload.
+
+Choices where the paper is open: a requested payload goes into the repository, since it was just
+used. Each payload attribute has its own id: of the two payloads of a join result one is usually
+known; with one id for both, every pair would be new. Not done: removing a payload from the
+repository once it was sent along all links; the node's own subscriptions may need it.
+
+Bytes: three more attributes for each payload (id, Source, PayloadAttrs); a request costs an id and
+an address, an answer the id and the payload, a negative answer and an acknowledgement an id.
 """
 
 from __future__ import annotations
@@ -157,34 +178,7 @@ def _with_room(memory: Recent) -> Recent:
     return larger
 
 
-# === part: headgate.simulate.cn_star
-# CN*'s forwarding, message by message along its trace ([Select-Joins §5, Appendices G and H]).
-#
-# Algorithm 1, for a message m that arrives at a CN* node:
-#
-#     QUERY        make or refresh the directory's entry of m's id; keep the payload, if m has it
-#     each link    bit set: send the id alone. Otherwise send the payload, from m, the own
-# repository,
-#                  m.Source, or the server; the bit is set when the next node acknowledges, which
-#                  plain nodes never do
-#     Source       this node, if its repository has the payload; otherwise as it was
-#     dispatcher   gets the payload in the same way, if a subscription of the node wants m
-#
-# A plain node sends on what it got. It always got the payload: who sends to it has never seen an
-# acknowledgement, or is a plain node itself.
-#
-# Law: what dispatchers get is what the server sent, whatever was purged, forgotten or asked for in
-# vain. To show it, payloads here are not ids but *contents*, words that stand for bytes: a message
-# carries a content or none, a repository keeps the content under an id, and whoever asks gets the
-# content that is found there. A network of plain nodes is the same loop with no bit ever set.
-#
-# Two things the paper leaves open. A payload that had to be asked for goes into the repository: it
-# was just used. And each attribute of payload has an id of its own: a join result has two payloads,
-# of which one is old; with one id for both, all of them would be new.
-#
-# Bytes: three more attributes for each payload (id, Source, PayloadAttrs); asking costs an id and
-# an
-# address, an answer the id and the payload, "I have it no more" and an acknowledgement an id.
+# Kernels.
 
 PAYLOADS = 2
 ID_BYTES, SOURCE_BYTES, ATTRIBUTES_BYTES = 8, 4, 4

@@ -1,21 +1,37 @@
-"""A content-driven network: subscriptions at its nodes, messages to all that their regions hold.
+"""A content-driven network: subscriptions at nodes, messages to all subscriptions in their regions.
 
     ZoneNetwork      zones of the space of subscriptions (a content-addressable network, CAN); a
-                     subscription lives where its ranges lie
-    FilterNetwork    a tree of nodes, each link with filters (a content-based network, CBN); a
-                     subscription lives where its subscriber is
+                     subscription is at the node of the zone that contains its ranges
+    FilterNetwork    a tree of nodes with filters on links (filter_network.py); a subscription is at
+                     the node of its subscriber
 
-[Select-Joins §2.1 and Appendix A]. Both have the same interface, which knows regions and bounds,
-and no joins:
+[Select-Joins §2.1 and Appendix A]. Both have the same interface, with regions and without joins:
 
     regions ──► route ──► Arrivals ──► counts or deliveries     which subscriptions get which
-                              └──────► CnStar.carry             what it costs, and the payloads
+                              └──────► CnStar.carry             bytes, hops, and the payloads
 
-Law: whatever has happened to subscriptions and zones, each message is delivered once to each
-subscription in its region, and to no other.
+Invariant: whatever happened to subscriptions and zones, each message is delivered once to each
+subscription in its region, and to no other. All nodes are simulated in one process, and the whole
+route of a message is computed at once, but each step uses only what its node would know.
 
-It is a simulation: all nodes live in one process, and a message's whole way is found at once. Each
-step uses only what its node would know.
+Routing over zones ([Select-Joins Appendix A, Fig. 16]):
+
+    server's zone ──► … ──► goal's zone ──► a tree over the zones that the region meets
+
+The goal is the point of the region's core nearest to the server's zone (`heart` in regions.py).
+From there each zone of the region has one parent: the neighbour on its own path to the goal. A node
+forwards to the neighbours that the region meets and whose path to the goal leads through it. It
+needs its neighbours' zones, the server's zone and the message's region, but no memory of messages.
+
+Invariant of routing: every zone that the region meets gets the message once, from its parent, and
+no other zone does except on the path to the goal. Let r be a point of the region in the zone. The
+zone's point nearest to the goal lies between r and the goal in each coordinate, and so does the
+float step from there to the goal; the region contains both, because the goal is in its core. So the
+parent meets the region too, and it is nearer to the goal.
+
+Cost: one arrival for each zone that a message meets, plus the path to the goal, which is empty if
+nothing is excluded. Rejected: flooding with a memory of seen messages, since a zone of 1,000 has 17
+neighbours on average; a separate path to each zone.
 """
 
 from __future__ import annotations
@@ -126,35 +142,7 @@ class ZoneNetwork:
         assert given == new, "zones and their subscriptions have the same numbers"
 
 
-# === part: headgate.simulate.content_network
-# Routing to all zones that a region meets, each once ([Select-Joins Appendix A, Fig. 16]).
-#
-#     server's zone ──► … ──► goal's zone ──► a tree over the zones that the region meets
-#
-# The goal is the point of the region's heart that is nearest to the server's zone (`heart`, in
-# `region_kernels.py`). From there on each zone of the region has one parent: the neighbour on its
-# own
-# way to the goal. A node forwards to those of its neighbours that the region meets and whose way to
-# the goal leads through it. It knows its neighbours' zones and the server's, and the message has
-# its
-# region, so it needs nothing else: no list of nodes, no memory of messages.
-#
-# Law: every zone that the region meets gets the message once from its parent, and no other zone
-# does
-# but on the way to the goal. For let r be a point of the region in the zone. The zone's point
-# nearest
-# to the goal lies between r and the goal in each coordinate, and so does the float step from there
-# to
-# the goal; the region holds both, as the goal is in its heart. So the parent meets the region too,
-# and it is nearer to the goal.
-#
-# Cost: a message goes to as many zones as it meets, plus the way to the goal, which is empty where
-# nothing is excluded. Rejected: flooding with a memory of what was seen, as a zone of 1,000 has 17
-# neighbours on average and would hear of a message from many of them; a walk to each zone by
-# itself.
-#
-# In this simulation a zone's parent is found when the zone is, which gives the same tree as
-# forwarding does.
+# Kernels of routing over zones.
 
 
 @nb.njit(nogil=True, cache=True)

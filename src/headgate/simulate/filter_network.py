@@ -1,22 +1,22 @@
-r"""A content-based network: a tree of nodes with filters on its links (Appendix A, Fig. 15).
+"""A content-based network: a tree of nodes with filters on its links ([Select-Joins Appendix A]).
 
-            server                A link's filter says what lies behind it: boxes that hold the
-         f₁ /    \ f₂             points of all subscriptions in that subtree. A message takes the
-           1      2               links whose filter its region meets.
-       f₃ / \ f₄
+            server                A link's filter covers the subtree behind it: boxes that contain
+         f₁ /    \\ f₂             the points of all subscriptions in that subtree. A message takes
+           1      2               the links whose filter its region meets.
+       f₃ / \\ f₄
          3   4
 
-Law: a filter holds every subscription behind it, so no message misses one; that of a link may hold
-more, so a message may come to a node in vain, where the dispatcher finds nobody. A filter has at
-most `parts` boxes: forwarding tables stay small whatever the number of subscriptions (imperfect
-merging, [MBD §5]). They are made from the bounding boxes of nodes' blocks of subscriptions.
+Invariant: a filter contains every subscription behind it, so no message misses one. It may contain
+more, so a message may reach a node in vain, where the dispatcher finds no subscription. A filter
+has at most `parts` boxes: routing tables stay small whatever the number of subscriptions (imperfect
+merging, [MBD §5]). Filters are made from the bounding boxes of the nodes' blocks of subscriptions.
 
-A new subscription widens the filters on its way; one that goes leaves them as they are, until so
-many have gone that all are made anew, from the leaves up.
+A new subscription widens the filters on its path. A removed one leaves them as they are, until as
+many were removed as are left; then all filters are computed again, from the leaves up.
 
-Where a subscription lives is not for the network to say: it is where its subscriber is. On the
-paper's workload that costs much: neighbours in interest are all over the tree, so nearly every
-message goes nearly everywhere. `headgate bench joins-network` shows both.
+A subscription is at the node of its subscriber. On the paper's workload this is expensive: similar
+subscriptions are all over the tree, so nearly every message goes to nearly every node.
+`headgate bench joins-network` compares this with zones.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ def tree_of(parents: Longs) -> Tree:
     return Tree(parents, np.array(order, np.int64), start, children.astype(np.int64))
 
 
-# === part: headgate.simulate.filter_network
-# The hot loops of filters: merging boxes, letting them grow, and routing along a tree by them.
+# Kernels: merging and widening boxes, and routing along the tree.
 
 
 class Filters(NamedTuple):

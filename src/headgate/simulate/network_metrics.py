@@ -1,15 +1,15 @@
 """What a batch of messages costs the network ([Select-Joins §6], "Evaluation Metrics").
 
-    traffic        bytes between overlay nodes, everything included: ids, requests, acknowledgements
+    traffic        bytes between overlay nodes, including ids, requests and acknowledgements
     hops           messages sent along links of the overlay
     stress         bytes that each node sends
     hop latency    hops in a row until a dispatcher has all it needs, on average over all
-                   deliveries; asking for a payload takes two more
-    last hop       bytes from dispatchers to clients, each by itself; regions need not be told there
+                   deliveries; requesting a payload takes two more
+    last hop       bytes from dispatchers to clients, one message each; regions are not sent there
     physical       bytes times hops of the physical network
 
-Schemes that address each subscription (Enum-J, Enum-SJ) use no overlay: what the server sends goes
-straight to the node of the subscription, one message for each change and subscription.
+Schemes that address each subscription (Enum-J, Enum-SJ) use no overlay: the server sends directly
+to the node of the subscription, one message for each change and subscription.
 """
 
 from __future__ import annotations

@@ -1,20 +1,19 @@
 """The subscriptions of each overlay node, and its message dispatcher ([Select-Joins §2.1]).
 
-    blocks    │ node 0         │ node 1 │ nobody's │ node 2       │      16 places each
+    blocks    │ node 0         │ node 1 │ free     │ node 2       │      16 places each
     places    │p p p p p – p p │p p p p │          │p p p – – – – │      – is NaN
 
-A node has a stretch of blocks. Its points are kept in the order of a tree of halves, so that the
-bounding box of a block is small; a message is compared with boxes, then with the points of blocks
-that its region meets.
+A node has a range of blocks. Its points are kept in the order of a k-d tree, so the bounding box of
+a block is small. A message is compared with the boxes, then with the points of those blocks that
+its region meets.
 
-Law: a node's dispatcher finds exactly the node's subscriptions in the region. New points go behind
-the others; removed ones leave a hole. A stretch that is full moves and gets twice the room; when
-half of all blocks are nobody's, all stretches are packed. A node that is cut in two keeps one part
-of its stretch, and the new node gets the rest. Points are put in order when they are next asked
-for, not at each of a thousand cuts.
+Invariant: a node's dispatcher finds exactly the node's subscriptions in the region. New points are
+appended; a removed one leaves a hole. A full range moves and doubles; when half of all blocks are
+free, all ranges are packed. A node that is split keeps one part of its range, and the new node gets
+the rest. Points are sorted when they are next needed, not at each of a thousand splits.
 
-Cost at 1,000 subscriptions in a node: 63 boxes for a message that arrives there. Rejected: a tree
-for each node, as a message that reaches a node meets many of its blocks.
+Cost at 1,000 subscriptions in a node: 63 boxes for each message that arrives there. Rejected: a
+tree for each node, since a message that reaches a node meets many of its blocks.
 """
 
 from __future__ import annotations
@@ -211,8 +210,7 @@ def _grown(array: Numbers, size: int, fill: float) -> Numbers:
     return grown
 
 
-# === part: headgate.simulate.node_subscriptions
-# The hot loops of message dispatchers: a node's subscriptions in blocks, and who gets what.
+# Kernels of the dispatcher.
 
 BLOCK = 16
 

@@ -1,9 +1,9 @@
-"""What nodes remember of the payloads they used last: entries by node and id, in flat arrays.
+"""Least-recently-used maps of all nodes in flat arrays: the payload directories and repositories.
 
-The payload directory and the payload repository of CN* ([Select-Joins §5]) are both this: a map
-from ids to a word or more, of which the least recently used entry goes when a node has too many.
-All nodes share one pool of entries and one hash table with chains, so that memory is what is
-remembered, and not nodes times capacity.
+The payload directory and the payload repository of CN* ([Select-Joins §5]) are both maps from ids
+to one or more words, from which the least recently used entry is evicted when a node has too many.
+All nodes share one pool of entries and one hash table with chains, so memory is proportional to the
+entries in use, not to nodes times capacity.
 
     bucket ──► entry ──► entry          chains of equal hash
     node: newest ⇄ … ⇄ … ⇄ oldest       the order of use

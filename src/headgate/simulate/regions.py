@@ -1,8 +1,21 @@
-"""From messages of a select-join's server to what the network's kernels see of them.
+"""Regions of messages, and the test whether a region meets a box ([Select-Joins §3.2]).
 
-A network knows regions, sizes and payloads, and no joins. A row's payload is a payload of its own,
-so a join result has two; its id is the number of the row's version, which is never used again. A
-deletion has no payload.
+A network knows regions, sizes and payloads, but no joins. `regions_of` and `load_of` convert the
+messages of a select-join server. Each row has its own payload, so a join result has two; the id of
+a payload is the number of the row's version, which is never used again. A deletion has no payload.
+
+A subscription is a point with a coordinate for each bound of its ranges, all lower bounds first, as
+in tables/box_tree_kernels.py. A zone, a filter and a block of subscriptions are boxes of such
+points, closed on both sides. A region meets a box if it may contain a point there; a point is a box
+with equal sides, so the same test decides who gets a message:
+
+    own table      some range of the box contains `selected`, and the tightest of those that do
+                   contains none of `excluded` (a wider one contains more)
+    other table    for one pair (x, y): least lower bound ≤ x, and greatest upper bound ≥ y
+
+Invariant: `meets` is exact for boxes; for points it equals `Region.holds`. The coordinates of the
+two tables are independent in a box, so the two parts are tested one by one. A place without a
+subscription is NaN, and meets nothing.
 """
 
 from __future__ import annotations
@@ -46,24 +59,7 @@ def load_of(messages: MessageBatch, numbers: tuple[Longs, Longs]) -> Load:
     return Load(bare, ids, ids, sizes)
 
 
-# === part: headgate.simulate.regions
-# Regions against boxes: the one question that all routing by content asks ([Select-Joins §3.2]).
-#
-# A subscription is a point with a coordinate for each bound of its ranges, all lower bounds first,
-# as
-# in `tables/box_tree_kernels.py`. What a node knows of others (a zone, a filter, a block of its
-# own subscriptions) is a box of such points, closed on both sides. A region meets the box if it may
-# hold a point there; a point is the box whose sides are equal, so the same question says who gets a
-# message.
-#
-#     own table      some range of the box contains `selected`, and the tightest of those that do
-#                    contains none of `excluded` (a wider one contains more)
-#     other table    for one pair (x, y): least lower bound ≤ x, and greatest upper bound ≥ y
-#
-# Law: `meets` is exact for boxes; for points it is `Region.holds`. Both tables' coordinates are
-# free
-# of each other in a box, so the two parts are asked one by one. A place without a subscription is
-# NaN, and meets nothing.
+# Kernels.
 
 
 class Regions(NamedTuple):

@@ -1,12 +1,13 @@
-"""The trace of a batch of messages: which node gets which of them, from whom (§6, "Network Setup").
+"""The trace of messages: which node gets which message, and from which node ([Select-Joins §6]).
 
-Routing by zones and routing by filters both write such a trace. What it costs, with payloads or
-with their ids, is found by going through it (`payload_kernels.py`).
+Routing over zones and routing by filters both write such a trace. CnStar (cn_star.py) and the
+dispatchers (node_subscriptions.py) read it. An int64 matrix with a line for each arrival; the
+columns have names (MESSAGE, NODE, …):
 
-    message  node  from  link  depth  delivers
+    MESSAGE  NODE  FROM  LINK  DEPTH  DELIVERS
     0        0     -1    -1    0      1          the server's own node, no hop
     0        7     0     3     1      1          from line 0, by link 3 of all links
-    1        0     -1    -1    0      0          only passing by, on the way to the region
+    1        0     -1    -1    0      0          only forwarded, on the way to the region
 """
 
 from __future__ import annotations

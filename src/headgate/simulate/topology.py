@@ -1,14 +1,14 @@
-"""A physical network whose degrees follow a power law, and distances in it (§6, "Network Setup").
+"""A physical network with power-law degrees, and distances in it ([Select-Joins §6]).
 
-The paper takes 20,000 nodes from the generator INET, of which 1,000 are the overlay. This one
-follows INET's steps: degrees are drawn first; nodes are joined to a tree from the largest on, each
-to one of the tree with a chance in proportion to the links it still lacks; then the ends that are
-left are joined at random.
+The paper takes 20,000 nodes from the generator INET, of which 1,000 are the overlay. This generator
+follows INET's steps: degrees are drawn first; nodes are added to a tree from the largest on, each
+below a node that is chosen with a probability in proportion to its missing links; then the free
+ends are joined at random.
 
-    degree d      with a chance in proportion to d^-2.2, as in maps of the Internet's systems
+    degree d      with a probability in proportion to d^-2.2, as in maps of the Internet's systems
 
-Law: the network is connected, nobody is linked to itself, and no two nodes twice; ends that would
-do so stay free. Distances are hops. The same seed gives the same network.
+Invariant: the network is connected, no node is linked to itself, and no two nodes are linked twice;
+ends that would do so stay free. Distances are hops. The same seed gives the same network.
 
 Cost: 20,000 nodes in 50 ms, distances of 1,000 of them in 0.4 s, by breadth-first search.
 """
@@ -57,6 +57,16 @@ def power_law_topology(nodes: int, *, seed: int = 2026) -> Topology:
     both = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
     start = np.searchsorted(both[:, 0], np.arange(nodes + 1)).astype(np.int64)
     return Topology(start, np.ascontiguousarray(both[:, 1]))
+
+
+def overlay_distances(overlay: int, *, physical: int, seed: int = 2026) -> Longs:
+    """Physical hops between each two nodes of an overlay whose nodes are drawn at random.
+
+    The result is an int64 matrix [overlay node, overlay node]; node 0 is the server's.
+    """
+    topology = power_law_topology(physical, seed=seed)
+    chance = np.random.default_rng(seed)
+    return topology.distances(chance.choice(physical, overlay, replace=False))
 
 
 def overlay_tree(distances: Longs, *, fan_out: int = 8) -> Longs:

@@ -1,18 +1,24 @@
-"""A configuration at work in a wide area network, simulated event by event ([Delta §5.5]).
+"""A configuration in a wide area network, simulated event by event ([Delta §5.5]).
 
     source ══► link ──delay──► site: view ready ══► link ──delay──► site: join ══► …
                queue                                 queue                 queue
 
-Each site has one processor and one outgoing link, which serve in the order of asking: a view that
-feeds thousands, or many views at one site, make each other wait. This is what the latency model of
-§2.2 leaves out, and why B_out has a best value between too low (deep) and too high (overloaded).
+Each site has one processor and one outgoing link, which serve requests in order: a view that feeds
+thousands, or many views at one site, make each other wait. The latency model of §2.2 has no queues;
+they are why B_out has a best value between too low (deep networks) and too high (overload).
 
     observed latency of v for d      from the publication of d until v has all of it
     document delivery time of d      the same for the slowest view
 
-As in the paper, the time that the source takes to extract its views' results is not counted, and
-every document has something for every view. Law: without queues, a view that reads one other is
-served after exactly the λ that the model says; never later than λ if it reads several.
+As in the paper, the time for extracting the source's views is not counted, and every document has
+results for every view. Three kinds of events, processed in the order of time:
+
+    READY(v, d)      view v has all of document d: it is sent to the sites of its readers' joins
+    ARRIVED(v, d)    one input of v's join has arrived; the last one starts the join
+    JOINED(v, d)     v's result is computed, and sent to v's site
+
+Invariant: without queues, a view that reads one other is served after exactly the λ of the model,
+and never later than λ if it reads several. Events of equal time keep the order of their creation.
 
 Cost: about four events for each view and document, half a microsecond each.
 """
@@ -81,16 +87,7 @@ def deploy(configuration: Configuration, plans: PricedPlans, area: WideArea) -> 
     return Deployed(start, readers, inputs, input_bytes, join_site)
 
 
-# === part: headgate.simulate.wan_simulator
-# The hot loop of the WAN simulator: events in the order of their time.
-#
-#     READY(v, d)      view v has all of document d: it is sent to where its readers' joins run
-#     ARRIVED(v, d)    one input of v's join is there; the last one starts the join
-#     JOINED(v, d)     v's result is computed, and sent to v's site
-#
-# A processor and an outgoing link serve one after the other, in the order of asking; for each there
-# is the time when it has done all that it was asked. Events of equal time keep the order in which
-# they were made.
+# Kernels.
 
 READY, ARRIVED, JOINED = range(3)
 

@@ -1,30 +1,30 @@
 """Zones of a content-addressable network: the space of subscriptions, cut into boxes (Appendix A).
 
                      low ≥ 40                    Each overlay node owns one zone, and all
-    ┌───────────┬─────────┐  high               subscriptions whose points lie in it. A node that
-    │ 0         │ 2       │   ▲                  joins takes half of a zone: of its subscriptions,
-    │           ├─────────┤   │                  not of its space, so that loads are balanced.
-    ├───────────┤ 3       │   └──► low           Coordinates are cut in turn, as in CAN, or where
-    │ 1         │         │                      the zone's own messages say.
+    ┌───────────┬─────────┐  high               subscriptions whose points lie in it. A new node
+    │ 0         │ 2       │   ▲                  takes half of a zone: half of its subscriptions,
+    │           ├─────────┤   │                  not of its space, so loads are balanced.
+    ├───────────┤ 3       │   └──► low           Coordinates are cut in turn, as in CAN, or as
+    │ 1         │         │                      the zone's messages suggest.
     └───────────┴─────────┘
 
-Law: zones are closed boxes of floats that do not overlap and leave nothing out: where the right
+Invariant: zones are closed boxes of floats that do not overlap and leave no gaps: where the right
 side begins at v, the left one ends at the float before v. So a point is in exactly one zone, even
 if its bounds are ±∞, and two zones are neighbours if one float step leads from one into the other.
 
-Which coordinate to cut is free, and decides how many zones a message meets. A zone that is to be
-cut knows which messages it has handled (the paper names "the number of events handled by the zone"
-as a criterion): it takes the cut at which fewest of them would go to both halves. On the paper's
+The choice of the coordinate decides how many zones a message meets. A zone that is split knows
+which messages it has handled (the paper names "the number of events handled by the zone" as a
+criterion) and takes the cut at which fewest of them would go to both halves. On the paper's
 workload a message of Ref-SJ-Clu+ then meets a ninth of the zones that it meets with cuts in turn,
 and one of Rel-Sel two thirds.
 
 Of two halves the old owner keeps that of the wider ranges. The server is the first node, so it ends
-in the corner (−∞, ∞) of all tables, which every region holds that excludes nothing: its messages
-begin where they are. Rejected: a torus, as in CAN, since ranges have no way round; a corner at
-random, which adds a walk to each message.
+in the corner (−∞, ∞) of all tables, which is in every region that excludes nothing: its messages
+start in their region. Rejected: a torus, as in CAN, since ranges do not wrap around; a random
+corner, which adds a path to each message.
 
 Cost: finding a point's zone takes a step for each cut above it, about log₂ of the zones. Neighbours
-are found by comparing all pairs, 30 ms for a thousand zones, after zones have been split.
+are found by comparing all pairs, 30 ms for a thousand zones, after zones were split.
 """
 
 from __future__ import annotations
@@ -172,8 +172,7 @@ def _between(least: float, most: float) -> float:
     return value if least < value <= most and not np.isinf(value) else most
 
 
-# === part: headgate.simulate.zones
-# The hot loops over zones: which one a point is in, who is next to whom, and the way to a goal.
+# Kernels: the zone of a point, neighbours, and the next zone on the way to a goal.
 
 
 class Cuts(NamedTuple):

@@ -1,28 +1,36 @@
-"""Tree patterns, their embeddings, and views that are rewritten from other views ([Delta §4]).
+"""Tree patterns as views, and views that are computed from other views ([Delta §4]).
 
-rewritings           the rewritability graph as arrays: what the network is configured from
-equivalent_views     find_rewritings: views to rewritings, the same pattern once
-    encode_views         patterns as arrays
-    label_trie           which views may embed into a query
-    embedding_graph      which do, and what they cover (Algorithm 3)
-    rewrite_cgr          covers of a view's attributes (Algorithm 4)
-rewriting_plan       from a cover to a plan, and the plan as text
-    order_join           in which order it joins, and how
-    run_rewriting        the plan over what views hold, at a site of its own
-run_levels           a configuration over documents, level by level
-    compile_levels       views and what they read as a level program
-    level_program        its arrays
-    document_arrays      a document as the kernels see it
-    compare_held         do views hold the same, however they were served
-evaluate_patterns    many patterns over one document: level 1 alone
-    document             structural identifiers
-    view_tuples          what a view holds of a document
-    evaluate_naive       the judge
-flat_feeds           conjunctions over items as views, and their rewritings over what feeds return
-    flat_graph           their embedding graph
-    flat_implications    which conditions imply which
-canonical            one form for all patterns that are the same tree
+A view is a tree pattern over XML documents, or a conjunction over items (a flat feed). This room
+finds which views can be computed from which others (`find_rewritings`, `rewrite_flat`) and runs
+views over documents, directly or by rewritings (`LevelRunner`, `run_rewriting`). The choice among
+rewritings is made in network/.
 
-*_kernels            the hot loops: pattern, trie, embedding, cover, equivalence, flat; step,
-                     rewriting, mark, identifier, and table, which they share
+Tree patterns:
+
+    document           a document as arrays, structural identifiers
+    view_tuples        the tuples of a view for one document
+    pattern_arrays     many patterns as arrays, the embedding test
+
+Rewritings of tree patterns:
+
+    label_trie         which views may embed into a query: a subset index
+    embedding_graph    which views embed into which, and what they cover (Algorithm 3)
+    rewrite_cgr        at most k rewritings for each view (Algorithm 4), the rewritability graph
+    cover_search       the search for covers of one view
+    equivalent_views   find_rewritings: equal patterns are rewritten once
+
+Rewritings of flat feeds:
+
+    flat_feeds         conjunctions as views, implications between conditions
+    flat_graph         rewrite_flat: their embedding graph and rewritings
+
+Running:
+
+    rewriting_plan     from a cover to a plan, and the plan as text
+    rewriting_joins    the order of its joins, and the join kernel
+    run_rewriting      one rewriting over the tuples of its views
+    level_program      a configuration of many views as arrays
+    pattern_steps      the kernel of level 1: distinct pattern steps over a document
+    tuple_tables       the tables and indexes that the kernels share
+    run_levels         a level program over documents, level by level
 """

@@ -1,17 +1,15 @@
-"""The hot loop of Algorithm 4: covers of one view's attributes by the views embedded in it.
+"""Search for covers of one view's attributes by views embedded in it ([Delta §4.3, Algorithm 4]).
 
-A choice of views is searched depth first. On each level the next view is the one of most interest;
-what was tried on a level is not tried again below its later siblings, as all covers with it have
-been seen: that is the paper's set of visited covers, without storing it. A level is left as soon as
-the views that may still be chosen no longer cover what is missing.
+Sets of views are searched depth first. On each level the next view is the one of most interest. A
+view that was tried on a level is not tried again below its later siblings, because all covers with
+it have been seen: this replaces the paper's set of visited covers without storing it. A level is
+left as soon as the views that may still be chosen no longer cover the missing attributes.
 
-A view can feed only so many others, so what is found should not lean on the same views. The search
-begins with few covers for each first choice. And the last of k lines give way to covers by the
-least popular views: those at or below the popularity that the scarcest attribute asks for,
+A view can feed only a limited number of others, so the covers should not all use the same views.
+The search begins with few covers for each first choice. The last of k rewritings are replaced by
+covers of the least popular views: those at or below the lowest threshold that leaves a cover,
 
     max over attributes a of v    min over views u that cover a    popular[u]
-
-which is the lowest threshold that leaves a cover.
 """
 
 from __future__ import annotations

@@ -1,21 +1,24 @@
 """A document as arrays with structural identifiers ([Delta §4.1]).
 
-Nodes are elements and attributes in document order, an element's attributes right behind it and
-before its children. An identifier is three numbers, and two of them decide everything:
+Nodes are elements and attributes in document order. An element's attributes come right after it and
+before its children. An identifier has three numbers; two identifiers are enough to decide:
 
     id = (number, last, depth)      order      a.number < b.number
                                     ancestor   a.number < b.number ≤ a.last
                                     parent     ancestor, and a.depth + 1 = b.depth
 
               site 0,5,0
-             /          \
+             /          \\
        person 1,3,1     item 4,5,1          `last` is the number of the last node below, or its own
-       /        \\           \
+       /        \\           \\
    @id 2,2,2   name 3,3,2    @id 5,5,2
 
-An attribute is a child of its element, so '//@id' below an element is its own or one further down,
-as model/tree_pattern.py has it. `val` is a node's text, all that is within it; `cont` the subtree
-as XML, of an attribute its value.
+An attribute is a child of its element, as in model/tree_pattern.py. `val` is all text within a
+node; `cont` is the subtree as XML, and for an attribute its value.
+
+`DocumentArrays` is what the kernels of run_levels.py read. Value predicates compare positions in
+the order of constants (pattern_arrays.py). A text is read only where a pattern compares a value of
+that label, and it is folded once for all patterns.
 """
 
 from __future__ import annotations
@@ -106,16 +109,7 @@ def _label(element: etree._Element, name: str) -> str:
     return label_of(element, name) if name[0] == "{" else name
 
 
-# === part: headgate.views.document
-# A document as the kernels of levels see it: identifiers, nodes by label, and what values are.
-#
-#     by_label    all elements, then the nodes of each label, in document order; label_start as
-# usual
-#     text_at     the place of a node's text in the order of all constants that patterns compare
-#     number_at   the same of the number that its text is; NO_VALUE if it is none
-#
-# With places, a value predicate compares integers (encode_views.py). A text is asked for only where
-# a pattern compares the value of that label, and folded once for all patterns.
+# Arrays for kernels.
 
 
 class DocumentArrays(NamedTuple):
@@ -170,10 +164,6 @@ def value_places(text: str, vocabulary: Vocabulary) -> tuple[int, int]:
     except ValueError:
         return place, NO_VALUE
     return place, NO_VALUE if math.isnan(number) else vocabulary.position(number)
-
-
-# === part: headgate.views.document
-# Structural identifiers from parents (document.py).
 
 
 @nb.njit(nogil=True, cache=True)

@@ -1,26 +1,30 @@
 """The embedding graph: which views embed into which ([Delta §4.2, Algorithm 3]).
 
-An embedding of view u into query v respects labels and edges ('/' goes to '/', '//' to any way
-down), and each predicate of u follows from one of v: u then holds all that v selects. An edge also
-has the attributes of v that u covers, which is all that rewriting asks for later.
+An embedding of view u into query v respects labels and edges ('/' goes to '/', '//' to any path
+downward), and each predicate of u follows from one of v, so u holds all that v selects. An edge
+also has the attributes of v that u covers; the rewriting algorithm needs nothing else.
 
                  u1 ─┐
-                 u2 ─┼─► v      embedded[start[v] : start[v + 1]], and covers beside it
+                 u2 ─┼─► v      embedded[start[v] : start[v + 1]], and covers in the same places
                  u3 ─┘
 
-Law: u is at v exactly if u embeds into v, without the edges that are left out so that there is no
-cycle; a view has at most EMBEDDED_MAX of them, and at most KEY_MAX with one key of the trie
-(embedding_kernels.py). Embedding is transitive, so the views of a cycle all embed into each other:
-they are put in one order, those with most attributes first as these serve the others best, and only
-edges along it are kept. That is the least that can be left out: one of each two.
+Invariant: u is at v exactly if u embeds into v, without the edges that are left out to break
+cycles; a view has at most EMBEDDED_MAX of them, and at most KEY_MAX with one key of the trie.
+Embedding is transitive, so the views of a cycle all embed into each other. They are put in one
+order, those with most attributes first because they serve the others best, and only edges along
+this order are kept. That is the minimum to leave out: one of each two.
 
-The paper only asks that predicates do not contradict. By that word `//a[. = 5]` embeds into `//a`,
+The paper only requires that predicates do not contradict. Then `//a[. = 5]` would embed into `//a`,
 which it cannot serve: it lacks all other a. Here a predicate of u needs one of v that implies it.
 
-Cost: a look-up in the trie for each view, and an embedding test for each candidate, at most
-|u| · |v| steps (pattern_kernels.embed). Ranges of views go to threads; the kernels run beside each
-other. Rejected: feedback arc set heuristics [9], which leave out edges without knowing that all
-cycles are pairs.
+A hundred thousand `//price[. > c]` have one key, and five billion pairs. A query is compared with
+at most KEY_MAX views of one key, those nearest to it in the order of their bounds: they are the
+tightest and the best to read from. In total it is compared with at most TESTS_MAX views. Of 100,000
+views over XMark at most 68 have one key, and each view takes 209 tests.
+
+Cost: a trie lookup for each view, and an embedding test for each candidate with at most |u| · |v|
+steps. Ranges of views go to threads; the kernels release the GIL. Rejected: feedback arc set
+heuristics [9], which leave out edges without knowing that all cycles are pairs.
 """
 
 from __future__ import annotations
@@ -164,14 +168,7 @@ def _ranks(patterns: Patterns) -> Longs:
     return rank
 
 
-# === part: headgate.views.embedding_graph
-# The hot loop of Algorithm 3: a range of queries against the trie.
-#
-# A hundred thousand `//price[. > c]` have one key, and five billion pairs. A query is compared with
-# at most KEY_MAX views of one key, those around its own place in the order of their bounds: the
-# next
-# ones are the tightest, and the best to read from. Whatever the keys, it is compared with at most
-# TESTS_MAX views. Of 100,000 views over XMark at most 68 have one key, and each takes 209 tests.
+# Kernels.
 
 KEY_MAX = 512
 TESTS_MAX = 16_384

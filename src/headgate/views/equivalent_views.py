@@ -1,18 +1,18 @@
-"""Views that are the same pattern: planned once, and serving each other ([Delta §5.5]).
+"""Views with the same pattern: rewritten once, and serving each other ([Delta §5.5]).
 
-Popular views are asked for again and again: 10,000 views of §5.5 are about 3,000 patterns. All
-copies embed into each other, so their edges alone would be quadratic. Instead each distinct pattern
-is rewritten once, and its copies share what was found:
+Popular views occur again and again: 10,000 views of §5.5 have about 3,000 patterns. All copies
+embed into each other, so their edges alone would be quadratic. Instead each distinct pattern is
+rewritten once, and its copies share the rewritings:
 
     p0 ◄── p1, p2, …                    a copy reads one of the copies before it
     p from q ⋈ r:  p2 from q1 ⋈ r0      or what p is rewritten from, by any copy of each
 
-Law: every rewriting is one of equal views, no two of a view are the same, and there is no cycle if
-there was none: copies read only earlier copies. Which copy is read is spread by a hash, so that all
-can share the load. A copy has up to k / 2 rewritings from its own kind; the rest are the pattern's.
+Invariant: every rewriting is one of equal views, no two of a view are the same, and no cycle is
+added: copies read only earlier copies. A hash chooses which copy is read, so all share the load. A
+copy has up to k / 2 rewritings from its own kind; the rest are those of the pattern.
 
-Equal patterns are found by a hash that does not depend on the order of children; that two views
-cover each other is then tested, as whoever knows the hash could make it collide.
+Equal patterns are found by a hash that does not depend on the order of children. Then it is tested
+that the two views cover each other, since hash collisions can be made on purpose.
 """
 
 from __future__ import annotations
@@ -103,8 +103,7 @@ def share(found: Rewritings, classes: Classes, *, k: int = REWRITINGS_MAX) -> Re
     )
 
 
-# === part: headgate.views.equivalent_views
-# The hot loops over views that are the same pattern.
+# Kernels.
 
 
 @nb.njit(nogil=True, cache=True)

@@ -4,11 +4,23 @@
     s2  open positions in Sales         kind = 'open' and branch = 'Sales'
     s3  open Sales positions in Asia    s1 ⋈ s2 on the item's id, or σ branch = 'Sales' of s1
 
-A feed returns whole items, or only some attributes of them. A rewriting joins its feeds on the id
-of the item and filters what no feed has filtered yet, if the attributes for it are there: feeds
+A feed returns whole items, or some of their attributes. A rewriting joins its feeds on the item's
+id and applies the filters that no feed has applied, if the attributes for them are there: feeds
 that return ids only can be joined, but not filtered.
 
-Law: run_flat_rewriting over what feeds return is what the feed itself returns.
+Invariant: `run_flat_rewriting` over what feeds return is what the feed itself returns.
+
+`implications` finds which conditions imply which others, as model/implies.py defines it. Comparing
+all pairs of a hundred thousand conditions would take days. A condition is compared with the NEAR
+neighbours on either side in the order of constants, among conditions on the same attributes: the
+tightest feeds are the best to read from. A pair that is not compared may lose a rewriting, but
+never makes a wrong one. Comparisons with a constant are intervals, compared by NumPy for all pairs
+at one distance; only other conditions are passed to the model:
+
+    x > 3            (3, ∞)          low  3, open       high  ∞
+    x between 1, 5   [1, 5]          low  1, closed     high  5, closed
+    x = 'a'          [n, n]          n is the number of 'a' among the texts of the group
+    x != 4           all but [4, 4]
 """
 
 from __future__ import annotations
@@ -111,23 +123,7 @@ def run_flat_rewriting(
     return found
 
 
-# === part: headgate.views.flat_feeds
-# Which conditions of flat feeds imply which ([Delta §4.4]).
-#
-# Implications are those of model/implies.py. All pairs of a hundred thousand conditions would take
-# days, so a condition is compared with those on the same attributes that are nearest to it in the
-# order of their constants, NEAR on either side: the tightest feeds are the best to read from. What
-# is not compared costs a rewriting, never a wrong one.
-#
-# Most conditions compare an attribute with a constant. These are intervals, all pairs at one
-# distance are compared at once, and the model is asked about the others only:
-#
-#     x > 3            (3, ∞)          low  3, open       high  ∞
-#     x between 1, 5   [1, 5]          low  1, closed     high  5, closed
-#     x = 'a'          [n, n]          n is the number of 'a' among the texts of the group
-#     x != 4           all but [4, 4]
-#
-# Law: `implications` says of each pair that is compared what implies_filter says.
+# Implications between conditions.
 
 NEAR = 32
 EXACT = 2**53

@@ -1,19 +1,21 @@
-"""The embedding graph of flat feeds: the same covers, the same search as for trees (§4.4).
+"""The embedding graph of flat feeds, with covers as for tree patterns ([Delta §4.4]).
 
-A feed v embeds into a feed q of the same source if each condition of v follows from one of q. That
-is a subset query: the key of v is its conditions, the closure of q all that its conditions imply.
-Feeds lie by the rarest condition of their key, and q looks where its closure says. A trie as for
-trees has a child for each of ten thousands of conditions at its top, and every look-up passes them
-all; labels are few.
+A feed v embeds into a feed q of the same source if each condition of v follows from one of q. This
+is a subset query. Conditions and sources have numbers:
 
-What must be covered of q are the item's id, each condition, and what it returns:
+    key of v        the conditions of v, and its source
+    closure of q    all conditions that those of q imply, and its source
+    v embeds        if its key is a subset of the closure
 
-    a condition is covered    if a condition of v implies it, or if v returns what it looks at, so
-                              that it can be tested
+Feeds are indexed by the rarest number of their key, and q tests the feeds under each number of its
+closure. A trie as for trees would have a child for each of ten thousand conditions at its root, and
+every lookup would pass them all.
+
+A cover of q has the item's id, each condition, and each returned attribute:
+
+    a condition is covered    if a condition of v implies it, or if v returns the attributes that
+                              it reads, so that it can be tested
     a returned attribute      if v returns it; the whole item only if v does
-
-Implications between conditions are those of model/implies.py, between neighbours
-(flat_implications.py).
 """
 
 from __future__ import annotations
@@ -134,8 +136,7 @@ def _lists(lists: Iterable[Iterable[int]]) -> tuple[Longs, Longs]:
     return np.array(start, np.int64), np.array(numbers, np.int64)
 
 
-# === part: headgate.views.flat_graph
-# The hot loops over flat feeds: who embeds into whom, and what is covered.
+# Kernels.
 
 
 EVERYTHING = 0

@@ -1,6 +1,6 @@
 """Which views may embed into a query? A prefix trie for subset queries ([Delta §4.2], Alg. 3).
 
-Corollary 4.1: a view embeds only if its labels are among the query's. The same holds of more than
+Corollary 4.1: a view embeds only if its labels are among the query's. The same holds for more than
 labels, and the trie holds all of it, as features:
 
     of the view (its key)                         of the query (its closure)
@@ -10,21 +10,21 @@ labels, and the trie holds all of it, as features:
     a = 'c'          a predicate by =             its predicates by =
     a compared       any other predicate          every predicate
 
-A key is sorted, frequent features first, so that most of it is shared. Nodes lie in depth-first
-order, each with the place behind its subtree: a look-up goes along and leaves a subtree where its
+A key is sorted with frequent features first, so most of it is shared. Nodes lie in depth-first
+order, each with the position after its subtree: a lookup scans them and skips a subtree whose
 feature is not in the closure.
 
         ·               views whose key is empty: '*' alone
         ├─ a/b ── a//c      the node for { a/b, a//c }; the views with this key lie in one range
         └─ //d
 
-Views of one key lie in the order of the bounds that they first compare with, so that a query which
-cannot be tested against all of them finds its nearest (embedding_kernels.py).
+Views with the same key are in the order of the bounds that they first compare with, so a query that
+cannot be tested against all of them finds its nearest (embedding_graph.py).
 
-Law: every view that embeds into the query is found (no false negative). With labels alone, as
-printed, there are five times as many candidates, each of which costs an embedding test.
+Invariant: every view that embeds into the query is found (no false negative). With labels alone, as
+printed in the paper, there are five times as many candidates, and each costs an embedding test.
 
-Cost: a look-up visits the nodes whose parents are in the closure.
+Cost: a lookup visits the nodes whose parents are in the closure.
 """
 
 from __future__ import annotations
@@ -93,8 +93,7 @@ def _lexicographic(start: Longs, features: Longs, views: Longs) -> Longs:
     return np.array(sorted(views.tolist(), key=lambda v: text[places[v] : places[v + 1]]), np.int64)
 
 
-# === part: headgate.views.label_trie
-# The hot loops of the label trie: features of patterns, the trie's nodes, and hashes of trees.
+# Kernels: features of patterns, nodes of the trie, hashing.
 
 ANYWHERE, CHILD_PAIR, DESCENDANT_PAIR, ROOT, EQUALITY, COMPARED = 0, 1, 2, 3, 4, 5
 BITS = 29

@@ -1,17 +1,17 @@
 """A configuration of tree patterns as arrays, ready to run level by level ([Delta §2.1, §4.1]).
 
-Level 1 is what the source serves: all its patterns, as distinct steps (evaluate_patterns.py). Each
-further level is rewritings, as joins of tables of levels before (rewriting_kernels.py).
+Level 1 is what the source serves: all its patterns as distinct steps (pattern_steps.py). Each
+further level has rewritings, as joins of tables of lower levels (rewriting_joins.py).
 
     tables    ├ steps, children first ┤ joins of level 2 ┤ joins of level 3 ┤ …
     views     v0 ─► t17    v1 ─► t17    v2 ─► t40       which table has a view's tuples
 
-What is shared: a table is made once however many views have it. Equal steps are one; so are joins
-of the same tables in the same way; a view that is a copy of another one reads its table. Marks make
-no difference to tables, as they hold identifiers only, and the text of a node belongs to its
-identifier: texts are taken from the document once, for level 1 alone.
+A table is made once however many views use it. Equal steps are one, joins of the same tables in the
+same way are one, and a view that is a copy of another reads its table. Marks make no difference to
+tables, since these hold identifiers only, and the text of a node belongs to its identifier: texts
+are taken from the document once, for level 1 alone.
 
-Law: a view's tuples are those of its pattern over the document (run_levels.py).
+Invariant: a view's tuples are those of its pattern over the document (run_levels.py).
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class LevelProgram:
     """Where the tables of level 1, 2, … begin, and the end of the last."""
 
     @property
-    def slot(self) -> Longs:
-        """Where each table's indexes are: one for each column, and one by parents."""
+    def index_slot(self) -> Longs:
+        """Where each table's indexes begin: one for each column, and last the one by parents."""
         return np.concatenate([[0], np.cumsum(self.width + 1)])
 
 
@@ -97,8 +97,7 @@ def frozen(arrays: Arrays) -> Arrays:
     return arrays
 
 
-# === part: headgate.views.level_program
-# From views and what each one reads to a level program (level_program.py).
+# Compilation.
 
 Step = tuple[str, bool, tuple[ValuePredicate, ...], tuple[tuple[Axis, int], ...]]
 """A label, whether it is the root, predicates, and the steps of the children with their axes."""

@@ -1,24 +1,28 @@
-"""Many tree patterns as flat arrays: what the kernels of this room see of them ([Delta §4.1]).
+"""Many tree patterns as arrays, and the embedding test on them ([Delta §4.1]).
 
     view v      its nodes are node_start[v] … node_start[v + 1], in preorder
     node n      label, axis, marks, the place of its parent within the view, its predicates
     attributes  what a rewriting must cover (§4.1), numbered within the view: for each node its
                 identifier, then val and cont if they are marked, then each of its predicates
 
-A predicate is a set of positions in the order of all constants of its kind, so that implication
-compares integers. Constant number i of its kind has position 4 i; what lies between two has the
-positions between, and one that is not known yet 4 i + 2:
+A predicate is an interval of positions in the order of all constants of its kind, so implication
+compares integers. Constant number i has position 4 i. The positions between two constants stand for
+the values between them; a constant that the vocabulary does not have gets 4 i + 2:
 
     = c   [4i, 4i]        < c   [−∞, 4i − 1]        ≥ c   [4i, ∞]        ≠ c   all but 4i
 
-Predicates imply one by one, as the order is dense; that `≥ 5` and `≤ 5` together imply `= 5` is not
-seen, which loses a rewriting and never makes a wrong one. Texts and numbers are two kinds: a node
-whose text is '5' satisfies `= 5` and `= '5'`, and neither implies the other.
+Predicates are compared one by one: that `≥ 5` and `≤ 5` together imply `= 5` is not recognised,
+which loses a rewriting and never makes a wrong one. Texts and numbers are two kinds: a node with
+text '5' satisfies `= 5` and `= '5'`, and neither implies the other.
 
 A view of more than 64 nodes or attributes is encoded without nodes: it embeds nowhere, nothing
 embeds into it, and the source serves it.
 
-Rejected: ids of distinct predicates and a table of implications, which is quadratic in the
+The kernels take few large tables rather than many columns, because each array that is passed to a
+Numba function costs more than a comparison. Functions of the innermost loops are inlined. A set of
+nodes of one view is a bit mask.
+
+Rejected: ids of distinct predicates and a table of implications. The table is quadratic in the
 constants that a hundred thousand views compare a price with.
 """
 
@@ -199,14 +203,7 @@ def _range(relation: Relation, at: int) -> tuple[int, int]:
     return at, at
 
 
-# === part: headgate.views.pattern_arrays
-# The hot loops over encoded patterns: who is above whom, the embedding test, and what it covers.
-#
-# Patterns are few large tables rather than many columns (encode_views.py names the columns), as
-# every
-# array that is handed to a function costs more than a comparison. For the same reason what is
-# called
-# in the innermost loops is inlined. A set of nodes of one view is a mask, a bit for each node.
+# Kernels: relatives of nodes, the embedding test, and covered attributes.
 
 LABEL, IS_ATTRIBUTE, AXIS, MARKS, PARENT, ATTRIBUTE, PREDICATES, PREDICATES_END = range(8)
 ANCESTORS, DESCENDANTS, CHILDREN = range(3)

@@ -1,4 +1,17 @@
-"""The hot loop over steps of patterns: their tables, children first (evaluate_patterns.py)."""
+"""Pattern evaluation: one table for each distinct step, children first ([Delta §4.1]).
+
+Equal subtrees of patterns are one *step*, whatever their marks. The table of a step has a row for
+each way to embed its subtree, with the numbers of the nodes:
+
+    //item[name]/mailbox/mail      mail ─► mailbox[mail] ─► item[name][mailbox[mail]]
+    //item[name {val}]             name ─────────────────► item[name]
+
+A table is sorted by the number of its topmost node. What lies below a node is a range of numbers,
+hence of rows; children by '/' are a range in the order of parents. Both are found by binary search.
+
+Cost: the sum of the tables, which is what the views hold: a node has rows only if all its children
+have some. Rejected: one XPath for each view, which cannot return tuples.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +19,11 @@ import numba as nb
 import numpy as np
 
 from headgate.views.tuple_tables import (
+    CELLS_LIMIT,
     LINE,
+    ROWS_LIMIT,
     TOO_MANY,
+    TupleStorage,
     fill_by_parent,
     first_from,
     first_line_from,
@@ -15,118 +31,139 @@ from headgate.views.tuple_tables import (
     value_holds,
 )
 
+BEGIN, ROWS, WIDTH, INDEX, LOW, HIGH, CHILD_COLUMNS = range(7)
+"""Of a child's table: its first cell, rows, width, the first key of its index by parents or
+NO_INDEX; and the rows (or keys) LOW … HIGH that are below the present node."""
+NO_INDEX = -1
+
 
 @nb.njit(nogil=True, cache=True)
-def run_steps(s, d, width, slot, rows, start, index_at, cells, used, keys, kept, limits):  # type: ignore[no-untyped-def]
-    """The tables of all steps: cells and how many are used, keys and how many are used.
+def run_steps(steps, document, tables, storage):  # type: ignore[no-untyped-def]
+    """Fill the tables of all steps, children first; the storage afterwards.
 
-    `s` are the steps, `d` is the document; `limits` are those of lines and of cells.
+    steps: level_program.Steps; document: DocumentArrays; tables: TupleTables, of which rows, start
+    and index_start are written; storage: TupleStorage.
     """
-    # What is taken out of a tuple within a loop is counted as a reference each time.
-    child_table, child_is_near, predicates = s.child_table, s.child_is_near, s.predicates
-    parent, last, by_label, text_at, number_at = (
-        d.parent, d.last, d.by_label, d.text_at, d.number_at,
+    # Arrays are taken out of tuples before loops: each access counts a reference.
+    rows, start, limits, predicates = tables.rows, tables.start, tables.limits, steps.predicates
+    last, by_label, text_at, number_at = (
+        document.last, document.by_label, document.text_at, document.number_at,
     )  # fmt: skip
-    low, high = np.empty((2, child_table.shape[0]), np.int64)
-    for step in range(s.label.shape[0]):
-        first, end = s.child_start[step], s.child_start[step + 1]
+    cells, used, keys, keys_used = storage
+    children = np.empty((steps.child_table.shape[0], CHILD_COLUMNS), np.int64)
+    for step in range(steps.label.shape[0]):
+        below = children[steps.child_start[step] : steps.child_start[step + 1]]
         start[step] = used
-        rows[step] = _before(child_table, first, end, rows)
+        rows[step] = _rows_before(steps, step, rows)
         if rows[step] <= 0:
             continue
         rows[step] = 0
-        for at in range(first, end):
-            child = child_table[at]
-            own = slot[child + 1] - 1  # the index by parents is the last of a table
-            if child_is_near[at] and index_at[own] < 0:
-                index_at[own] = kept
-                keys = grown(keys, kept, rows[child])
-                fill_by_parent(cells, start[child], rows[child], width[child], parent, keys, kept)
-                kept += rows[child]
-        tests, tests_end = s.predicate_start[step], s.predicate_start[step + 1]
-        size, label, is_root = width[step], s.label[step], s.is_root[step]
-        for place in range(d.label_start[label], d.label_start[label + 1]):
+        present = TupleStorage(cells, used, keys, keys_used)
+        keys, keys_used = _open_children(steps, step, document.parent, tables, present, below)
+        tests, tests_end = steps.predicate_start[step], steps.predicate_start[step + 1]
+        size, label, is_root = tables.width[step], steps.label[step], steps.is_root[step]
+        for place in range(document.label_start[label], document.label_start[label + 1]):
             top = by_label[place]
             if is_root and top != 0:
                 break
             if not _fits(predicates, tests, tests_end, text_at[top], number_at[top]):
                 continue
-            lines = _lines_below(
-                child_table, child_is_near, first, end, top, last[top], width, slot, rows, start,
-                index_at, cells, keys, low, high, limits[0],
-            )  # fmt: skip
+            lines = _rows_below(below, top, last[top], cells, keys, limits[ROWS_LIMIT])
             if lines == 0:
                 continue
-            if rows[step] + lines > limits[0] or used + lines * size > limits[1]:
+            if rows[step] + lines > limits[ROWS_LIMIT] or used + lines * size > limits[CELLS_LIMIT]:
                 rows[step], used = TOO_MANY, start[step]
                 break
             if used + lines * size > cells.shape[0]:
                 cells = grown(cells, used, lines * size)
             cells[used : used + lines * size : size] = top
             column, repeated = 1, lines
-            for at in range(first, end):
-                child, count = child_table[at], high[at] - low[at]
-                repeated //= count
-                _write(child_is_near[at], low[at], count, repeated, lines, start[child],
-                       width[child], keys, cells, used + column, size)  # fmt: skip
-                column += width[child]
+            for child in range(below.shape[0]):
+                repeated //= below[child, HIGH] - below[child, LOW]
+                _write(below, child, repeated, lines, keys, cells, used + column, size)
+                column += below[child, WIDTH]
             used += lines * size
             rows[step] += lines
-    return cells, used, keys, kept
+    return TupleStorage(cells, used, keys, keys_used)
 
 
 @nb.njit(nogil=True, cache=True)
-def _before(children, first, end, rows):  # type: ignore[no-untyped-def]
-    """0 if a child has no lines, TOO_MANY if one has, else 1."""
-    found = 1
-    for at in range(first, end):
-        if rows[children[at]] == 0:
+def _rows_before(steps, step, rows):  # type: ignore[no-untyped-def]
+    """0 if a child of the step has no rows, TOO_MANY if one has, else 1."""
+    before = 1
+    for at in range(steps.child_start[step], steps.child_start[step + 1]):
+        child_rows = rows[steps.child_table[at]]
+        if child_rows == 0:
             return 0
-        if rows[children[at]] < 0:
-            found = TOO_MANY
-    return found
+        if child_rows < 0:
+            before = TOO_MANY
+    return before
+
+
+@nb.njit(nogil=True, cache=True)
+def _open_children(steps, step, parent, tables, storage, below):  # type: ignore[no-untyped-def]
+    """Write the children's tables into `below`; make missing indexes by parents: keys and their
+    number afterwards."""
+    cells, _, keys, keys_used = storage
+    first = steps.child_start[step]
+    for child in range(below.shape[0]):
+        table = steps.child_table[first + child]
+        begin, rows, width = tables.start[table], tables.rows[table], tables.width[table]
+        below[child, BEGIN], below[child, ROWS], below[child, WIDTH] = begin, rows, width
+        below[child, INDEX] = NO_INDEX
+        if steps.child_is_near[first + child]:
+            slot = tables.index_slot[table + 1] - 1  # the index by parents is a table's last
+            if tables.index_start[slot] < 0:
+                tables.index_start[slot] = keys_used
+                keys = grown(keys, keys_used, rows)
+                fill_by_parent(cells, begin, rows, width, parent, keys, keys_used)
+                keys_used += rows
+            below[child, INDEX] = tables.index_start[slot]
+    return keys, keys_used
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _fits(predicates, first, end, text_at, number_at):  # type: ignore[no-untyped-def]
     fits = True
-    for each in range(first, end):
-        fits = value_holds(predicates, each, text_at, number_at)
+    for predicate in range(first, end):
+        fits = value_holds(predicates, predicate, text_at, number_at)
         if not fits:
             break
     return fits
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _lines_below(  # type: ignore[no-untyped-def]
-    child_table, child_is_near, first, end, top, last, width, slot, rows, start, index_at, cells,
-    keys, low, high, most,
-):  # fmt: skip
-    """Where each child's lines below a node are, and how many combinations they make."""
+def _rows_below(below, top, last, cells, keys, most):  # type: ignore[no-untyped-def]
+    """Find each child's rows below node `top`; how many combinations they make."""
     lines = 1
-    for at in range(first, end):
-        child = child_table[at]
-        begin, count = start[child], rows[child]
-        if child_is_near[at]:
-            own = index_at[slot[child + 1] - 1]
-            low[at] = first_from(keys, own, own + count, top)
-            high[at] = first_from(keys, low[at], own + count, top + 1)
+    for child in range(below.shape[0]):
+        begin, rows, index = below[child, BEGIN], below[child, ROWS], below[child, INDEX]
+        if index != NO_INDEX:
+            low = first_from(keys, index, index + rows, top)
+            high = first_from(keys, low, index + rows, top + 1)
         else:
-            low[at] = first_line_from(cells, begin, count, width[child], top + 1)
-            high[at] = first_line_from(cells, begin, count, width[child], last + 1)
-        lines *= high[at] - low[at]
+            low = first_line_from(cells, begin, rows, below[child, WIDTH], top + 1)
+            high = first_line_from(cells, begin, rows, below[child, WIDTH], last + 1)
+        below[child, LOW], below[child, HIGH] = low, high
+        lines *= high - low
         if lines == 0 or lines > most:
             break
     return lines
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _write(is_near, low, count, repeated, lines, begin, width, keys, cells, to, size):  # type: ignore[no-untyped-def]
-    """The part of a child in all combinations of what is below a node: of its `count` lines each
-    one `repeated` times, and all of them again and again; the last child changes fastest."""
+def _write(below, child, repeated, lines, keys, cells, to, size):  # type: ignore[no-untyped-def]
+    """Write a child's part of all combinations below a node: each of its rows `repeated` times, and
+    all of them again and again; the last child changes fastest."""
+    low, count, width = (
+        below[child, LOW],
+        below[child, HIGH] - below[child, LOW],
+        below[child, WIDTH],
+    )
+    begin, is_near = below[child, BEGIN], below[child, INDEX] != NO_INDEX
     for line in range(lines):
-        place = low + (line // repeated) % count
+        row = low + (line // repeated) % count
         if is_near:
-            place = keys[place] & LINE
-        for each in range(width):
-            cells[to + line * size + each] = cells[begin + place * width + each]
+            row = keys[row] & LINE
+        for column in range(width):
+            cells[to + line * size + column] = cells[begin + row * width + column]

@@ -1,10 +1,33 @@
-"""The rewritability graph as arrays ([Delta §2.1]): which views each view can be computed from.
+"""Cover-based greedy rewriting ([Delta §4.3, Algorithm 4]): at most k rewritings for each view.
+
+A set of views rewrites v exactly if together they cover v's attributes (Proposition 4.1): each
+identifier, val, cont and predicate of v is at a node of a view that an embedding maps to v's node.
+So rewriting is set cover over the masks on the edges of the embedding graph:
+
+    v = /a{cont}/b{cont}     attributes  a.id  a.cont  b.id  b.cont
+    u1 = /a/b{cont}                       1             1     1      interest 3: chosen first
+    u2 = /a{cont}/b                       1     1       1            interest 1, once u1 is there
+
+Interest is the number of attributes that are not covered yet. Among equal ones the view comes first
+that covers attributes of most nodes, then a hash decides. The search goes depth first and ends with
+k rewritings, each without redundant views (§4.3, "Rewriting minimization"). At most k / 6 of them
+begin with the same view as long as others are left, and the last k / 6 are covers by the views that
+embed into fewest others, because a view can feed only B_out others (cover_search.py).
+
+Invariant: every rewriting is a minimal cover, no two of a view are the same, and there is one
+wherever there is a cover. The search for one view takes at most 8 k steps, each linear in the views
+embedded in it: beyond that, covers of many small views may be missed, but never the first.
+
+Not in the paper: a predicate is an attribute too. A view that has neither the predicate nor the
+value cannot provide it, though it has all identifiers.
+
+`Rewritings` is the result, the rewritability graph as arrays ([Delta §2.1]):
 
     view v        its rewritings are view_start[v] … view_start[v + 1]
     rewriting r   reads the views members[member_start[r] : member_start[r + 1]], ascending
 
-The source is not listed: every view can always be served by it. Cycles over several views are
-possible, and the configuration's business.
+The source is not listed, since it can serve every view. Cycles over several views are possible; the
+configuration breaks them.
 """
 
 from __future__ import annotations
@@ -37,35 +60,6 @@ class Rewritings:
     member_start: npt.NDArray[np.int64]
     members: npt.NDArray[np.int32]
 
-
-# === part: headgate.views.rewrite_cgr
-# Cover-based greedy rewriting ([Delta §4.3, Algorithm 4]): at most k rewritings for each view.
-#
-# A set of views rewrites v exactly if together they cover v's attributes (Proposition 4.1): each
-# identifier, val, cont and predicate of v is at a node of a view that an embedding maps to v's
-# node.
-# So rewriting is set cover, over the masks that the embedding graph has on its edges.
-#
-#     v = /a{cont}/b{cont}     attributes  a.id  a.cont  b.id  b.cont
-#     u1 = /a/b{cont}                       1             1     1      interest 3: chosen first
-#     u2 = /a{cont}/b                       1     1       1            interest 1, once u1 is there
-#
-# Interest is the number of attributes that are not covered yet; of equal ones the view comes first
-# that covers attributes of most nodes; then a hash decides, so that not all lean on the same views.
-# The search goes depth first and ends with k rewritings, each without redundant views (§4.3,
-# "Rewriting minimization"). Depth first alone, all k would begin with the same view, which can feed
-# only B_out; so at most k / 6 do, as long as others are left. Beyond that all k would share the
-# view
-# that covers most of a rare attribute; so the last k / 6 give way to covers by the views that embed
-# into fewest others, as far as these suffice (cover_kernels.py).
-#
-# Law: every rewriting is a minimal cover, no two of a view are the same, and there is one wherever
-# there is a cover. The search for one view takes at most 8 k steps, each linear in the views
-# embedded
-# in it: covers of many small views may be left unfound beyond that, never the first.
-#
-# What the paper leaves open and we need: a predicate is an attribute too. A view that holds neither
-# the predicate nor the value cannot give it, though all identifiers are there.
 
 REWRITINGS_MAX = 30
 

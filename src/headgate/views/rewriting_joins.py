@@ -1,14 +1,25 @@
-"""In which order a rewriting joins its instances, and how each finds its lines.
+"""Join the views of a rewriting: the order of joins, and the kernel that runs them ([Delta §4.1]).
 
 The first instance is the one with most nodes: it has the narrowest pattern. Then comes the one with
-the *lowest link* to what is known, as few lines go with a node that lies low in the document:
+the *lowest link* to the nodes that are bound, since few rows match a node low in the document:
 
-    EQUAL at b    a column is known: lines with the same b        as low as b, and before a BELOW
-    BELOW a       a column is below a known node: lines below a   as low as a
-    ABOVE b       a column is above a known node                  if there is nothing else
-    ALL                                                           all pairs
+    EQUAL at b    a column is bound: rows with the same b           as low as b, before a BELOW
+    BELOW a       a column is below a bound node: rows below a      as low as a
+    ABOVE b       a column is above a bound node                    if there is nothing else
+    ALL                                                             all pairs
 
-A structural predicate or a value predicate is tested with the instance that brings its last node.
+A structural predicate or a value predicate is tested with the instance that binds its last node.
+
+`run_joins` joins depth first. Each instance has a row of four integers:
+
+    instance   table  way    column  node
+    0          t3     ALL                        every row
+    1          t7     EQUAL  0       2           rows whose column 0 is node 2 of the query
+    2          t9     BELOW  1       0           rows whose column 1 is below node 0 of the query
+    3          t2     ABOVE  0       2           rows whose column 0 is above node 2
+
+A row binds some nodes of the query, and must agree with those that are bound already. Intermediate
+results are not stored, and no result occurs twice: it determines the row of each instance.
 """
 
 from __future__ import annotations
@@ -23,10 +34,15 @@ from headgate.model.tree_pattern import Axis, ValuePredicate
 from headgate.views.pattern_arrays import preorder
 from headgate.views.rewriting_plan import Instance, RewritingPlan
 from headgate.views.tuple_tables import (
+    CELLS_LIMIT,
     HIGH,
     LINE,
+    READ_LEFT,
+    READ_LIMIT,
+    ROWS_LIMIT,
     TOO_MANY,
     UNKNOWN,
+    TupleStorage,
     fill_by_column,
     first_from,
     grown,
@@ -127,19 +143,7 @@ class _Ordering:
         )
 
 
-# === part: headgate.views.rewriting_joins
-# The hot loop over rewritings: each a join of tables, depth first (run_levels.py).
-#
-#     instance   table  way    column  node        how its lines are found, given what is known
-#     0          t3     ALL                        every line
-#     1          t7     EQUAL  0       2           lines whose column 0 is what node 2 of the query
-# is
-#     2          t9     BELOW  1       0           lines whose column 1 is below node 0 of the query
-#     3          t2     ABOVE  0       2           lines whose column 0 is above node 2
-#
-# A line gives some nodes of the query, and must agree on those that are known. What can be tested
-# with an instance's nodes is tested when it comes. Nothing between is stored, and no line comes
-# twice: a line of the query says for each instance which of its lines it was.
+# Kernels.
 
 TABLE, WAY, COLUMN, NODE = range(4)
 ALL, EQUAL, BELOW, ABOVE = range(4)
@@ -149,80 +153,92 @@ RESIDUAL_NODE = HIGH + 1
 
 
 @nb.njit(nogil=True, cache=True)
-def run_joins(  # type: ignore[no-untyped-def]
-    j, d, first, end, steps, width, slot, rows, start, index_at, cells, used, keys, kept, limits
-):
-    """The tables first … end, of which `steps` are before all joins; as run_steps gives them.
+def run_joins(joins, document, tables, storage, first_join, wanted):  # type: ignore[no-untyped-def]
+    """Fill the tables wanted[0] … wanted[1] by joins; the storage afterwards.
 
-    The third limit is that of lines which are looked at for one table. The last one is what is left
-    for all tables of the document, and falls.
+    joins: level_program.Joins, of which join n makes table first_join + n; document: arrays last,
+    depth, text_at and number_at by node; tables: TupleTables; storage: TupleStorage.
     """
-    for table in range(first, end):
-        join = table - steps
-        low, high = j.instance_start[join], j.instance_start[join + 1]
-        start[table] = used
-        rows[table] = _before(j.instances, low, high, rows)
+    rows, start, limits = tables.rows, tables.start, tables.limits
+    for table in range(wanted[0], wanted[1]):
+        join = table - first_join
+        low, high = joins.instance_start[join], joins.instance_start[join + 1]
+        start[table] = storage.cells_used
+        rows[table] = _rows_before(joins.instances, low, high, rows)
         if rows[table] <= 0:
             continue
-        for at in range(low, high):
-            read, column = j.instances[at, TABLE], j.instances[at, COLUMN]
-            if j.instances[at, WAY] != ALL and index_at[slot[read] + column] < 0:
-                index_at[slot[read] + column] = kept
-                keys = grown(keys, kept, rows[read])
-                fill_by_column(cells, start[read], rows[read], width[read], column, keys, kept)
-                kept += rows[read]
-        cells, used, found, looked = _join(
-            j, d, low, high, width[table], width, slot, rows, start, index_at, cells, used, keys,
-            limits,
-        )  # fmt: skip
-        rows[table] = found
-        limits[3] -= looked
-        if found < 0:
+        storage = _with_indexes(joins.instances, low, high, tables, storage)
+        storage, joined, read = _join(joins, document, low, high, table, tables, storage)
+        rows[table] = joined
+        limits[READ_LEFT] -= read
+        if joined < 0:
             used = start[table]
-    return cells, used, keys, kept
+            storage = TupleStorage(storage.cells, used, storage.keys, storage.keys_used)
+    return storage
 
 
 @nb.njit(nogil=True, cache=True)
-def _before(instances, low, high, rows):  # type: ignore[no-untyped-def]
-    found = 1
-    for at in range(low, high):
-        lines = rows[instances[at, TABLE]]
-        if lines == 0:
+def _rows_before(instances, low, high, rows):  # type: ignore[no-untyped-def]
+    """0 if a table that is read has no rows, UNKNOWN if one was refused, else 1."""
+    before = 1
+    for instance in range(low, high):
+        read = rows[instances[instance, TABLE]]
+        if read == 0:
             return 0
-        if lines < 0:
-            found = UNKNOWN
-    return found
+        if read < 0:
+            before = UNKNOWN
+    return before
 
 
 @nb.njit(nogil=True, cache=True)
-def _join(  # type: ignore[no-untyped-def]
-    j, d, low, high, size, width, slot, rows, start, index_at, cells, used, keys, limits
-):
-    # What is taken out of a tuple within a loop is counted as a reference each time.
-    instances, column_start, columns = j.instances, j.column_start, j.columns
+def _with_indexes(instances, low, high, tables, storage):  # type: ignore[no-untyped-def]
+    """Make the missing indexes by which instances low … high look up their rows."""
+    cells, used, keys, keys_used = storage
+    for instance in range(low, high):
+        read, column = instances[instance, TABLE], instances[instance, COLUMN]
+        slot, rows = tables.index_slot[read] + column, tables.rows[read]
+        if instances[instance, WAY] != ALL and tables.index_start[slot] < 0:
+            tables.index_start[slot] = keys_used
+            keys = grown(keys, keys_used, rows)
+            width = tables.width[read]
+            fill_by_column(cells, tables.start[read], rows, width, column, keys, keys_used)
+            keys_used += rows
+    return TupleStorage(cells, used, keys, keys_used)
+
+
+@nb.njit(nogil=True, cache=True)
+def _join(joins, document, low, high, table, tables, storage):  # type: ignore[no-untyped-def]
+    """Join instances low … high into a table: the storage, its rows or TOO_MANY, rows read."""
+    # Arrays are taken out of tuples before loops: each access counts a reference.
+    instances, column_start, columns = joins.instances, joins.column_start, joins.columns
     edge_start, edges, residual_start, residuals = (
-        j.edge_start, j.edges, j.residual_start, j.residuals,
+        joins.edge_start, joins.edges, joins.residual_start, joins.residuals,
     )  # fmt: skip
-    last, depth_of, text_at, number_at = d.last, d.depth, d.text_at, d.number_at
+    last, depth_of, text_at, number_at = (
+        document.last, document.depth, document.text_at, document.number_at,
+    )  # fmt: skip
+    width, rows, start, index_slot, index_start, limits = tables
+    cells, used, keys, keys_used = storage
+    size = width[table]
     nodes = np.zeros(size, np.int32)
     place, stop = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
     place[0], stop[0] = 0, rows[instances[low, TABLE]]
-    found, looked, depth = 0, 0, 0
-    most = min(limits[2], limits[3])
+    joined, read, depth = 0, 0, 0
+    read_max = min(limits[READ_LIMIT], limits[READ_LEFT])
     while depth >= 0:
         if place[depth] >= stop[depth]:
             depth -= 1
             continue
-        at, line = low + depth, place[depth]
+        at, row = low + depth, place[depth]
         place[depth] += 1
-        looked += 1
-        if looked > most:
-            return cells, used, TOO_MANY, looked
+        read += 1
+        if read > read_max:
+            return TupleStorage(cells, used, keys, keys_used), TOO_MANY, read
         if instances[at, WAY] != ALL:
-            line = keys[line] & LINE
-        table = instances[at, TABLE]
+            row = keys[row] & LINE
+        member = instances[at, TABLE]
         if not _agrees(columns, column_start[at], column_start[at + 1], cells,
-                       start[table] + line * width[table], nodes):  # fmt: skip
+                       start[member] + row * width[member], nodes):  # fmt: skip
             continue
         if not _edges_hold(edges, edge_start[at], edge_start[at + 1], nodes, last, depth_of):
             continue
@@ -233,27 +249,27 @@ def _join(  # type: ignore[no-untyped-def]
         if at + 1 < high:
             depth += 1
             place[depth], stop[depth] = _range(
-                instances, at + 1, last, nodes, slot, rows, index_at, keys
+                instances, at + 1, last, nodes, index_slot, rows, index_start, keys
             )
             continue
-        if found == limits[0] or used + size > limits[1]:
-            return cells, used, TOO_MANY, looked
+        if joined == limits[ROWS_LIMIT] or used + size > limits[CELLS_LIMIT]:
+            return TupleStorage(cells, used, keys, keys_used), TOO_MANY, read
         if used + size > cells.shape[0]:
             cells = grown(cells, used, size)
         for node in range(size):
             cells[used + node] = nodes[node]
         used += size
-        found += 1
-    return cells, used, found, looked
+        joined += 1
+    return TupleStorage(cells, used, keys, keys_used), joined, read
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _range(instances, at, last, nodes, slot, rows, index_at, keys):  # type: ignore[no-untyped-def]
-    """Where in an instance's index the lines are that may agree with what is known."""
+def _range(instances, at, last, nodes, index_slot, rows, index_start, keys):  # type: ignore[no-untyped-def]
+    """Which keys of an instance's index have rows that may agree with the bound nodes."""
     table, way = instances[at, TABLE], instances[at, WAY]
     first, end = np.int64(0), rows[table]
     if way != ALL:
-        first = index_at[slot[table] + instances[at, COLUMN]]
+        first = index_start[index_slot[table] + instances[at, COLUMN]]
         end += first
         known = nodes[instances[at, NODE]]
         if way == EQUAL:
@@ -269,7 +285,7 @@ def _range(instances, at, last, nodes, slot, rows, index_at, keys):  # type: ign
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _agrees(columns, first, end, cells, begin, nodes):  # type: ignore[no-untyped-def]
-    """Put a line's nodes to what is known; whether it agrees with that."""
+    """Bind the nodes of a row; whether it agrees with the nodes that are bound."""
     agrees = True
     for each in range(first, end):
         number, node = cells[begin + each - first], columns[each, GOES_TO]

@@ -1,16 +1,16 @@
 """From a cover to a plan: which embeddings are joined, tested and projected ([Delta §4.1]).
 
-Given a cover of query q (Proposition 4.1), the rewriting joins the views by their identifiers, adds
-the structural predicates that q has and the views lack, and the value predicates still needed. Each
-view comes with as many embeddings as it takes to cover what it is there for, its *instances*:
+Given a cover of query q (Proposition 4.1), the rewriting joins the views on their identifiers, adds
+the structural predicates that q has and the views lack, and the value predicates that are left.
+A view is used with as many embeddings as are needed to cover its part, its *instances*:
 
     q = //a[. > 5]//b{val}      ⋈   v3(a)      v3 = //a{val}
                                     v7(b)      v7 = //b{val}
                                     where a//b                structural
                                     where a > 5               residual, on the val that v3 has
 
-What an instance guarantees by itself is not tested again: an edge that is an edge of the view too,
-a predicate that one of the view implies.
+What an instance guarantees is not tested again: an edge that is also an edge of the view, a
+predicate that a predicate of the view implies.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Run a configuration over documents, level by level: who reads a view needs no document.
+"""Run a configuration over documents, level by level: only level 1 reads the document.
 
     document ──► level 1: all patterns that the source serves, in one pass, and their texts
                  level 2: rewritings over tables of level 1
                  level 3: …
 
-Law: every view's tuples are those of its pattern over the document, whatever the configuration
-(tests/views/test_run_levels.py). All views of level 1 is direct evaluation, by the same kernels.
+Invariant: every view's tuples are those of its pattern over the document, whatever the
+configuration (tests/views/test_run_levels.py). With all views on level 1 this is direct evaluation
+(`PatternSet`).
 
-The tables of a document lie in one room and go with it: a view's tuples are wanted after its last
-reader has had them, as they are its subscribers'. So the room is limited, in lines and in cells,
-and so are the lines that a join looks at. A view that goes beyond is refused for this document, and
-so are those that read it; all others have what is theirs. One wide pattern of one subscriber costs
-the others nothing.
+All tables of a document are kept until it is done, because a view's subscribers need its tuples
+after its last reader. So memory is limited, in rows and in cells, and so are the rows that a join
+reads. A view beyond a limit is refused for this document, and so are those that read it; all other
+views have their answers. One wide pattern of one subscriber costs the others nothing.
 
-Cost: what the tables hold and what joins look at, some ten nanoseconds for a line.
-Rejected: tables of NumPy for each step and each rewriting, which cost 30 µs and 300 µs to handle
-however small they are, and most are.
+Cost: the rows of the tables and the rows that joins read, some ten nanoseconds each.
+Rejected: NumPy tables for each step and each rewriting. They cost 30 µs and 300 µs however small
+they are, and most are small.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headgate.views.level_program import LevelProgram, compile_levels
 from headgate.views.pattern_arrays import CONT, VAL, Ints, Longs
 from headgate.views.pattern_steps import run_steps
 from headgate.views.rewriting_joins import run_joins
-from headgate.views.tuple_tables import TOO_MANY
+from headgate.views.tuple_tables import TOO_MANY, TupleStorage, TupleTables
 from headgate.views.view_tuples import Texts, ViewTuples
 
 CELLS_MAX = 50_000_000
@@ -82,33 +82,32 @@ class LevelRunner:
     ) -> None:
         self.program, self._clock = program, clock
         self.limits = limits or RoomLimits()
-        self._slot = program.slot
+        self._index_slot = program.index_slot
         self._cells, self._keys = 1 << 12, np.empty(1 << 12, np.int64)
 
     def run(self, document: Document) -> HeldTuples:
         began = self._clock()
-        program, slot = self.program, self._slot
+        program = self.program
         arrays = document_arrays(document, program.vocabulary, program.valued.tolist())
         rows, start = np.zeros((2, len(program.width)), np.int64)
-        cells, used, keys, kept = np.empty(self._cells, np.int32), 0, self._keys, 0
-        room = program.width, slot, rows, start, np.full(slot[-1], -1, np.int64)
-        limits = self.limits.array()
-        moments = [self._clock()]
-        cells, used, keys, kept = run_steps(
-            program.steps, arrays, *room, cells, used, keys, kept, limits
+        index_start = np.full(self._index_slot[-1], -1, np.int64)
+        tables = TupleTables(
+            program.width, rows, start, self._index_slot, index_start, self.limits.array()
         )
-        moments.append(self._clock())
+        storage = TupleStorage(np.empty(self._cells, np.int32), 0, self._keys, 0)
+        times_s = [self._clock()]
+        storage = run_steps(program.steps, arrays, tables, storage)
+        times_s.append(self._clock())
         steps = len(program.steps.label)
         for first, end in zip(program.level_start[1:-1], program.level_start[2:], strict=True):
-            cells, used, keys, kept = run_joins(
-                program.joins, arrays, first, end, steps, *room, cells, used, keys, kept, limits,
-            )  # fmt: skip
-            moments.append(self._clock())
+            storage = run_joins(program.joins, arrays, tables, storage, steps, (first, end))
+            times_s.append(self._clock())
+        cells, used, keys, _ = storage
         if max(used, len(keys)) <= KEPT_MAX:
             self._keys, self._cells = keys, max(self._cells, used)
         texts = self._texts(document, rows, start, cells)
         times = LevelTimes(
-            moments[0] - began, tuple(np.diff(moments).tolist()), self._clock() - moments[-1]
+            times_s[0] - began, tuple(np.diff(times_s).tolist()), self._clock() - times_s[-1]
         )
         return HeldTuples(
             program, self.limits, document.ids, rows, start, cells[:used], texts, times
@@ -203,30 +202,7 @@ def _sizes(texts: Texts, nodes: int) -> Longs:
     return found
 
 
-# === part: headgate.views.run_levels
-# Many patterns over one document in one pass, each distinct step once ([Delta §4.1, §5.5]).
-#
-# Subtrees of patterns that ask for the same are one *step*, whatever their marks (canonical.py puts
-# children in the order in which most are the same). The table of a step has a line for each way to
-# embed its subtree, with the numbers of the nodes. Steps are computed children first, so that each
-# finds the tables of its children ready:
-#
-#     //item[name]/mailbox/mail      mail ─► mailbox[mail] ─► item[name][mailbox[mail]]
-#     //item[name {val}]             name ─────────────────► item[name]
-#
-# A table is sorted by the number of its topmost node. What lies below a node is a range of numbers,
-# hence of lines; children by '/' are those of the range whose parent it is, a range in the order of
-# parents. So what is below a node is found by binary search (step_kernels.py).
-#
-# Law: the tuples are those of evaluate_naive. An element's text is asked for only where a predicate
-# or a mark needs it, and once for all patterns.
-#
-# Cost: the sum of the tables, which is what the views hold, and no more than the patterns ask for:
-# a
-# node has lines only if all its children have some. What is too large is refused, as documents come
-# from strangers. Rejected: one XPath for each view, which cannot return tuples.
-#
-# It is a level program without rewritings (run_levels.py): all views are of level 1.
+# Direct evaluation: a level program in which all views are of level 1.
 
 
 class PatternSet:
@@ -247,8 +223,7 @@ class PatternSet:
         return [held.view(number) for number in range(len(self.patterns))]
 
 
-# === part: headgate.views.run_levels
-# Do views hold the same of a document, however they were served?
+# Comparing the answers of two configurations.
 
 
 def differing_views(one: HeldTuples, judge: HeldTuples) -> list[int]:
@@ -298,8 +273,7 @@ def _marks_one_of(nodes: dict[Mark, set[int]], held: HeldTuples, view: int) -> b
     )
 
 
-# === part: headgate.views.run_levels
-# The hot loops over marks: whose texts are asked for, and how much each view holds.
+# Kernels: which texts are marked, and how many bytes each view holds.
 
 IDENTIFIER_BYTES = 12
 """To send: three numbers of four bytes."""

@@ -1,17 +1,17 @@
-"""Run one rewriting over what its views hold of one document: no document is needed (§4.1).
+"""Run one rewriting on the tuples that its views hold of one document, without the document (§4.1).
 
-This is what a site does that is served by others. Instances are joined one after the other: by
-equal identifiers where they share a node of the query, otherwise structurally, by the range of
-numbers below an ancestor; by all pairs only if neither is possible (order_join.py). Structural and
-value predicates are tested as soon as their nodes are there (rewriting_kernels.py).
+A site that is served by others does this. Instances are joined one after the other: on equal
+identifiers where they share a node of the query, otherwise structurally, by the range of numbers
+below an ancestor, and by all pairs only if neither is possible. Structural and value predicates are
+tested as soon as their nodes are bound (rewriting_joins.py).
 
-Law: the tuples are those of evaluating the query itself over the document.
+Invariant: the tuples are those of evaluating the query itself over the document.
 
     compiled = CompiledRewriting(plan)          once
     compiled.run({view: its tuples, …})         for each document
     run_rewriting(plan, {view: tuples, …})      both
 
-run_levels.py runs many rewritings at one place with the same kernels, on tables that they share.
+run_levels.py runs many rewritings in one process with the same kernels, on shared tables.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headgate.views.pattern_arrays import Ints, Longs, Vocabulary
 from headgate.views.rewriting_joins import join_rows, run_joins
 from headgate.views.rewriting_plan import RewritingPlan
 from headgate.views.run_levels import TUPLES_MAX, RoomLimits
-from headgate.views.tuple_tables import NO_VALUE
+from headgate.views.tuple_tables import NO_VALUE, TupleStorage, TupleTables
 from headgate.views.view_tuples import Texts, ViewTuples
 
 NUMBERS_MAX = 1 << 26
@@ -85,13 +85,14 @@ class CompiledRewriting:
         width = frozen_longs([*(each.shape[1] for each in given), self._width])
         rows = np.array([*map(len, given), 0], np.int64)
         start = np.concatenate([[0], np.cumsum(rows[:-1] * width[:-1])])
-        slot = np.concatenate([[0], np.cumsum(width + 1)])
-        room = width, slot, rows, start, np.full(slot[-1], -1, np.int64)
+        index_slot = np.concatenate([[0], np.cumsum(width + 1)])
+        index_start = np.full(index_slot[-1], -1, np.int64)
+        all_tables = TupleTables(width, rows, start, index_slot, index_start, RoomLimits().array())
         cells, keys = ids[:, NUMBER].astype(np.int32), np.empty(max(len(ids), 1), np.int64)
+        storage = TupleStorage(cells, len(cells), keys, 0)
         cells, used, _, _ = run_joins(
-            self._joins, arrays, tables, tables + 1, tables, *room, cells, len(cells), keys, 0,
-            RoomLimits().array(),
-        )  # fmt: skip
+            self._joins, arrays, all_tables, storage, tables, (tables, tables + 1)
+        )
         if rows[tables] < 0:
             raise InvalidValue(
                 f"a rewriting has more than {TUPLES_MAX:,} tuples in one document, or takes too "

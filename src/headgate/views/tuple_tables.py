@@ -1,22 +1,27 @@
-"""What the kernels of levels have in common: tables in one room, and how lines are found in them.
+"""Tables of tuples that the kernels of a level program share, and lookups in them.
 
-A table is lines of node numbers, one after the other in `cells`; `start` says where, `rows` how
-many lines. A negative number of lines says why there are none:
+A table has rows of node numbers. All tables of a document lie one after the other in `cells`:
+`start` says where each begins, `rows` how many rows it has. A negative number of rows says why a
+table has none:
 
     TOO_MANY    the table itself was too large
     UNKNOWN     it reads one that was
 
-A look-up goes through an index: the numbers of a column with their lines, sorted, made when it is
-first asked for and kept until the document is done.
+A lookup goes through an index: the numbers of a column with their rows, sorted. It is made when it
+is first needed and kept until the document is done.
 
-    number << 32 | line        all lines with one number are a range, and so are all numbers below
-                               a node, as they lie between its own and its last
+    number << 32 | row        all rows with one number are a range, and so are all numbers below
+                              a node, since they lie between its own and its last
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
+
+from headgate.views.pattern_arrays import Ints, Longs
 
 TOO_MANY, UNKNOWN = -1, -2
 
@@ -28,6 +33,31 @@ NO_VALUE = -(1 << 60)
 
 KIND, IS_NOT, LOW, HIGH = range(4)
 FEW = 32
+
+
+ROWS_LIMIT, CELLS_LIMIT, READ_LIMIT, READ_LEFT = range(4)
+"""Places in `TupleTables.limits`: rows of one table, cells of all, rows that one join may read, and
+rows that all further joins of the document may read, which the kernels lower."""
+
+
+class TupleTables(NamedTuple):
+    """All tables of one document: `width` and `index_slot` are given, the rest is filled in."""
+
+    width: Longs  # [table]: columns
+    rows: Longs  # [table]: rows, or TOO_MANY or UNKNOWN
+    start: Longs  # [table]: where its cells begin
+    index_slot: Longs  # [table + 1]: its indexes, one for each column and last the one by parents
+    index_start: Longs  # [slot]: where its keys begin, -1 as long as it is not made
+    limits: Longs  # [4]
+
+
+class TupleStorage(NamedTuple):
+    """The cells of tables and the keys of indexes. Kernels return a new one if they grow it."""
+
+    cells: Ints  # node numbers, row by row, table by table
+    cells_used: int
+    keys: Longs  # number << 32 | row, sorted within each index
+    keys_used: int
 
 
 @nb.njit(nogil=True, cache=True)

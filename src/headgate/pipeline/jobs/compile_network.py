@@ -3,8 +3,8 @@
     patterns News      tree patterns over documents      views/level_program.py
     flat Jobs          conjunctions over items           network/flat_levels.py
 
-What cannot be run is left out, with its reason: feeds that are neither, feeds that call operators,
-sources that are no files, and whatever reads one of these.
+Views that cannot be run are left out, with the reason: feeds that are neither kind, feeds that call
+operators, sources that are not files, and every view that reads one of these.
 """
 
 from __future__ import annotations

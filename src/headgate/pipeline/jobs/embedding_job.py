@@ -1,16 +1,16 @@
-"""The embedding graph and its rewritings as a Spark job ([Delta §4.2, Algorithms 3 and 4]).
+"""Find the rewritings of tree patterns on Spark ([Delta §4.2, Algorithms 3 and 4]).
 
     encoded views and their trie ──► a file ──► tasks, each for a range of views ──► rewritings
-                                     mapped by all                 arrays, put together again
+                                     mapped by all                 arrays, concatenated
 
-A range of views needs all views to look into, and nothing of other ranges (views/rewrite_cgr.py):
-so the file is shared, and what a task brings back are the rewritings of its range. The edges of the
-graph live in the task only.
+A range of views needs all views to look into, and nothing of other ranges (views/rewrite_cgr.py).
+So the file is shared, and a task returns the rewritings of its range. The edges of the embedding
+graph stay within the task.
 
-Law: the rewritings are those that one process finds.
+Invariant: the rewritings are those that one process finds.
 
-When it pays: ranges go to threads in one process as well, so with the cores of one machine Spark
-only adds its start and its workers' own (`delta-run` measures it). It is for the cores of others.
+In one process ranges go to threads, so on the cores of one machine Spark only adds its start-up and
+its workers' (`headgate bench delta-run` measures it). It pays with more machines.
 """
 
 from __future__ import annotations

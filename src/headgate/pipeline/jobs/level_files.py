@@ -1,9 +1,9 @@
-"""Level programs as snapshot files, mapped by every worker (views/level_program.py).
+"""Level programs as snapshot files that every worker maps (views/level_program.py).
 
     write_levels(folder, program)  ──►  folder/2f9c…51.headgate  ──►  open_levels(path)
 
-No task carries a program with it: it carries the path, and a worker opens a path once. What a file
-says is checked before a kernel runs on it (match/bounds.py says why).
+A task carries the path of a program, not the program; a worker opens each path once. The content of
+a file is checked before a kernel runs on it (see match/bounds.py).
 """
 
 from __future__ import annotations

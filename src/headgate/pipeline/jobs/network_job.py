@@ -1,12 +1,13 @@
-"""One task of running a configuration: some files of a source through all levels.
+"""One task of running a configuration: parts of a source's files through all levels.
 
-    parts of files ──► items (sources/read_part.py) ──► levels ──► Parquet (network_output.py)
+    parts of files ──► items (acquire/read_part.py) ──► levels ──► Parquet (network_output.py)
                        rejected/17.jsonl              rejected/17-documents.jsonl
 
-A document that is no document is rejected where it is read. One in which a view has too many tuples
-keeps all others; the view and the reason are told beside what was rejected. Nothing stops the run.
+A malformed document is rejected where it is read. If a view has too many tuples in a document, the
+other views keep their answers, and the view is listed with its reason among the rejected documents.
+Nothing stops the run.
 
-With `direct`, every view is also evaluated over the document itself, and compared.
+With `direct`, every view is also evaluated over the document itself, and the answers are compared.
 """
 
 from __future__ import annotations

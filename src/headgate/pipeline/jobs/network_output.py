@@ -1,14 +1,19 @@
-"""What a configuration yields, as Parquet: each table and each text once.
+"""The input and output files of a network run: parts of sources for tasks, and tuples as Parquet.
+
+    sources ──► files below the base folder ──► parts (acquire/file_parts.py) ──► .tasks/7.jsonl
+
+A task reads its parts from a file, so a hundred thousand paths are not sent with every task. The
+parts of a task belong to one source and have about the same number of bytes.
 
     News/tuples/3.parquet    document, table, nodes      the tuples of a table, one after the other
     News/nodes/3.parquet     document, node, last, depth, val, cont
     Jobs/items/3.parquet     the items' columns, @tables
 
-Which table a view has is in `views.parquet`: views that are the same share one, and nothing is
-written twice. A tuple is as many numbers of nodes as the view's pattern has; `last` and `depth`
-decide who is above whom (views/document.py). Texts are there where a view marks them.
+`views.parquet` says which table a view has: equal views share one, and nothing is written twice. A
+tuple has a node number for each node of the view's pattern; `last` and `depth` decide which node is
+above which (views/document.py). Texts are written where a view marks them.
 
-A file has its name when it is whole. A task that is tried again replaces it.
+A file gets its name when it is complete. A task that is retried replaces it.
 """
 
 from __future__ import annotations
@@ -94,13 +99,7 @@ def _lists(ends: Longs, values: object) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values))
 
 
-# === part: headgate.pipeline.jobs.network_output
-# The files of registered sources, cut into parts and dealt out to tasks.
-#
-#     Sources ──► files below the base folder ──► parts (sources/file_parts.py) ──► .tasks/7.jsonl
-#
-# A task's parts lie in a file, which it reads itself: a hundred thousand documents are not sent
-# around with every task. Parts of about as many bytes come together, of one source.
+# Parts of sources, and tasks.
 
 TASK_BYTES = 8_000_000
 

@@ -1,20 +1,20 @@
 """Run a planned configuration over the files of its sources, level by level, here or on Spark.
 
     views, and what each reads ──► level programs ──► tasks ──► Parquet, and a report
-                                   compile_network    network_parts, network_job
+                                   compile_network    network_output, network_job
 
     network-data/20261116-150000/
         views.parquet      every view: feed, site, source, level, what it reads, its table
         News/tuples …      what the tables hold (network_output.py)
         rejected/          what could not be read, or has no answer in a view
-        report.json        the counts; written last: a folder without it is not whole
+        report.json        the counts; written last: a folder without it is incomplete
 
-All levels of a document run in one task, one after the other: who reads a view finds it there, and
-documents go to tasks. What a view holds depends neither on the configuration nor on tasks (the law
-of views/run_levels.py).
+All levels of a document run in one task, one after the other, so the tuples that a view reads are
+there, and documents are distributed over tasks. What a view holds depends neither on the
+configuration nor on tasks (see views/run_levels.py).
 
-Rejected: a Spark stage for each level, with a shuffle of tuples between. A document's tuples are a
-megabyte; a shuffle would cost many times what a level takes, and gain nothing at one place.
+Rejected: a Spark stage for each level with a shuffle of tuples between. A document's tuples are a
+megabyte; a shuffle would cost many times what a level takes.
 """
 
 from __future__ import annotations
