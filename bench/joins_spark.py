@@ -39,7 +39,7 @@ from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline.session import start_session
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_snapshot
-from headgate.pipeline.sources.lots_source import LotsReader
+from headgate.pipeline.sources.change_batch_source import ChangeBatchReader
 from headgate.pipeline.table_join_query import TableJoinQuery
 from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
 from headgate.store.data_folder import DataFolder
@@ -219,7 +219,7 @@ def through_spark(
 
 def in_process(ground: Ground | MixGround, lots: Sequence[ChangeBatch]) -> tuple[float, int]:
     """Seconds for all lots but the first two, and how many messages there are in them."""
-    reader = LotsReader(ground.folder, 2, 2)
+    reader = ChangeBatchReader(ground.folder, 2, 2)
     held, blobs = ServerCache(), [_Blobs(), _Blobs()]
     took_s, messages = 0.0, 0
     for lot in lots:

@@ -19,7 +19,7 @@ from headgate.model.items import Item
 from headgate.model.schema import Schema
 from headgate.model.values import Value
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_numbers, write_snapshot
-from headgate.pipeline.sources.lots_source import LotsReader
+from headgate.pipeline.sources.change_batch_source import ChangeBatchReader
 from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
 from headgate.plan.algebra import Plan
 from headgate.plan.normalize import normalize_all
@@ -148,7 +148,7 @@ class TableWorld:
 
     def pieces(self, lot: ChangeBatch) -> list[dict[str, object]]:
         """What the source gives for a lot."""
-        reader = LotsReader(self.folder, self.buckets, 2)
+        reader = ChangeBatchReader(self.folder, self.buckets, 2)
         return [
             row
             for part in reader.partitions({"lot": lot.number - 1}, {"lot": lot.number})

@@ -26,7 +26,7 @@ from headgate.pipeline.queries import (
 )
 from headgate.pipeline.records import ddl
 from headgate.pipeline.session import is_alive, mute, quiet
-from headgate.pipeline.sources.lots_source import LotsSource
+from headgate.pipeline.sources.change_batch_source import ChangeBatchSource
 from headgate.pipeline.table_join_stage import BucketProcessor, BucketSummary
 from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
@@ -84,11 +84,11 @@ class TableJoinQuery:
         if self._own_session is None:
             self._buckets = bucket_count(self.folder, self.session.sparkContext.defaultParallelism)
             self._own_session = self.session.newSession()
-            self._own_session.dataSource.register(LotsSource)
+            self._own_session.dataSource.register(ChangeBatchSource)
             for name, value in SETTINGS.items():
                 self._own_session.conf.set(name, value)
             self._own_session.conf.set("spark.sql.shuffle.partitions", str(self._buckets))
-        reader = self._own_session.readStream.format(LotsSource.name())
+        reader = self._own_session.readStream.format(ChangeBatchSource.name())
         reader = reader.option("folder", str(self.folder.path.absolute()))
         reader = reader.option("buckets", str(self._buckets)).option("parts", str(self._buckets))
         frame = reader.load()

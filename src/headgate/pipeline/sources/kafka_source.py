@@ -40,8 +40,8 @@ from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
 from headgate.pipeline.sources.kafka_topics import (
     Consumers,
+    KafkaMessage,
     Known,
-    Message,
     Offsets,
     Range,
     first_offset,
@@ -183,7 +183,11 @@ def _rejected_name(part: Range) -> str:
 
 
 def _rows(
-    found: Sequence[Message], columns: SourceColumns, rejects: Rejects, place: str, taken_us: int
+    found: Sequence[KafkaMessage],
+    columns: SourceColumns,
+    rejects: Rejects,
+    place: str,
+    taken_us: int,
 ) -> pa.RecordBatch:
     values = [each.value for each in found if each.value is not None]
     times = {each.offset: _time_us(each, taken_us) for each in found}
@@ -204,7 +208,7 @@ def _rows(
     return columns.rows(attributes, places_of(place, pa.array(offsets, pa.int64())), taken)
 
 
-def _time_us(message: Message, taken_us: int) -> int:
+def _time_us(message: KafkaMessage, taken_us: int) -> int:
     """When the message was sent; a time in the future is not believed."""
     return taken_us if message.time_us is None else min(message.time_us, taken_us)
 

@@ -52,7 +52,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class KafkaMessage:
     offset: int
     value: bytes | None
     time_us: int | None
@@ -141,7 +141,7 @@ def first_offset(consumers: Consumers, topic: Topic, partition: int) -> int:
 
 def messages(
     consumers: Consumers, topic: Topic, part: Range, *, start: int
-) -> Iterator[list[Message]]:
+) -> Iterator[list[KafkaMessage]]:
     """All messages of the range, in order; offsets may be missing, as after a compaction."""
     consumer = consumers.of(topic.brokers)
     consumer.assign([confluent_kafka.TopicPartition(topic.name, part.partition, start)])
@@ -172,12 +172,12 @@ def messages(
             )
 
 
-def _message(found: confluent_kafka.Message) -> Message:
+def _message(found: confluent_kafka.Message) -> KafkaMessage:
     kind, milliseconds = found.timestamp()
     known = kind != confluent_kafka.TIMESTAMP_NOT_AVAILABLE
     value = found.value()
     assert value is None or isinstance(value, bytes)
-    return Message(int(found.offset() or 0), value, milliseconds * 1_000 if known else None)
+    return KafkaMessage(int(found.offset() or 0), value, milliseconds * 1_000 if known else None)
 
 
 class _Silent:

@@ -50,7 +50,7 @@ HISTORY = -1_000_000_000
 """Added to the number of a file of the history, which comes before all others."""
 
 
-class LotsSource(DataSource):
+class ChangeBatchSource(DataSource):
     @classmethod
     def name(cls) -> str:
         return "headgate_lots"
@@ -58,9 +58,9 @@ class LotsSource(DataSource):
     def schema(self) -> str:
         return DDL
 
-    def streamReader(self, schema: object) -> LotsReader:  # noqa: ARG002
+    def streamReader(self, schema: object) -> ChangeBatchReader:  # noqa: ARG002
         options = Options(self.options)
-        return LotsReader(
+        return ChangeBatchReader(
             DataFolder(options.path("folder")),
             options.whole("buckets", 2),
             options.whole("parts", 2),
@@ -73,7 +73,7 @@ class NumberedFile:
     file: ChangeFile
 
 
-class LotPart(InputPartition):
+class ChangeBatchPart(InputPartition):
     """Some files of a lot, in order; the first part tells all buckets that there is a lot."""
 
     def __init__(self, lot: int, files: Sequence[NumberedFile], *, is_first: bool) -> None:
@@ -81,7 +81,7 @@ class LotPart(InputPartition):
         self.lot, self.files, self.is_first = lot, tuple(files), is_first
 
 
-class LotsReader(DataSourceStreamReader):
+class ChangeBatchReader(DataSourceStreamReader):
     def __init__(self, folder: DataFolder, buckets: int, parts: int) -> None:
         self._folder, self._buckets, self._parts = folder, buckets, parts
 
@@ -95,20 +95,22 @@ class LotsReader(DataSourceStreamReader):
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[LotPart]:
-        found: list[LotPart] = []
+    def partitions(
+        self, start: Mapping[str, int], end: Mapping[str, int]
+    ) -> Sequence[ChangeBatchPart]:
+        found: list[ChangeBatchPart] = []
         for number in range(int(start["lot"]) + 1, int(end["lot"]) + 1):
             files = _numbered(read_change_batch(self._folder.tables, number))
             sizes = [(at, Path(each.file.path).stat().st_size) for at, each in enumerate(files)]
             parts = chunks(sizes, self._parts) or [()]
             found += [
-                LotPart(number, [files[at] for at in part], is_first=part is parts[0])
+                ChangeBatchPart(number, [files[at] for at in part], is_first=part is parts[0])
                 for part in parts
             ]
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, LotPart)
+        assert isinstance(partition, ChangeBatchPart)
         # Late imports: kernels, which the process that is only asked for offsets need not load.
         from headgate.pipeline.snapshot import open_snapshot  # noqa: PLC0415
         from headgate.tables.change_pieces import cut_file  # noqa: PLC0415
