@@ -22,8 +22,8 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
-from headgate.demo import texts
-from headgate.demo.words import PLACES
+from headgate.demo import stories
+from headgate.demo.stories import PLACES
 from headgate.match.batch import Batch, batch_of_arrow
 from headgate.model.atoms import Contains
 from headgate.model.filters import Filter, conjunction, disjunction
@@ -108,14 +108,14 @@ def _batch(items: Sequence[str]) -> Batch:
 def _stories() -> list[str]:
     random = Random(2026)
     writers = (
-        texts.event_announcement,
-        texts.friend_post,
-        texts.followed_post,
-        texts.muse_news,
+        stories.event_announcement,
+        stories.friend_post,
+        stories.followed_post,
+        stories.muse_news,
     )
     found = []
     for _ in range(STORIES):
-        scene = texts.Scene(random.choice(PLACES), random.choice(PLACES))
-        story = random.choice(writers)(random, scene)
+        stops = stories.TourStops(random.choice(PLACES), random.choice(PLACES))
+        story = random.choice(writers)(random, stops)
         found.append(f"{story.title} {story.description}")
     return found

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from headgate.catalog.catalog import Catalog
 from headgate.demo.feeds import FEEDS, item_of, latest_number
-from headgate.demo.files import KINDS
+from headgate.demo.files import FILE_KINDS
 from headgate.demo.rhythm import Rhythm
-from headgate.demo.script import DEFAULT_URL
+from headgate.demo.server import DEFAULT_URL
 from headgate.language import parse_script
 from headgate.model.items import Item
 from headgate.plan.algebra import Plan
@@ -39,7 +39,7 @@ def _published(rhythm: Rhythm, start_s: float, end_s: float) -> Iterator[tuple[s
         before, latest = (latest_number(feed, rhythm, at) for at in (start_s, end_s))
         numbers = range(before + 1, latest + 1)
         yield feed.name, [item_of(feed, each, rhythm, base_url=DEFAULT_URL) for each in numbers]
-    for files in KINDS:
+    for files in FILE_KINDS:
         before, latest = (rhythm.latest(files.name, files.gap_s, at) for at in (start_s, end_s))
         yield files.name, [files.item(each, rhythm) for each in range(before + 1, latest + 1)]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.acquire.duplicates import duplicates
 from tests.demo.demo import START_S, published
 
-from headgate.demo.feeds import FEEDS, Feed, Format, item_of, items_shown, latest_number
+from headgate.demo.feeds import FEEDS, Feed, FeedFormat, item_of, items_shown, latest_number
 from headgate.demo.rhythm import Rhythm
 from headgate.model.schema import FEED_SCHEMA
 
@@ -54,7 +54,7 @@ def test_no_item_is_taken_for_one_of_another_feed() -> None:
 
 
 def test_every_format_is_there_and_one_feed_breaks() -> None:
-    assert {feed.format for feed in FEEDS} == set(Format)
+    assert {feed.format for feed in FEEDS} == set(FeedFormat)
     (breaking,) = (feed for feed in FEEDS if feed.breaks)
     states = [breaking.is_broken(second) for second in range(120)]
     assert states[0] is False

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.demo.demo import START_S
 
 from headgate.demo.feeds import FEEDS, Feed
-from headgate.demo.files import KINDS, Files
-from headgate.demo.rhythm import SCENE_S, Rhythm
+from headgate.demo.files import FILE_KINDS, FileKind
+from headgate.demo.rhythm import TOUR_STOP_S, Rhythm
 
 rhythms = st.builds(
     Rhythm, st.integers(0, 2**40), st.sampled_from([0.1, 1.0, 2.0, 7.3, 100.0, 10_000.0])
@@ -45,8 +45,8 @@ def test_a_time_is_never_later_than_the_moment(rhythm: Rhythm, gap_s: float, num
     assert 0 <= rhythm.published_s("x", gap_s, number) - stated < 1
 
 
-@pytest.mark.parametrize("source", [*FEEDS, *KINDS], ids=lambda source: source.name)
-def test_every_source_publishes_every_one_to_six_seconds(source: Feed | Files) -> None:
+@pytest.mark.parametrize("source", [*FEEDS, *FILE_KINDS], ids=lambda source: source.name)
+def test_every_source_publishes_every_one_to_six_seconds(source: Feed | FileKind) -> None:
     latest = Rhythm().latest(source.name, source.gap_s, START_S)
     times = [
         Rhythm().published_s(source.name, source.gap_s, n) for n in range(latest, latest + 500)
@@ -67,16 +67,17 @@ def test_a_higher_pace_publishes_more() -> None:
     assert counts == [pytest.approx(20, abs=1), pytest.approx(400, abs=1)]
 
 
-def test_all_feeds_are_at_the_same_scene() -> None:
+def test_all_feeds_have_the_same_tour_stops() -> None:
     """Whatever their gaps, they speak of the same city, but for the seconds around a change."""
-    middle_s = (START_S // SCENE_S + 0.5) * SCENE_S
+    middle_s = (START_S // TOUR_STOP_S + 0.5) * TOUR_STOP_S
     rhythm = Rhythm(seed=3)
-    scenes = {
-        rhythm.scene(each.gap_s, rhythm.latest(each.name, each.gap_s, middle_s)) for each in FEEDS
+    all_stops = {
+        rhythm.tour_stops(each.gap_s, rhythm.latest(each.name, each.gap_s, middle_s))
+        for each in FEEDS
     }
-    assert len(scenes) == 1
-    (scene,) = scenes
-    assert scene.tonight != scene.tomorrow
+    assert len(all_stops) == 1
+    (stops,) = all_stops
+    assert stops.tonight != stops.tomorrow
 
 
 @pytest.mark.parametrize("pace", [0.0, -1.0, math.inf, math.nan])

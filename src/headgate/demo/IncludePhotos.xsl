@@ -1,6 +1,6 @@
 <?xml version="1.0" encoding="utf-8"?>
 <!--
-  Puts the photos that a join has found into the text of an item (roses.txt §3.1):
+  Puts the photos that a join has found into the text of an item ([RoSeS §3.1]):
 
     register feed MusePhotoStream apply 'IncludePhotos.xsl' as MuseWithPhotos;
 

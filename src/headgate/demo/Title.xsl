@@ -1,6 +1,6 @@
 <?xml version="1.0" encoding="utf-8"?>
 <!--
-  The title of an item and nothing else, for a short mail (roses.txt §3.1):
+  The title of an item and nothing else, for a short mail ([RoSeS §3.1]):
 
     subscribe to RockConcertStream apply 'Title.xsl' output mail 'me@mail.org' every 3 hours;
 -->

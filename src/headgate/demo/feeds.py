@@ -1,4 +1,4 @@
-"""The feeds of the newsroom, and the items in them.
+"""The feeds of the demo and their items.
 
     EventAnnounces          /events/announces.rss   RSS 2.0
     FriendsFacebookStream   /social/friends.atom    Atom
@@ -7,11 +7,11 @@
     MusicPhotos             /photos/music.rss       RSS 2.0, each item with a picture
     FriendsPhotos           /photos/friends.json    JSON Feed, each item with a picture
     MusicWire               /wire/music.rdf         RSS 1.0
-    CityGazette             /city/gazette.atom      Atom, broken for a quarter of the time
+    CityGazette             /city/gazette.atom      Atom, fails for a quarter of the time
 
-An item is what a reader makes of its entry (acquire/parse_feed.py), so that a test can compare the
-two. Formats differ in what they can say: an entry of Atom has two times, one of RSS 1.0 is
-identified by its link.
+`item_of` makes the item that acquire/parse_feed.py reads from the rendered entry, so that tests can
+compare the two. The attributes depend on the format: an Atom entry has two times, and an RSS 1.0
+entry is identified by its link.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from headgate.demo import texts
+from headgate.demo import stories as texts
 from headgate.demo.rhythm import Rhythm
-from headgate.demo.texts import Writer
+from headgate.demo.stories import Writer
 from headgate.model.items import Item
 from headgate.model.values import Link, Value
 
@@ -33,8 +33,8 @@ BROKEN_PERIOD_S = 60.0
 BROKEN_FROM_S, BROKEN_TO_S = 20.0, 35.0
 
 
-class Format(Enum):
-    """Its value is the content type."""
+class FeedFormat(Enum):
+    """The format of a feed's document. The value is the content type."""
 
     RSS_2 = "application/rss+xml; charset=utf-8"
     RSS_1 = "application/rdf+xml; charset=utf-8"
@@ -44,29 +44,29 @@ class Format(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One of them. `gap_s` is the time from one item to the next, on average and at pace 1."""
+    """A published feed. `gap_s` is the mean time between two items at pace 1."""
 
     name: str
     path: str
     title: str
-    format: Format
+    format: FeedFormat
     write: Writer
     gap_s: float
     size: int = 30
-    """How many items the document shows: the latest."""
+    """The number of items in the document: the latest ones."""
     has_html: bool = False
     has_pictures: bool = False
     breaks: bool = False
 
     @property
     def folder(self) -> str:
-        """Below it are the pages of its items."""
+        """The path below which the pages of its items are."""
         return self.path.rpartition(".")[0]
 
     def is_broken(self, elapsed_s: float) -> bool:
-        """Whether it answers with an error, so long after the start of the newsroom."""
-        at_s = elapsed_s % BROKEN_PERIOD_S
-        return self.breaks and BROKEN_FROM_S <= at_s < BROKEN_TO_S
+        """Whether requests fail at this time, measured from the start of the server."""
+        phase_s = elapsed_s % BROKEN_PERIOD_S
+        return self.breaks and BROKEN_FROM_S <= phase_s < BROKEN_TO_S
 
 
 FEEDS = (
@@ -74,7 +74,7 @@ FEEDS = (
         name="EventAnnounces",
         path="/events/announces.rss",
         title="Event announcements",
-        format=Format.RSS_2,
+        format=FeedFormat.RSS_2,
         write=texts.event_announcement,
         gap_s=2.0,
     ),
@@ -82,7 +82,7 @@ FEEDS = (
         name="FriendsFacebookStream",
         path="/social/friends.atom",
         title="What friends say",
-        format=Format.ATOM,
+        format=FeedFormat.ATOM,
         write=texts.friend_post,
         gap_s=3.0,
         size=20,
@@ -91,7 +91,7 @@ FEEDS = (
         name="FollowedTwitterStream",
         path="/social/followed.json",
         title="Those you follow",
-        format=Format.JSON_FEED,
+        format=FeedFormat.JSON_FEED,
         write=texts.followed_post,
         gap_s=2.0,
     ),
@@ -99,7 +99,7 @@ FEEDS = (
         name="MuseNews",
         path="/muse/news.rss",
         title="News of Muse",
-        format=Format.RSS_2,
+        format=FeedFormat.RSS_2,
         write=texts.muse_news,
         gap_s=4.0,
         size=15,
@@ -109,7 +109,7 @@ FEEDS = (
         name="MusicPhotos",
         path="/photos/music.rss",
         title="Photos of music",
-        format=Format.RSS_2,
+        format=FeedFormat.RSS_2,
         write=texts.music_photo,
         gap_s=2.5,
         has_pictures=True,
@@ -118,7 +118,7 @@ FEEDS = (
         name="FriendsPhotos",
         path="/photos/friends.json",
         title="Photos by friends",
-        format=Format.JSON_FEED,
+        format=FeedFormat.JSON_FEED,
         write=texts.friend_photo,
         gap_s=4.0,
         size=20,
@@ -128,7 +128,7 @@ FEEDS = (
         name="MusicWire",
         path="/wire/music.rdf",
         title="The music wire",
-        format=Format.RSS_1,
+        format=FeedFormat.RSS_1,
         write=texts.music_wire,
         gap_s=3.0,
         size=20,
@@ -137,7 +137,7 @@ FEEDS = (
         name="CityGazette",
         path="/city/gazette.atom",
         title="City gazette",
-        format=Format.ATOM,
+        format=FeedFormat.ATOM,
         write=texts.city_news,
         gap_s=3.5,
         size=20,
@@ -151,7 +151,7 @@ def latest_number(feed: Feed, rhythm: Rhythm, now_s: float) -> int:
 
 
 def items_shown(feed: Feed, rhythm: Rhythm, now_s: float, *, base_url: str) -> list[Item]:
-    """The items that the feed's document shows, the newest first."""
+    """The items in the feed's document, the newest first."""
     latest = latest_number(feed, rhythm, now_s)
     numbers = range(latest, latest - feed.size, -1)
     return [item_of(feed, number, rhythm, base_url=base_url) for number in numbers]
@@ -159,8 +159,8 @@ def items_shown(feed: Feed, rhythm: Rhythm, now_s: float, *, base_url: str) -> l
 
 def item_of(feed: Feed, number: int, rhythm: Rhythm, *, base_url: str) -> Item:
     """The n-th item of the feed."""
-    scene = rhythm.scene(feed.gap_s, number)
-    story = feed.write(rhythm.random(feed.name, number), scene)
+    stops = rhythm.tour_stops(feed.gap_s, number)
+    story = feed.write(rhythm.random(feed.name, number), stops)
     page = f"{base_url}{feed.folder}/{number}"
     time = rhythm.published(feed.name, feed.gap_s, number)
     attributes: dict[str, Value] = {
@@ -177,9 +177,9 @@ def item_of(feed: Feed, number: int, rhythm: Rhythm, *, base_url: str) -> Item:
         attributes["description"] = "\n".join([story.description, MORE, page])
     if feed.has_pictures:
         attributes["enclosure"] = Link(f"{page}.svg")
-    if feed.format is Format.ATOM:
+    if feed.format is FeedFormat.ATOM:
         attributes["updated"] = time
-    if feed.format is Format.RSS_1:
+    if feed.format is FeedFormat.RSS_1:
         attributes["guid"] = page
         attributes["updated"] = attributes.pop("published")
     return Item(str(attributes["guid"]), feed.name, time, attributes)

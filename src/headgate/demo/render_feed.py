@@ -1,9 +1,9 @@
-"""A feed's items as a document: RSS 2.0, RSS 1.0 (RDF), Atom, JSON Feed 1.1.
+"""Renders the items of a feed as RSS 2.0, RSS 1.0 (RDF), Atom or JSON Feed 1.1.
 
-The renderers of deliver/ say what a subscription has matched: ids of our own, annotations, HTML
-that is sanitised. These here say what a publisher writes, and each format is written as its own
-specification shows it: RSS 1.0 lists its items first and has Dublin Core for author, subject and
-date; Atom has two times; an RSS author would be a mail address, so it is `dc:creator`.
+The renderers in deliver/ write subscription results, with Headgate's ids, annotations and sanitised
+HTML. The renderers here write what a publisher would write, as each specification shows it: RSS 1.0
+lists its items first and uses Dublin Core for author, subject and date; Atom has two times; RSS 2.0
+uses `dc:creator`, because its `author` must be a mail address.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from html import escape
 
 from lxml import etree
 
-from headgate.demo.feeds import LANGUAGE, Feed, Format
+from headgate.demo.feeds import LANGUAGE, Feed, FeedFormat
 from headgate.model.items import Item
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -27,15 +27,15 @@ _XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 def render_feed(feed: Feed, items: list[Item], *, base_url: str) -> bytes:
-    """The document, the newest item first; the same items give the same bytes."""
+    """The document with the items in the order of the list; equal items give equal bytes."""
     match feed.format:
-        case Format.RSS_2:
+        case FeedFormat.RSS_2:
             return _document(_rss_2(feed, items, base_url))
-        case Format.RSS_1:
+        case FeedFormat.RSS_1:
             return _document(_rss_1(feed, items, base_url))
-        case Format.ATOM:
+        case FeedFormat.ATOM:
             return _document(_atom(feed, items, base_url))
-        case Format.JSON_FEED:
+        case FeedFormat.JSON_FEED:
             return _json_feed(feed, items, base_url)
 
 
@@ -72,9 +72,9 @@ def _rss_1(feed: Feed, items: list[Item], base_url: str) -> etree._Element:
     _add(channel, f"{{{RSS_1}}}link", f"{base_url}/")
     _add(channel, f"{{{RSS_1}}}description", _about(feed))
     _add(channel, f"{{{DUBLIN_CORE}}}language", LANGUAGE)
-    listed = _add(_add(channel, f"{{{RSS_1}}}items"), f"{{{RDF}}}Seq")
+    sequence = _add(_add(channel, f"{{{RSS_1}}}items"), f"{{{RDF}}}Seq")
     for item in items:
-        _add(listed, f"{{{RDF}}}li").set(f"{{{RDF}}}resource", _text(item, "link"))
+        _add(sequence, f"{{{RDF}}}li").set(f"{{{RDF}}}resource", _text(item, "link"))
     for item in items:
         element = _add(rdf, f"{{{RSS_1}}}item")
         element.set(f"{{{RDF}}}about", _text(item, "link"))
@@ -93,10 +93,10 @@ def _atom(feed: Feed, items: list[Item], base_url: str) -> etree._Element:
     _add(root, f"{{{ATOM}}}id", base_url + feed.path)
     _add(root, f"{{{ATOM}}}title", feed.title)
     _add(root, f"{{{ATOM}}}subtitle", _about(feed))
-    _add(root, f"{{{ATOM}}}updated", _rfc3339(max(_time(each, "updated") for each in items)))
-    own = _add(root, f"{{{ATOM}}}link")
-    own.set("rel", "self")
-    own.set("href", base_url + feed.path)
+    _add(root, f"{{{ATOM}}}updated", _rfc3339(max(_time(item, "updated") for item in items)))
+    self_link = _add(root, f"{{{ATOM}}}link")
+    self_link.set("rel", "self")
+    self_link.set("href", base_url + feed.path)
     for item in items:
         entry = _add(root, f"{{{ATOM}}}entry")
         _add(entry, f"{{{ATOM}}}id", _text(item, "guid"))
@@ -118,13 +118,13 @@ def _json_feed(feed: Feed, items: list[Item], base_url: str) -> bytes:
         "home_page_url": f"{base_url}/",
         "feed_url": base_url + feed.path,
         "language": LANGUAGE,
-        "items": [_json_item(feed, each) for each in items],
+        "items": [_json_item(feed, item) for item in items],
     }
     return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
 def _json_item(feed: Feed, item: Item) -> dict[str, object]:
-    found: dict[str, object] = {
+    entry: dict[str, object] = {
         "id": _text(item, "guid"),
         "url": _text(item, "link"),
         "title": _text(item, "title"),
@@ -134,12 +134,12 @@ def _json_item(feed: Feed, item: Item) -> dict[str, object]:
         "date_published": _rfc3339(_time(item, "published")),
     }
     if feed.has_pictures:
-        found["attachments"] = [{"url": _text(item, "enclosure"), "mime_type": PICTURE_TYPE}]
-    return found
+        entry["attachments"] = [{"url": _text(item, "enclosure"), "mime_type": PICTURE_TYPE}]
+    return entry
 
 
 def _markup(item: Item) -> str:
-    """The description as HTML, of which its plain text is what a reader takes."""
+    """The description as HTML. Its plain text is the item's description."""
     text, more, link = (escape(line) for line in _description(item).split("\n"))
     text = text.replace("Muse", "<b>Muse</b>")
     return f'<p>{text}</p>\n<p><a href="{link}">{more}</a></p>'

@@ -1,9 +1,10 @@
-"""The newsroom's HTTP server: on this machine only, a thread for each request, gzip.
+"""The demo's HTTP server: listens on this machine only, one thread per request, gzip.
 
-    Newsroom ──► answers.py           at the path, at this moment
-        └──────► write_files.py       tickets and documents, if asked to
+    Newsroom ──► responses.py    the response for a path
+        └──────► files.py        writes tickets and documents, if `write_files` is called
 
-Connections are closed after each answer, so that nothing is left of them when the server stops.
+Each connection is closed after its response, so that none is open when the server stops. Scripts
+name the server by its default address; `script_for` replaces it where another port is in use.
 """
 
 from __future__ import annotations
@@ -21,21 +22,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headgate.demo.answers import Answer, Moment, answer
 from headgate.demo.feeds import FEEDS
+from headgate.demo.files import FileWriter
+from headgate.demo.responses import NewsroomState, Response, respond
 from headgate.demo.rhythm import Rhythm
-from headgate.demo.script import DEFAULT_HOST
-from headgate.demo.write_files import FileWriter
+
+DEFAULT_HOST = "localhost"
+DEFAULT_PORT = 8765
+DEFAULT_URL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
+
+_DEFAULT_URL = re.compile(rf"{re.escape(DEFAULT_URL)}(?!\d)")
+
+
+def script_for(text: str, base_url: str) -> str:
+    """The script with the server's actual address in place of the default address.
+
+    >>> script_for("register feed http://localhost:8765/a.rss as A;", "http://localhost:4000")
+    'register feed http://localhost:4000/a.rss as A;'
+    """
+    return _DEFAULT_URL.sub(lambda _: base_url, text)
+
 
 REQUEST_S = 10.0
-"""How long a client may take to say what it wants."""
+"""The time limit for receiving a request."""
 _REFUSED = re.compile(r"q=0(\.0*)?")
 
 
 class Newsroom:
-    """A running newsroom. Close it, or use `with`. Any thread may call anything.
+    """The running server. Close it, or use `with`. All methods are thread-safe.
 
-    `clock` tells the seconds since 1970; tests give their own.
+    `clock` returns the seconds since 1970; tests pass their own.
     """
 
     def __init__(
@@ -47,7 +63,7 @@ class Newsroom:
         pace: float = 1.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Port 0 is any that is free; `or_any_port` takes one where the wanted one is taken."""
+        """Port 0 means any free port; `or_any_port` uses a free port if `port` is in use."""
         self.rhythm = Rhythm(seed, pace)
         self._clock = clock
         self._opened_s = clock()
@@ -69,17 +85,17 @@ class Newsroom:
 
     def url_of(self, name: str) -> str:
         """The address of the feed with this name."""
-        return self.base_url + next(each.path for each in FEEDS if each.name == name)
+        return self.base_url + next(feed.path for feed in FEEDS if feed.name == name)
 
     def write_files(self, folder: Path) -> None:
-        """Write tickets/*.json and news/*.xml into the folder, from now on until it is closed."""
+        """Write tickets/*.json and news/*.xml into the folder until the server is closed."""
         self._writers.append(FileWriter(folder, self.rhythm, self._clock))
 
-    def answer(self, path: str, *, etags: str = "", since: str = "") -> Answer:
-        """What is at this path now (answers.py)."""
+    def respond(self, path: str, *, etags: str = "", since: str = "") -> Response:
+        """The response for this path at the current time."""
         now_s = self._clock()
-        moment = Moment(self.rhythm, self.base_url, now_s, now_s - self._opened_s)
-        return answer(path, moment, etags=etags, since=since)
+        state = NewsroomState(self.rhythm, self.base_url, now_s, now_s - self._opened_s)
+        return respond(path, state, etags=etags, since=since)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -102,7 +118,7 @@ class Newsroom:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # with the usual five, one of many fetches at once waits for a second
+    request_queue_size = 128  # with the default of 5, parallel fetches wait for up to a second
     newsroom: Newsroom
 
 
@@ -120,25 +136,25 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(with_body=False)
 
     def _send(self, *, with_body: bool) -> None:
-        found = self.server.newsroom.answer(
+        response = self.server.newsroom.respond(
             self.path,
             etags=self.headers.get("If-None-Match", ""),
             since=self.headers.get("If-Modified-Since", ""),
         )
-        zipped = bool(found.body) and takes_gzip(self.headers.get("Accept-Encoding", ""))
-        body = gzip.compress(found.body, mtime=0) if zipped else found.body
+        zipped = bool(response.body) and takes_gzip(self.headers.get("Accept-Encoding", ""))
+        body = gzip.compress(response.body, mtime=0) if zipped else response.body
         headers = {
-            "ETag": found.etag,
-            "Last-Modified": found.last_modified,
+            "ETag": response.etag,
+            "Last-Modified": response.last_modified,
             "Cache-Control": "no-cache",
             "Vary": "Accept-Encoding",
             "Connection": "close",
         }
-        if found.status is not HTTPStatus.NOT_MODIFIED:
-            headers["Content-Type"] = found.content_type
+        if response.status is not HTTPStatus.NOT_MODIFIED:
+            headers["Content-Type"] = response.content_type
             headers["Content-Length"] = str(len(body))
             headers["Content-Encoding"] = "gzip" if zipped else None
-        self.send_response(found.status)
+        self.send_response(response.status)
         for name, value in headers.items():
             if value is not None:
                 self.send_header(name, value)
@@ -147,22 +163,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def handle(self) -> None:
-        # A client that has gone is nobody to tell about it.
+        # The client has closed the connection.
         with suppress(ConnectionError):
             super().handle()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Silence: a demo fetches feeds several times a second."""
+        """Log nothing: the demo fetches feeds several times per second."""
 
 
 def takes_gzip(accepted: str) -> bool:
-    """Whether a client with this `Accept-Encoding` reads gzip.
+    """Whether the `Accept-Encoding` header allows gzip.
 
     >>> takes_gzip("br, gzip;q=0.5"), takes_gzip("gzip;q=0"), takes_gzip("")
     (True, False, False)
     """
-    for each in accepted.split(","):
-        coding, _, quality = each.partition(";")
+    for accepted_coding in accepted.split(","):
+        coding, _, quality = accepted_coding.partition(";")
         if coding.strip().lower() in ("gzip", "*"):
             return _REFUSED.fullmatch(quality.strip()) is None
     return False

@@ -10,22 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.demo.feeds import FEEDS, Feed
-from headgate.demo.texts import Scene, Story, muse_news, music_photo
-from headgate.demo.words import PLACES
+from headgate.demo.stories import PLACES, Story, TourStops, muse_news, music_photo
 from headgate.model.text import jaccard, words
 
-SCENE = Scene(PLACES[0], PLACES[1])
+STOPS = TourStops(PLACES[0], PLACES[1])
 every_feed = pytest.mark.parametrize("feed", FEEDS, ids=lambda feed: feed.name)
 
 
 def stories(feed: Feed, count: int = 300) -> list[Story]:
-    return [feed.write(Random(number), SCENE) for number in range(count)]
+    return [feed.write(Random(number), STOPS) for number in range(count)]
 
 
 @every_feed
 @given(st.randoms(use_true_random=False))
 def test_a_story_is_plain_text_on_one_line(feed: Feed, random: Random) -> None:
-    story = feed.write(random, SCENE)
+    story = feed.write(random, STOPS)
     for text in (story.title, story.description, story.author, story.category):
         assert text == " ".join(text.split())
         assert text
@@ -48,7 +47,7 @@ def test_the_same_randomness_tells_the_same_story(feed: Feed) -> None:
 
 
 def test_photos_are_of_all_kinds_of_music() -> None:
-    assert {music_photo(Random(number), SCENE).category for number in range(300)} >= {
+    assert {music_photo(Random(number), STOPS).category for number in range(300)} >= {
         "rock",
         "jazz",
         "folk",
@@ -58,9 +57,9 @@ def test_photos_are_of_all_kinds_of_music() -> None:
 
 
 def test_some_news_of_muse_have_similar_photos_and_some_have_not() -> None:
-    found = (music_photo(Random(number), SCENE) for number in range(1_000))
+    found = (music_photo(Random(number), STOPS) for number in range(1_000))
     photos = [each.title for each in islice((s for s in found if "Muse" in s.title), 20)]
-    news = [muse_news(Random(number), SCENE).title for number in range(60)]
+    news = [muse_news(Random(number), STOPS).title for number in range(60)]
 
     def similar(title: str) -> bool:
         return any(

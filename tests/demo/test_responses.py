@@ -1,4 +1,4 @@
-"""What is at a path at a moment: documents, 304, pages, pictures, the feed that breaks."""
+"""The response for a path: documents, 304, pages, pictures, the feed that breaks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from lxml import etree
 from tests.demo.demo import START_S
 
-from headgate.demo.answers import Answer, Moment, answer
 from headgate.demo.feeds import BROKEN_FROM_S, BROKEN_TO_S, FEEDS, Feed, latest_number
+from headgate.demo.responses import NewsroomState, Response, respond
 from headgate.demo.rhythm import Rhythm
 
 RHYTHM = Rhythm()
@@ -17,9 +17,9 @@ every_feed = pytest.mark.parametrize("feed", FEEDS, ids=lambda feed: feed.name)
 FEED, PHOTOS = FEEDS[0], next(feed for feed in FEEDS if feed.has_pictures)
 
 
-def ask(path: str, elapsed_s: float = 0.0, **known: str) -> Answer:
-    moment = Moment(RHYTHM, "http://localhost:1", START_S + elapsed_s, elapsed_s)
-    return answer(path, moment, **known)
+def ask(path: str, elapsed_s: float = 0.0, **known: str) -> Response:
+    state = NewsroomState(RHYTHM, "http://localhost:1", START_S + elapsed_s, elapsed_s)
+    return respond(path, state, **known)
 
 
 @every_feed
@@ -63,8 +63,8 @@ def test_conditions_of_all_forms(etags: str, since: str, status: int) -> None:
 
 def test_the_same_moment_gives_the_same_bytes() -> None:
     assert [ask(feed.path) for feed in FEEDS] == [ask(feed.path) for feed in FEEDS]
-    other = Moment(Rhythm(seed=1), "http://localhost:1", START_S, 0.0)
-    assert answer(FEED.path, other).etag != ask(FEED.path).etag
+    other = NewsroomState(Rhythm(seed=1), "http://localhost:1", START_S, 0.0)
+    assert respond(FEED.path, other).etag != ask(FEED.path).etag
 
 
 def test_one_feed_breaks_and_comes_back() -> None:
