@@ -194,7 +194,7 @@ def test_a_reader_that_does_not_exist_is_a_dead_letter(outbox: Outbox, tmp_path:
 
 
 def test_a_mail_that_was_being_sent_is_sent_again_under_its_id(outbox: Outbox, tmp_path: Path):
-    """The choice of DESIGN.md §8: at least once, with a stable id."""
+    """At least once, with a stable id."""
     outbox.put([delivery("a")], now_s=NOW_S)
     (message,) = outbox.messages(1, together=True, limit=9, now_s=NOW_S)
     outbox.mark_sending(message)

@@ -1,4 +1,4 @@
-"""The five listings of [RoSeS] and the examples of DESIGN.md §4, verbatim."""
+"""The five listings of [RoSeS] and the examples of docs/language.md, verbatim."""
 
 from __future__ import annotations
 

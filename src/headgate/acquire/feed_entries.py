@@ -6,7 +6,7 @@ feed` declares in addition are found by name, ignoring case, with '-' and '.' as
     attribute `price`     RSS, Atom    <price>5</price>  or  <shop:price unit="EUR">5</shop:price>
                           JSON Feed    "price": 5   or   "_shop": {"price": 5}
 
-They are converted like JSON values (model/json_values.py); a text is first read as a number or
+They are converted like JSON values (model/items.py); a text is first read as a number or
 bool where one is declared. The first element of a name counts. A value that does not fit is missing
 and is recorded as a problem of its entry.
 """

@@ -5,7 +5,7 @@ a quote and never ends would swallow the rest of the file. So the size of a reco
 beyond it the first line is rejected, and reading continues with the second.
 
 An empty cell is a missing value. Other cells are read by the declared type: numbers as in JSON,
-`true` and `false`, and everything else as a JSON string (model/json_values.py).
+`true` and `false`, and everything else as a JSON string (model/items.py).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ stored and put, then progress is written, then the record is finished. A crash b
 replays the step under the same record; after it, the next start finishes the record.
 
     store/joined.<schema>/day=…/12-0.parquet    @source @id @time  attributes … @feeds @arrived
-                                                @annotations: JSON (deliver/item_json.py)
+                                                @annotations: JSON (deliver/item_encoding.py)
 
 Joins are kept in *layers*, each a JoinStage with its own state, as snapshots are (snapshot.py): a
 new join reads its own windows, not those of all. A layer that has grown to an eighth of the one

@@ -16,7 +16,7 @@ about twice.
 Invariant: whichever worker runs a batch, with or without a cached server, and however often, the
 result is the same rows with the same version numbers, and the same messages.
 
-The state is a map from names to bytes: Spark's in a run (pipeline/select_join_stage.py), a
+The state is a map from names to bytes: Spark's in a run (pipeline/table_join_stage.py), a
 dictionary in tests."""
 
 from __future__ import annotations

@@ -14,7 +14,7 @@
 
 All nine are exact: each client ends up with its join. They differ in bytes and in time.
 
-A run (pipeline/select_join_stage.py) can use the four Ref-SJ schemes, `RUN_SCHEMES`. They differ
+A run (pipeline/table_join_stage.py) can use the four Ref-SJ schemes, `RUN_SCHEMES`. They differ
 only in the region of a message, so message files and clients are the same for all of them. The
 other five are for comparison and run in `headgate bench joins` only. Enum-J and Enum-SJ address
 every subscription by itself, and message files have no place for addresses. Ref-J and Ref-J+ send
