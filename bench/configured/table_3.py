@@ -12,7 +12,7 @@ from bench.configured.priced import told_levels, told_limit
 from headgate.network.configuration import Configuration, check_configuration
 from headgate.network.configuration_problem import UNLIMITED
 from headgate.network.configure import RISE_MAX, NetworkPlan
-from headgate.network.loga import Round, loga
+from headgate.network.loga import LogaRound, loga
 
 PAPER_SIZE = 100_000
 PAPER = {30: (94.3, 3.49, 1.77), 50: (94.7, 3.32, 1.78), 100: (94.7, 3.31, 1.79)}
@@ -77,7 +77,7 @@ def _timed(plan: NetworkPlan, rise_max: float | None) -> tuple[Configuration, Po
     began, before_s = time.perf_counter(), plan.cheap.latency_s
     falls = [(0.0, 1.0)]
 
-    def told(each: Round) -> None:
+    def told(each: LogaRound) -> None:
         falls.append((time.perf_counter() - began, each.latency_s / before_s))
 
     found = loga(plan.cheap, rise_max=rise_max, told=told)

@@ -18,7 +18,7 @@ from headgate.network.configuration import (
 )
 from headgate.network.configuration_problem import Longs, Problem
 from headgate.network.configure import configured, solve
-from headgate.network.loga import Round, loga
+from headgate.network.loga import LogaRound, loga
 
 
 def as_printed(problem: Problem, choice: Longs) -> Longs:
@@ -89,7 +89,7 @@ def test_utilisation_rises_no_more_than_allowed(problem: Problem) -> None:
     cheap = planned(problem)
     if cheap is None:
         return
-    rounds: list[Round] = []
+    rounds: list[LogaRound] = []
     found = loga(cheap, rise_max=0.2, told=rounds.append)
     check_configuration(found)
     assert found.latency_s <= cheap.latency_s + 1e-9

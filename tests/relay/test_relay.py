@@ -21,8 +21,8 @@ from headgate.relay.streams import Position
 from headgate.relay.tuple_frames import Shape, decode_tuples
 from headgate.relay.wire import (
     HEAD,
+    FrameKind,
     Introduction,
-    Kind,
     Role,
     Secret,
     dial,
@@ -220,15 +220,15 @@ def test_strangers_are_refused_with_a_reason(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "too long": HEAD.pack(Kind.SETTLED, 2**31),
+    "too long": HEAD.pack(FrameKind.SETTLED, 2**31),
     "unknown kind": HEAD.pack(99, 0),
-    "no whole lines": HEAD.pack(Kind.SETTLED, 5) + b"12345",
-    "unknown view": HEAD.pack(Kind.SETTLED, 12) + pack_marks([(1_000, 1)]),
-    "not its own": HEAD.pack(Kind.SETTLED, 12) + pack_marks([(1, 1)]),
-    "not sent": HEAD.pack(Kind.SETTLED, 12) + pack_marks([(0, 10**17)]),
-    "a window of nothing": HEAD.pack(Kind.WINDOW, 8) + bytes(8),
-    "as if it were a supplier": HEAD.pack(Kind.RESULTS, 4) + pack_results([]),
-    "a publisher's": HEAD.pack(Kind.PUBLISH, 0),
+    "no whole lines": HEAD.pack(FrameKind.SETTLED, 5) + b"12345",
+    "unknown view": HEAD.pack(FrameKind.SETTLED, 12) + pack_marks([(1_000, 1)]),
+    "not its own": HEAD.pack(FrameKind.SETTLED, 12) + pack_marks([(1, 1)]),
+    "not sent": HEAD.pack(FrameKind.SETTLED, 12) + pack_marks([(0, 10**17)]),
+    "a window of nothing": HEAD.pack(FrameKind.WINDOW, 8) + bytes(8),
+    "as if it were a supplier": HEAD.pack(FrameKind.RESULTS, 4) + pack_results([]),
+    "a publisher's": HEAD.pack(FrameKind.PUBLISH, 0),
 }
 
 
@@ -239,10 +239,10 @@ def test_broken_frames_are_refused_and_nothing_stops(tmp_path: Path, broken: byt
             first = await publish(publisher, [document(1)])
             address = network.deployment.addresses["Paris"]
             wire = await dial(address, "Paris", greeting(network.deployment, "Oslo"), SECRET)
-            await wire.write(Kind.RESUME, pack_resume([Position(0, -1, -1)], window=1))
+            await wire.write(FrameKind.RESUME, pack_resume([Position(0, -1, -1)], window=1))
             wire._writer.write(broken)
-            kind = Kind.ALIVE
-            while kind is not Kind.REFUSED:
+            kind = FrameKind.ALIVE
+            while kind is not FrameKind.REFUSED:
                 kind, content = await wire.read(within_s=5)
             assert unpack_json(content)["error"]
             await wire.close()
@@ -260,8 +260,8 @@ def test_half_a_greeting_costs_only_time(tmp_path: Path, monkeypatch: pytest.Mon
         async with running(tmp_path) as (network, publisher):
             address = network.deployment.addresses["source"]
             half = b'{"site": "\\ud800", "proof": "\\ud800"}'
-            strange = HEAD.pack(Kind.GREETING, len(half)) + half
-            endless = HEAD.pack(Kind.GREETING, 4_000) + b"{"
+            strange = HEAD.pack(FrameKind.GREETING, len(half)) + half
+            endless = HEAD.pack(FrameKind.GREETING, 4_000) + b"{"
             for sent in (b"", b"GET / HTTP/1.1\r\n\r\n", strange, endless):
                 reader, writer = await asyncio.open_connection(address.host, address.port)
                 writer.write(sent)

@@ -14,7 +14,7 @@ from headgate.model.errors import RelayError
 from headgate.model.tree_pattern import PatternNode
 from headgate.relay.deployment import Address, Deployment, RelayView
 from headgate.relay.state import RelayState
-from headgate.relay.streams import Message, Position, Result
+from headgate.relay.streams import Position, RelayMessage, Result
 
 ANY = PatternNode("a")
 SITES = ["source", "A", "B", "C"]
@@ -56,7 +56,7 @@ class World:
         self.again = 0
         self.mark, self.evaluated = 0, 0
         self.sites: dict[str, RelayState] = {}
-        self.wires: dict[tuple[str, str], tuple[deque[Message], deque[tuple[int, int]]]] = {}
+        self.wires: dict[tuple[str, str], tuple[deque[RelayMessage], deque[tuple[int, int]]]] = {}
         for site in SITES:
             self.start(site)
 
@@ -111,7 +111,7 @@ class World:
         own = self.deployment.parts[site].views.values()
         return [each.number for each in own if not each.supplier and not each.reads]
 
-    def keep(self, messages: list[Message]) -> None:
+    def keep(self, messages: list[RelayMessage]) -> None:
         for each in messages:
             key = each.view, each.document
             if key in self.kept:

@@ -15,14 +15,14 @@ from tests.views.test_rewrite_cgr import members_of
 from headgate.model.tree_pattern import Mark, PatternNode
 from headgate.views.document import Document
 from headgate.views.equivalent_views import Classes, equivalent_views, find_rewritings
-from headgate.views.pattern_arrays import Vocabulary, encode_views
+from headgate.views.pattern_arrays import PatternVocabulary, encode_views
 from headgate.views.rewriting_plan import rewriting_plan
 from headgate.views.run_levels import PatternSet
 from headgate.views.run_rewriting import run_rewriting
 
 
 def classes_of(views: Sequence[PatternNode]) -> Classes:
-    vocabulary = Vocabulary()
+    vocabulary = PatternVocabulary()
     vocabulary.learn(views)
     return equivalent_views(encode_views(views, vocabulary))
 

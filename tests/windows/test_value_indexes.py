@@ -14,7 +14,7 @@ from headgate.model.atoms import Comparison, Relation, WindowAttribute
 from headgate.model.evaluate import matches
 from headgate.model.items import Item
 from headgate.model.values import Link, Value, Xml
-from headgate.windows.value_indexes import EqualityIndex, OrderedIndex
+from headgate.windows.value_indexes import EqualityIndex, OrderedWindowIndex
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 VALUES: list[Value | None] = [
@@ -46,7 +46,7 @@ def test_it_finds_what_the_judge_finds(
 ) -> None:
     asked = [item(value) for value in VALUES]
     wanted = [each.attributes.get("title") for each in asked]
-    equal, ordered, rows = EqualityIndex("title"), OrderedIndex("title"), list[Item]()
+    equal, ordered, rows = EqualityIndex("title"), OrderedWindowIndex("title"), list[Item]()
     for batch in batches:
         new = [item(value) for value in batch]
         rows += new
@@ -71,7 +71,7 @@ def test_many_values_stay_in_order() -> None:
     chance = Random(3)
     rows = [item(chance.randint(0, 99)) for _ in range(1_000)]
     asked = [item(50), item("50")]
-    index = OrderedIndex("title")
+    index = OrderedWindowIndex("title")
     for start in range(0, 1_000, 37):
         index.insert(rows[start : start + 37])
     index.keep(np.arange(0, 1_000, 2))

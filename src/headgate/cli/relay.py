@@ -9,8 +9,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from headgate.cli.network_views import (
     LIMIT_DEFAULT,
@@ -35,13 +33,14 @@ from headgate.cli.relay_options import (
     token_path,
 )
 from headgate.cli.relay_run import all_sites, run
+from headgate.cli.relay_status import status_table, statuses
 from headgate.cli.scripts import read_text
-from headgate.model.errors import RelayError, did_you_mean, printable
+from headgate.model.errors import RelayError, did_you_mean
 from headgate.network.configuration import Configuration
 from headgate.network.configuration_problem import Ints, Longs
 from headgate.network.configure import NetworkPlan
 from headgate.network.living_configuration import LivingConfiguration
-from headgate.relay.client import Publisher, relay_status
+from headgate.relay.client import Publisher
 from headgate.relay.deployment import Address, Deployment, deployment_of
 from headgate.relay.deployment_file import read_deployment, write_deployment
 from headgate.relay.received_store import read_shelf
@@ -272,9 +271,6 @@ def texts_of(tuples: ViewTuples) -> list[list[str]]:
 
 # status
 
-Statuses = dict[str, Mapping[str, object]]
-TROUBLE_WIDTH = 70
-
 
 @relay.command()
 def status(
@@ -290,59 +286,6 @@ def status(
         print_json(found)
     else:
         stdout.print(status_table(found))
-
-
-async def statuses(deployment: Deployment, secret: Secret) -> Statuses:
-    """Of each site what its relay says, or why it says nothing."""
-
-    async def one(site: str) -> Mapping[str, object]:
-        try:
-            return await relay_status(deployment, site, secret)
-        except RelayError as error:
-            return {"site": site, "error": str(error)}
-
-    found = await asyncio.gather(*map(one, deployment.addresses))
-    return dict(zip(deployment.addresses, found, strict=True))
-
-
-def status_table(found: Statuses) -> Table:
-    table = Table.grid(padding=(0, 2))
-    heads = ("site", "views", "received", "computed", "forwarded", "kept", "lag", "held")
-    table.add_row(*(Text(each, style="bold") for each in (*heads, "")))
-    for site, each in found.items():
-        if error := each.get("error"):
-            table.add_row(Text(printable(site)), *[""] * 7, Text(printable(str(error)), "red"))
-            continue
-        counts = each.get("counts")
-        known = counts if isinstance(counts, dict) else {}
-        figures = [known.get(name, 0) for name in ("received", "computed", "forwarded", "kept")]
-        cells = [_figure(each.get("views")), *map(_figure, figures), _figure(each.get("lag"))]
-        held = each.get("held_bytes")
-        cells.append(f"{held / 2**20:,.1f} MB" if isinstance(held, int | float) else "")
-        right = (Text(cell, justify="right") for cell in cells)
-        table.add_row(Text(printable(site)), *right, Text(_trouble(each), style="yellow"))
-    return table
-
-
-def _figure(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else ""
-
-
-def _trouble(each: Mapping[str, object]) -> str:
-    """The first thing that is wrong, in a few words."""
-    documents, said = each.get("documents"), list[str]()
-    if isinstance(documents, dict):
-        behind = documents.get("published", 0) - documents.get("settled", 0)
-        said += [f"documents that not everybody has: {behind:,}"] if behind else []
-    waiting = each.get("waiting")
-    if isinstance(waiting, list) and waiting:
-        said.append(f"{_figure(each.get('views_waiting'))} views wait for {', '.join(waiting)}")
-    troubles = each.get("troubles")
-    if isinstance(troubles, dict):
-        said += [f"{what}: {why}" for what, why in troubles.items()]
-    if refused := each.get("last_refused"):
-        said.append(f"refused {refused}")
-    return printable("; ".join(map(str, said)))[:TROUBLE_WIDTH]
 
 
 relay.command(help=run.__doc__)(run)

@@ -16,7 +16,6 @@ from rich.live import Live
 
 from headgate.cli.options import duration_option
 from headgate.cli.output import print_error, print_line, stdout
-from headgate.cli.relay import Statuses, status_table, statuses
 from headgate.cli.relay_options import (
     FOLDER_DEFAULT,
     NETWORK_DEFAULT,
@@ -29,6 +28,7 @@ from headgate.cli.relay_options import (
     site_folder,
     token_path,
 )
+from headgate.cli.relay_status import Statuses, status_table, statuses
 from headgate.model.errors import RelayError
 from headgate.relay.core import RelayCore
 from headgate.relay.deployment import Address, Deployment

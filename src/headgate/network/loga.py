@@ -53,7 +53,7 @@ LEFT_MIN = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class LogaRound:
     """What one round of LOGA did."""
 
     replaced: int
@@ -61,7 +61,7 @@ class Round:
     utilization: float
 
 
-Told = Callable[[Round], None]
+Told = Callable[[LogaRound], None]
 
 
 def loga(
@@ -94,7 +94,7 @@ def loga(
         replaced, used = replace_in_order(state, latency, order, reach, price, left)
         left, utilization = left - used, utilization + used
         if told is not None:
-            told(Round(int(replaced), float(latency.sum()), utilization))
+            told(LogaRound(int(replaced), float(latency.sum()), utilization))
         if rate == 0.0 and not replaced:
             return Configuration.of(problem, state.choice)
         rate = next(rates, 0.0) if left > LEFT_MIN * utilization else 0.0

@@ -11,8 +11,8 @@ from headgate.relay.wire import (
     FRAME_BYTES_MAX,
     GREETING_S,
     KEY_BYTES,
+    FrameKind,
     Introduction,
-    Kind,
     Role,
     Secret,
     Wire,
@@ -38,12 +38,12 @@ class Publisher:
     async def publish(self, document: str, *, key: bytes | None = None) -> int:
         """The document's number; with the same key, it is the same document."""
         key = uuid.uuid4().bytes if key is None else key
-        await self._wire.write(Kind.PUBLISH, key + document.encode())
+        await self._wire.write(FrameKind.PUBLISH, key + document.encode())
         while True:
             kind, content = await self._next()
-            if kind is Kind.ACCEPTED and content[:KEY_BYTES] == key:
+            if kind is FrameKind.ACCEPTED and content[:KEY_BYTES] == key:
                 return unpack_number(content[KEY_BYTES:])
-            if kind is Kind.REJECTED and content[:KEY_BYTES] == key:
+            if kind is FrameKind.REJECTED and content[:KEY_BYTES] == key:
                 raise RelayError(content[KEY_BYTES:].decode("utf-8", "replace"))
 
     async def wait_until_everywhere(self, document: int) -> None:
@@ -51,11 +51,11 @@ class Publisher:
         while self.settled <= document:
             await self._next()
 
-    async def _next(self) -> tuple[Kind, bytes]:
+    async def _next(self) -> tuple[FrameKind, bytes]:
         kind, content = await self._wire.read()
-        if kind is Kind.EVERYWHERE:
+        if kind is FrameKind.EVERYWHERE:
             self.settled = unpack_number(content)
-        elif kind is Kind.REFUSED:
+        elif kind is FrameKind.REFUSED:
             raise RelayError(f"refused: {unpack_json(content).get('error')}")
         return kind, content
 
@@ -67,8 +67,8 @@ async def relay_status(deployment: Deployment, site: str, secret: Secret) -> Map
     """How a relay does; RelayError if it cannot be reached."""
     wire = await _dial(deployment, site, secret, Role.WATCHER)
     try:
-        await wire.write(Kind.STATUS)
-        content = await wire.expect(Kind.STATUS, limit=FRAME_BYTES_MAX, within_s=GREETING_S)
+        await wire.write(FrameKind.STATUS)
+        content = await wire.expect(FrameKind.STATUS, limit=FRAME_BYTES_MAX, within_s=GREETING_S)
         return unpack_json(content)
     except (OSError, EOFError) as error:
         raise RelayError(f"{site} does not answer: {error}") from None

@@ -22,14 +22,14 @@ from headgate.relay.core import RelayCore
 from headgate.relay.deployment import Address
 from headgate.relay.recipes import TupleResult
 from headgate.relay.source import RelaySource
-from headgate.relay.streams import Message
+from headgate.relay.streams import RelayMessage
 from headgate.relay.tuple_frames import encode_failure
 from headgate.relay.wire import (
     KEY_BYTES,
     QUIET_S,
     SILENCE_S,
+    FrameKind,
     Introduction,
-    Kind,
     Role,
     Wire,
     answer,
@@ -90,7 +90,7 @@ async def _read_from(core: RelayCore, supplier: str, wire: Wire) -> None:
     state = core.state
     state.take_acknowledgements(supplier)  # they are part of the positions
     window = state.window
-    await wire.write(Kind.RESUME, pack_resume(state.positions(supplier), window=window))
+    await wire.write(FrameKind.RESUME, pack_resume(state.positions(supplier), window=window))
     core.suppliers.add(supplier)
     core.troubles.pop(supplier, None)
     core.news.found(supplier)
@@ -124,20 +124,20 @@ async def _hear(core: RelayCore, supplier: str, wire: Wire) -> None:
         raise
 
 
-def _take(core: RelayCore, supplier: str, kind: Kind, content: bytes) -> None:
+def _take(core: RelayCore, supplier: str, kind: FrameKind, content: bytes) -> None:
     state, counts = core.state, core.counts
     match kind:
-        case Kind.RESULTS:
+        case FrameKind.RESULTS:
             for view, document, result in unpack_results(content):
                 known = core.recipes.received(supplier, view, document, result)
                 if state.receive(supplier, view, document, known):
                     counts["received"] += 1
                 else:
                     counts["again"] += 1
-        case Kind.STARTS:
+        case FrameKind.STARTS:
             for view, document in unpack_marks(content):
                 state.start(supplier, view, document)
-        case Kind.NEWS:
+        case FrameKind.NEWS:
             told = unpack_json(content)
             if not all(isinstance(sites, list) for sites in told.values()):
                 raise RelayError("news are views with lists of sites")
@@ -147,9 +147,9 @@ def _take(core: RelayCore, supplier: str, kind: Kind, content: bytes) -> None:
                 raise RelayError("news are of views by number") from None
             core.news.hear(supplier, news)
             core.wake_readers()
-        case Kind.ALIVE:
+        case FrameKind.ALIVE:
             pass
-        case Kind.REFUSED:
+        case FrameKind.REFUSED:
             raise RelayError(f"{supplier} refuses: {unpack_json(content).get('error')}")
         case _:
             raise RelayError(f"{supplier} sends a frame of kind {kind.name}, which is no reader's")
@@ -163,13 +163,13 @@ async def _tell(core: RelayCore, supplier: str, wire: Wire, window: int) -> None
     event = core.for_supplier[supplier]
     while True:
         if marks := core.state.take_acknowledgements(supplier):
-            await wire.write(Kind.SETTLED, pack_marks(marks))
+            await wire.write(FrameKind.SETTLED, pack_marks(marks))
             await asyncio.sleep(GATHERING_S)
         if core.state.window != window:
             window = core.state.window
-            await wire.write(Kind.WINDOW, pack_number(window))
+            await wire.write(FrameKind.WINDOW, pack_number(window))
         if not await heard_within(event, QUIET_S):
-            await wire.write(Kind.ALIVE)
+            await wire.write(FrameKind.ALIVE)
 
 
 async def heard_within(event: asyncio.Event, seconds: float) -> bool:
@@ -259,7 +259,7 @@ class RelayServer:
         core = self._core
         limit = core.settings.frame_bytes_max
         positions, window = unpack_resume(
-            await wire.expect(Kind.RESUME, limit=limit, within_s=SILENCE_S)
+            await wire.expect(FrameKind.RESUME, limit=limit, within_s=SILENCE_S)
         )
         while (before := self._sessions.pop(site, None)) is not None:
             before.cancel()
@@ -291,14 +291,14 @@ class RelayServer:
         while True:
             messages = core.state.take_messages(site, bytes_max=BATCH_BYTES)
             if starts := core.state.take_starts(site):
-                await wire.write(Kind.STARTS, pack_marks(starts.items()))
+                await wire.write(FrameKind.STARTS, pack_marks(starts.items()))
             if news := core.news.take(site):
-                await wire.write(Kind.NEWS, pack_json(news))
+                await wire.write(FrameKind.NEWS, pack_json(news))
             await self._send(wire, messages)
             if not messages and not await heard_within(event, QUIET_S):
-                await wire.write(Kind.ALIVE)
+                await wire.write(FrameKind.ALIVE)
 
-    async def _send(self, wire: Wire, messages: list[Message]) -> None:
+    async def _send(self, wire: Wire, messages: list[RelayMessage]) -> None:
         """In frames of about BATCH_BYTES; what is too large for any frame is sent as a failure."""
         limit, batch, size = self._core.settings.frame_bytes_max, list[_Packed](), 0
         for each in messages:
@@ -310,10 +310,10 @@ class RelayServer:
             size += len(content)
             self._core.counts["bytes forwarded"] += len(content)
             if size >= BATCH_BYTES:
-                await wire.write(Kind.RESULTS, pack_results(batch))
+                await wire.write(FrameKind.RESULTS, pack_results(batch))
                 batch, size = [], 0
         if batch:
-            await wire.write(Kind.RESULTS, pack_results(batch))
+            await wire.write(FrameKind.RESULTS, pack_results(batch))
         self._core.counts["forwarded"] += len(messages)
 
     async def _hear(self, wire: Wire, site: str) -> None:
@@ -321,14 +321,14 @@ class RelayServer:
         while True:
             kind, content = await wire.read(limit=core.settings.frame_bytes_max)
             match kind:
-                case Kind.SETTLED:
+                case FrameKind.SETTLED:
                     for view, settled in unpack_marks(content):
                         core.state.acknowledge(site, view, settled)
-                case Kind.WINDOW:
+                case FrameKind.WINDOW:
                     core.state.set_window(site, _window(unpack_number(content)))
-                case Kind.ALIVE:
+                case FrameKind.ALIVE:
                     continue
-                case Kind.REFUSED:
+                case FrameKind.REFUSED:
                     raise RelayError(f"{site} refuses what it was sent")
                 case _:
                     raise RelayError(f"{site} sends a frame of kind {kind.name} as a reader")
@@ -344,36 +344,36 @@ class RelayServer:
         while True:
             limit = self._core.settings.frame_bytes_max
             kind, content = await wire.read(limit=limit, within_s=PUBLISHER_SILENCE_S)
-            if kind is not Kind.PUBLISH or len(content) < KEY_BYTES:
+            if kind is not FrameKind.PUBLISH or len(content) < KEY_BYTES:
                 raise RelayError("expected a document with its key")
             key = content[:KEY_BYTES]
             try:
                 number = await source.publish(key, content[KEY_BYTES:])
             except (RelayError, StateError) as error:
                 self._core.counts["documents refused"] += 1
-                await wire.write(Kind.REJECTED, key + str(error).encode())
+                await wire.write(FrameKind.REJECTED, key + str(error).encode())
             else:
-                await wire.write(Kind.ACCEPTED, key + pack_number(number))
+                await wire.write(FrameKind.ACCEPTED, key + pack_number(number))
 
     async def _tell_publisher(self, wire: Wire, source: RelaySource) -> None:
         event = asyncio.Event()
         source.followers.add(event)
         try:
             while True:
-                await wire.write(Kind.EVERYWHERE, pack_number(source.settled))
+                await wire.write(FrameKind.EVERYWHERE, pack_number(source.settled))
                 if not await heard_within(event, QUIET_S):
-                    await wire.write(Kind.ALIVE)
+                    await wire.write(FrameKind.ALIVE)
         finally:
             source.followers.discard(event)
 
     async def _serve_watcher(self, wire: Wire) -> None:
         while True:
             kind, _ = await wire.read(limit=self._core.settings.frame_bytes_max)
-            if kind is Kind.STATUS:
+            if kind is FrameKind.STATUS:
                 status = self._core.status()
                 if self._source is not None:
                     status["documents"] = self._source.status()
-                await wire.write(Kind.STATUS, pack_json(status))
+                await wire.write(FrameKind.STATUS, pack_json(status))
 
 
 _Packed = tuple[int, int, bytes]

@@ -19,7 +19,7 @@ from headgate.relay.outage_notices import RelayNews
 from headgate.relay.received_store import Delivery, Keeper
 from headgate.relay.recipes import Recipes, TupleResult
 from headgate.relay.state import HELD_BYTES_MAX, WINDOW_DOCUMENTS, RelayState
-from headgate.relay.streams import Message
+from headgate.relay.streams import RelayMessage
 from headgate.relay.wire import FRAME_BYTES_MAX, Introduction, Role, Secret
 
 SLICE_S = 0.01
@@ -124,7 +124,7 @@ class RelayCore:
                 self.counts["kept"] += len(messages)
                 self.wake()
 
-    async def _kept(self, messages: list[Message]) -> None:
+    async def _kept(self, messages: list[RelayMessage]) -> None:
         views = self.deployment.views
         deliveries = [
             Delivery(each.view, views[each.view].name, each.document, _own(each.result).content)

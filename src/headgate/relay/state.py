@@ -42,9 +42,9 @@ from headgate.relay.streams import (
     UNKNOWN,
     DocumentWindow,
     Job,
-    Message,
     Position,
     Reader,
+    RelayMessage,
     Result,
     Stream,
 )
@@ -80,7 +80,7 @@ class RelayState:
         self._starts: dict[str, dict[int, int]] = {site: {} for site in part.readers}
         self._windows: dict[str, int] = {}
         self._to_acknowledge: dict[str, dict[int, None]] = {site: {} for site in part.suppliers}
-        self._to_keep: list[Message] = []
+        self._to_keep: list[RelayMessage] = []
 
     @property
     def window(self) -> int:
@@ -171,7 +171,7 @@ class RelayState:
             self._use(self._streams[member], job.document)
         self._arrive(stream, result)
 
-    def kept(self, messages: Iterable[Message]) -> None:
+    def kept(self, messages: Iterable[RelayMessage]) -> None:
         """The home of these has kept them for good."""
         for each in messages:
             stream = self._streams[each.view]
@@ -198,9 +198,9 @@ class RelayState:
         inputs = {member: self._streams[member].results[document] for member in stream.view.reads}
         return Job(number, document, inputs)
 
-    def take_messages(self, site: str, *, bytes_max: int) -> list[Message]:
+    def take_messages(self, site: str, *, bytes_max: int) -> list[RelayMessage]:
         """What to send to a reader now, as far as its window allows."""
-        waiting, found, size = self._to_send[site], list[Message](), 0
+        waiting, found, size = self._to_send[site], list[RelayMessage](), 0
         for number in list(waiting):
             stream = self._streams[number]
             reader = stream.readers[site]
@@ -208,7 +208,7 @@ class RelayState:
             end = min(stream.next, reader.settled + self._windows.get(site, 0))
             while reader.sent < end and size < bytes_max:
                 result = stream.results[reader.sent]
-                found.append(Message(number, reader.sent, result))
+                found.append(RelayMessage(number, reader.sent, result))
                 size += result.size_bytes
                 reader.sent += 1
             if size >= bytes_max:
@@ -226,7 +226,7 @@ class RelayState:
         taken, self._to_acknowledge[site] = self._to_acknowledge[site], {}
         return [(number, self._streams[number].settled) for number in taken]
 
-    def take_to_keep(self) -> list[Message]:
+    def take_to_keep(self) -> list[RelayMessage]:
         """What has come for the subscribers of this site."""
         taken, self._to_keep = self._to_keep, []
         return taken
@@ -283,7 +283,7 @@ class RelayState:
             stream.results[document] = result
             self.held_bytes += result.size_bytes
         if view.is_home:
-            self._to_keep.append(Message(view.number, document, result))
+            self._to_keep.append(RelayMessage(view.number, document, result))
         for site in stream.readers:
             self._to_send[site][view.number] = None
         for user in users:

@@ -25,7 +25,7 @@ class Result(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RelayMessage:
     view: int
     document: int
     result: Result

@@ -62,7 +62,7 @@ GREETING_BYTES_MAX = 4_096
 KEY_BYTES = 16
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     HELLO = 1
     GREETING = 2
     WELCOME = 3
@@ -212,7 +212,7 @@ class Wire:
 
     async def read(
         self, *, limit: int = FRAME_BYTES_MAX, within_s: float = SILENCE_S
-    ) -> tuple[Kind, bytes]:
+    ) -> tuple[FrameKind, bytes]:
         """The next frame; EOFError or OSError if the other side has gone."""
         try:
             async with asyncio.timeout(within_s):
@@ -223,20 +223,20 @@ class Wire:
         except TimeoutError:
             raise ConnectionError(f"nothing was heard for {within_s:.0f} s") from None
         try:
-            return Kind(number), content
+            return FrameKind(number), content
         except ValueError:
             raise RelayError(f"a frame of kind {number} is not known") from None
 
-    async def expect(self, kind: Kind, *, limit: int, within_s: float) -> bytes:
+    async def expect(self, kind: FrameKind, *, limit: int, within_s: float) -> bytes:
         """A frame of this kind; RelayError with the other side's words if it refuses."""
         found, content = await self.read(limit=limit, within_s=within_s)
-        if found is Kind.REFUSED:
+        if found is FrameKind.REFUSED:
             raise RelayError(f"refused: {printable(str(unpack_json(content).get('error')))}")
         if found is not kind:
             raise RelayError(f"a frame of kind {found.name}: expected {kind.name}")
         return content
 
-    async def write(self, kind: Kind, content: bytes = b"") -> None:
+    async def write(self, kind: FrameKind, content: bytes = b"") -> None:
         """Returns when the other side has taken most of what was written."""
         self._writer.write(HEAD.pack(kind, len(content)) + content)
         await self._writer.drain()
@@ -245,7 +245,7 @@ class Wire:
         """Say why, and let the other side read it: closing at once could overtake the reason."""
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(REFUSING_S):
-                await self.write(Kind.REFUSED, pack_json({"error": reason}))
+                await self.write(FrameKind.REFUSED, pack_json({"error": reason}))
                 self._writer.write_eof()
                 while await self._reader.read(2**16):
                     pass
@@ -275,7 +275,7 @@ async def dial(address: Address, to: str, own: Introduction, secret: Secret) -> 
 
 async def _greet(wire: Wire, to: str, own: Introduction, secret: Secret) -> None:
     hello = unpack_json(
-        await wire.expect(Kind.HELLO, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
+        await wire.expect(FrameKind.HELLO, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
     )
     if hello.get("protocol") != PROTOCOL:
         raise RelayError(f"{to} does not speak {PROTOCOL}")
@@ -290,9 +290,9 @@ async def _greet(wire: Wire, to: str, own: Introduction, secret: Secret) -> None
         "nonce": ours,
         "proof": secret.proof("dials", theirs, ours, *said),
     }
-    await wire.write(Kind.GREETING, pack_json(greeting))
+    await wire.write(FrameKind.GREETING, pack_json(greeting))
     welcome = unpack_json(
-        await wire.expect(Kind.WELCOME, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
+        await wire.expect(FrameKind.WELCOME, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
     )
     if not _is_same(welcome.get("proof"), secret.proof("listens", ours, theirs, *said)):
         raise RelayError(f"who answers as {to} does not have the network's token")
@@ -309,9 +309,9 @@ async def answer(
 ) -> Introduction:
     """Who has dialled; RelayError if it is not of this network, has another plan, or is no peer."""
     ours = secrets.token_hex(16)
-    await wire.write(Kind.HELLO, pack_json({"protocol": PROTOCOL, "nonce": ours}))
+    await wire.write(FrameKind.HELLO, pack_json({"protocol": PROTOCOL, "nonce": ours}))
     greeting = unpack_json(
-        await wire.expect(Kind.GREETING, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
+        await wire.expect(FrameKind.GREETING, limit=GREETING_BYTES_MAX, within_s=GREETING_S)
     )
     names = ("network", "plan", "site", "role", "to", "nonce", "proof")
     said = {name: str(greeting.get(name, "")) for name in names}
@@ -333,7 +333,7 @@ async def answer(
         )
     check(introduced)
     await wire.write(
-        Kind.WELCOME,
+        FrameKind.WELCOME,
         pack_json({"site": site, "proof": secret.proof("listens", said["nonce"], ours, *told)}),
     )
     return introduced

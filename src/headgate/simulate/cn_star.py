@@ -235,6 +235,16 @@ class Count(NamedTuple):
     stress: Longs  # [node]: bytes that it sent
 
 
+class Walk(NamedTuple):
+    """Everything that one message's way through the network reads and changes."""
+
+    overlay: Overlay
+    soft: Soft
+    load: Load
+    counts: Count
+    trip: Trip
+
+
 @nb.njit(nogil=True, cache=True)
 def send(overlay, count, sender, receiver, size):  # type: ignore[no-untyped-def]
     count.total[BYTES] += size
@@ -244,8 +254,9 @@ def send(overlay, count, sender, receiver, size):  # type: ignore[no-untyped-def
 
 
 @nb.njit(nogil=True, cache=True)
-def ask(overlay, soft, load, count, trip, at, message, k, node):  # type: ignore[no-untyped-def]
+def ask(walk, at, message, k, node):  # type: ignore[no-untyped-def]
     """Ask Source, then the server, for a payload; the content, and how many hops that took."""
+    overlay, soft, load, count, trip = walk
     id_, size = load.id[message, k], load.payload_bytes[message, k]
     source, server, hops = trip.source[at, k], overlay.server, 0
     if node == server:
@@ -266,14 +277,15 @@ def ask(overlay, soft, load, count, trip, at, message, k, node):  # type: ignore
 
 
 @nb.njit(nogil=True, cache=True)
-def obtain(overlay, soft, load, count, trip, at, message, k, node):  # type: ignore[no-untyped-def]
+def obtain(walk, at, message, k, node):  # type: ignore[no-untyped-def]
     """The payload at an arrival that came without it, asked for at most once; how many hops."""
+    soft, load, trip = walk.soft, walk.load, walk.trip
     if trip.got[at, k] == NONE:
         entry = use(soft.repository, node, load.id[message, k])
         if entry >= 0:
             trip.got[at, k], trip.got_hops[at, k] = soft.repository.words[entry, 0], 0
         else:
-            content, hops = ask(overlay, soft, load, count, trip, at, message, k, node)
+            content, hops = ask(walk, at, message, k, node)
             trip.got[at, k], trip.got_hops[at, k] = content, hops
             entry = remember(soft.repository, node, load.id[message, k])
             if entry >= 0:
@@ -317,7 +329,8 @@ def forward(overlay, soft, load, count, trip, arrivals, at):  # type: ignore[no-
             if has_bit(soft.directory, entry, link):
                 content = NONE
             elif content == NONE:
-                content, hops = obtain(overlay, soft, load, count, trip, origin, message, k, sender)
+                walk = Walk(overlay, soft, load, count, trip)
+                content, hops = obtain(walk, origin, message, k, sender)
                 waits = max(waits, hops)
             if find(soft.repository, sender, id_) >= 0:
                 source = sender
@@ -343,7 +356,8 @@ def dispatch(overlay, soft, load, count, trip, message, at, node):  # type: igno
     for k in range(PAYLOADS):
         content = trip.carried[at, k]
         if content == NONE and load.id[message, k] != NONE and overlay.is_star[node]:
-            content, hops = obtain(overlay, soft, load, count, trip, at, message, k, node)
+            walk = Walk(overlay, soft, load, count, trip)
+            content, hops = obtain(walk, at, message, k, node)
             waits = max(waits, hops)
         trip.got[at, k] = content
     trip.dispatched[at] = trip.arrives[at] + waits

@@ -162,8 +162,14 @@ def choose_goal(regions, at, zones, server, goal, room):  # type: ignore[no-unty
 
 
 @nb.njit(nogil=True, cache=True)
-def put_tree(zones, at, goal, parents, hit, count, arrival, depths, out, used, point):  # type: ignore[no-untyped-def]
-    """Arrivals in the zones that were hit, parents first. That of the goal's zone is there."""
+def put_tree(zones, at, way, tree, hit, out, used):  # type: ignore[no-untyped-def]
+    """Arrivals in the zones that were hit, parents first. That of the goal's zone is there.
+
+    way: (goal, point), each (coordinates,); tree: (parents, depths, arrival), int64 (zones,)
+    """
+    goal, point = way
+    parents, depths, arrival = tree
+    count = hit.shape[0]
     for i in range(count):
         parents[hit[i]] = next_zone(zones, hit[i], goal, point)
         depths[hit[i]] = -1
@@ -224,5 +230,6 @@ def route_regions(first, regions, zones, server, out, used):  # type: ignore[no-
             if meets(regions, at, zones.least, zones.most, each):
                 hit[count] = each
                 count += 1
-        used = put_tree(zones, at, goal, parents, hit, count, arrival, depths, out, used, point)
+        tree = parents, depths, arrival
+        used = put_tree(zones, at, (goal, point), tree, hit[:count], out, used)
     return regions.own.shape[0], used

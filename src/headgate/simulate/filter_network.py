@@ -88,7 +88,7 @@ class FilterNetwork:
         )
 
 
-def tree_of(parents: Longs) -> Tree:
+def tree_of(parents: Longs) -> NodeTree:
     """The tree with the first node as its root; refused if it is none."""
     nodes = len(parents)
     if nodes == 0 or parents[0] != -1 or ((parents[1:] < 0) | (parents[1:] >= nodes)).any():
@@ -100,7 +100,7 @@ def tree_of(parents: Longs) -> Tree:
         order += children[start[node] : start[node + 1]].tolist()
     if len(order) < nodes:
         raise InvalidValue(f"{nodes - len(order)} nodes are not below the root")
-    return Tree(parents, np.array(order, np.int64), start, children.astype(np.int64))
+    return NodeTree(parents, np.array(order, np.int64), start, children.astype(np.int64))
 
 
 # Kernels: merging and widening boxes, and routing along the tree.
@@ -117,7 +117,7 @@ class Filters(NamedTuple):
     size: Longs  # [node]
 
 
-class Tree(NamedTuple):
+class NodeTree(NamedTuple):
     """A tree of nodes. Links lead to children: those of node n to `to[start[n]:start[n + 1]]`."""
 
     parent: Longs  # [node]; of the root, -1

@@ -34,7 +34,7 @@ from lxml import etree
 
 from headgate.model.text import fold, parse_xml
 from headgate.model.tree_pattern import Mark, label_of
-from headgate.views.pattern_arrays import Ints, Longs, Vocabulary
+from headgate.views.pattern_arrays import Ints, Longs, PatternVocabulary
 from headgate.views.tuple_tables import NO_VALUE
 
 NUMBER, LAST, DEPTH = range(3)
@@ -123,7 +123,7 @@ class DocumentArrays(NamedTuple):
 
 
 def document_arrays(
-    document: Document, vocabulary: Vocabulary, valued: Sequence[bool]
+    document: Document, vocabulary: PatternVocabulary, valued: Sequence[bool]
 ) -> DocumentArrays:
     """`valued` says of each label's number whether a pattern compares the values of its nodes."""
     codes = np.array([vocabulary.label(label) for label in document.labels], np.int32)
@@ -147,7 +147,7 @@ def document_arrays(
 
 
 def _places(
-    document: Document, vocabulary: Vocabulary, nodes: Sequence[int]
+    document: Document, vocabulary: PatternVocabulary, nodes: Sequence[int]
 ) -> tuple[Longs, Longs]:
     text_at = np.full(len(document.labels), NO_VALUE, np.int64)
     number_at = np.full(len(document.labels), NO_VALUE, np.int64)
@@ -156,7 +156,7 @@ def _places(
     return text_at, number_at
 
 
-def value_places(text: str, vocabulary: Vocabulary) -> tuple[int, int]:
+def value_places(text: str, vocabulary: PatternVocabulary) -> tuple[int, int]:
     """The places of a text, and of the number that it is."""
     place = vocabulary.position(fold(text))
     try:

@@ -53,7 +53,7 @@ from headgate.views.pattern_arrays import (
     Longs,
     Masks,
     Patterns,
-    Vocabulary,
+    PatternVocabulary,
     covered,
     embed,
     encode_views,
@@ -90,7 +90,7 @@ class EmbeddingGraph:
 class EncodedViews:
     """Views as arrays, with the trie that finds them."""
 
-    vocabulary: Vocabulary
+    vocabulary: PatternVocabulary
     patterns: Patterns
     trie: LabelTrie
     by_key: Patterns
@@ -100,12 +100,12 @@ class EncodedViews:
 
     @classmethod
     def of(cls, views: Sequence[PatternNode]) -> EncodedViews:
-        vocabulary = Vocabulary()
+        vocabulary = PatternVocabulary()
         vocabulary.learn(views)
         return cls.of_patterns(encode_views(views, vocabulary), vocabulary)
 
     @classmethod
-    def of_patterns(cls, patterns: Patterns, vocabulary: Vocabulary) -> EncodedViews:
+    def of_patterns(cls, patterns: Patterns, vocabulary: PatternVocabulary) -> EncodedViews:
         trie = label_trie(patterns)
         by_key = patterns.taken(trie.order)
         popular = _popularity(by_key, trie, len(patterns.attribute_count))

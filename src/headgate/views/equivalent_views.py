@@ -38,7 +38,7 @@ from headgate.views.pattern_arrays import (
     PREDICATES_END,
     Longs,
     Patterns,
-    Vocabulary,
+    PatternVocabulary,
     covered,
     embed,
     encode_views,
@@ -75,7 +75,7 @@ def find_rewritings(
     views: Sequence[PatternNode], *, k: int = REWRITINGS_MAX, rewrite: Rewrite = rewrite_here
 ) -> Rewritings:
     """At most k rewritings for each of these views, whether or not some are the same."""
-    vocabulary = Vocabulary()
+    vocabulary = PatternVocabulary()
     vocabulary.learn(views)
     patterns = encode_views(views, vocabulary)
     classes = equivalent_views(patterns)

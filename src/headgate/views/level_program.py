@@ -25,7 +25,14 @@ import numpy.typing as npt
 
 from headgate.model.errors import PlanError
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
-from headgate.views.pattern_arrays import CONT, VAL, Longs, Vocabulary, encode_views, preorder
+from headgate.views.pattern_arrays import (
+    CONT,
+    VAL,
+    Longs,
+    PatternVocabulary,
+    encode_views,
+    preorder,
+)
 from headgate.views.rewriting_joins import JoinRows, join_rows
 from headgate.views.rewriting_plan import RewritingPlan, rewriting_plan
 from headgate.views.view_tuples import marked_nodes
@@ -72,7 +79,7 @@ class ViewTables(NamedTuple):
 class LevelProgram:
     """Its arrays cannot be written to, as those of a file: kernels are compiled once for both."""
 
-    vocabulary: Vocabulary
+    vocabulary: PatternVocabulary
     valued: Booleans
     """Of each label's number, whether the values of its nodes are compared."""
     steps: Steps
@@ -145,7 +152,7 @@ class _Compiling:
         self.width: list[int] = []
 
     def program(self) -> LevelProgram:
-        vocabulary = Vocabulary()
+        vocabulary = PatternVocabulary()
         vocabulary.learn(self.views)
         levels: list[list[int]] = [[] for _ in range(max(self.level, default=1))]
         for view, level in enumerate(self.level):
@@ -193,7 +200,7 @@ class _Compiling:
             self.plans[key] = rewriting_plan(self.views[view], dict(enumerate(key[1:])))
         return self.plans[key].renumbered(members)
 
-    def _valued(self, vocabulary: Vocabulary) -> Booleans:
+    def _valued(self, vocabulary: PatternVocabulary) -> Booleans:
         found = np.zeros(len(vocabulary.labels), np.bool_)
         for view in self.views:
             for node, _ in preorder(view):
@@ -211,7 +218,7 @@ class _Compiling:
         )
 
 
-def _compiled_steps(steps: Iterable[Step], vocabulary: Vocabulary) -> Steps:
+def _compiled_steps(steps: Iterable[Step], vocabulary: PatternVocabulary) -> Steps:
     own = list(steps)
     children = [child for *_, below in own for child in below]
     return Steps(
@@ -225,7 +232,7 @@ def _compiled_steps(steps: Iterable[Step], vocabulary: Vocabulary) -> Steps:
     )
 
 
-def compiled_joins(joins: Iterable[JoinRows], vocabulary: Vocabulary) -> Joins:
+def compiled_joins(joins: Iterable[JoinRows], vocabulary: PatternVocabulary) -> Joins:
     own = list(joins)
     instances = [each for rows in own for each in rows.instances]
     residuals = [residual for each in instances for residual in each.residuals]
@@ -250,7 +257,7 @@ def frozen_longs(numbers: Sequence[int]) -> Longs:
     return found
 
 
-def _encoded(predicates: Sequence[ValuePredicate], vocabulary: Vocabulary) -> Longs:
+def _encoded(predicates: Sequence[ValuePredicate], vocabulary: PatternVocabulary) -> Longs:
     """Predicates as rows of integers, each by itself."""
     alone = [PatternNode("*", predicates=(each,)) for each in predicates]
     return encode_views(alone, vocabulary).predicates

@@ -78,7 +78,7 @@ Constant = float | int | str
 
 
 @dataclass(slots=True)
-class Vocabulary:
+class PatternVocabulary:
     """The numbers of labels and the order of constants. Constants stay as they are once sorted."""
 
     labels: dict[str, int] = field(default_factory=lambda: {"*": ANY_LABEL})
@@ -133,13 +133,13 @@ def preorder(view: PatternNode) -> list[tuple[PatternNode, int]]:
     return found
 
 
-def encode_views(views: Sequence[PatternNode], vocabulary: Vocabulary) -> Patterns:
+def encode_views(views: Sequence[PatternNode], vocabulary: PatternVocabulary) -> Patterns:
     """The views as arrays, by a vocabulary that has learned them or views before them."""
     return _Encoding(vocabulary).encode(views)
 
 
 class _Encoding:
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: PatternVocabulary) -> None:
         self.vocabulary = vocabulary
         self.positions: dict[Constant, int] = {}
         self.nodes: list[tuple[int, bool, bool, int, int, int, int, int]] = []

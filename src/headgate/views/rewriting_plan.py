@@ -30,7 +30,7 @@ from headgate.views.pattern_arrays import (
     Longs,
     Masks,
     Patterns,
-    Vocabulary,
+    PatternVocabulary,
     covered,
     embed,
     encode_views,
@@ -52,7 +52,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class PatternEdge:
     """A structural predicate between two nodes of the query; `above` is -1 for the root itself."""
 
     above: int
@@ -73,7 +73,7 @@ class Residual:
 class RewritingPlan:
     query: PatternNode
     instances: tuple[Instance, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[PatternEdge, ...]
     residuals: tuple[Residual, ...]
     texts: dict[tuple[int, Mark], Place]
     """Where the marked texts of the query's nodes are."""
@@ -93,7 +93,7 @@ class _Planning:
     def __init__(self, query: PatternNode, views: Mapping[int, PatternNode]) -> None:
         self.query, self.numbers = query, list(views)
         patterns = [query, *views.values()]
-        vocabulary = Vocabulary()
+        vocabulary = PatternVocabulary()
         vocabulary.learn(patterns)
         self.arrays: Patterns = encode_views(patterns, vocabulary)
         self.trees = [preorder(pattern) for pattern in patterns]
@@ -176,11 +176,13 @@ class _Planning:
             for above in range(len(self.trees[0]))
         )
 
-    def _edges(self) -> list[Edge]:
-        edges = [Edge(parent, at, node.axis) for at, (node, parent) in enumerate(self.trees[0])]
+    def _edges(self) -> list[PatternEdge]:
+        edges = [
+            PatternEdge(parent, at, node.axis) for at, (node, parent) in enumerate(self.trees[0])
+        ]
         return [edge for edge in edges if edge.above >= 0 or edge.axis is Axis.CHILD]
 
-    def _is_kept(self, edge: Edge) -> bool:
+    def _is_kept(self, edge: PatternEdge) -> bool:
         """Whether an instance has the edge in its own view."""
         for at, goes_to in self.found:
             for n, (node, parent) in enumerate(self.trees[at]):

@@ -25,7 +25,7 @@ from headgate.model.errors import InvalidValue
 from headgate.model.tree_pattern import Mark
 from headgate.views.document import DEPTH, LAST, NUMBER, value_places
 from headgate.views.level_program import compiled_joins, frozen_longs
-from headgate.views.pattern_arrays import Ints, Longs, Vocabulary
+from headgate.views.pattern_arrays import Ints, Longs, PatternVocabulary
 from headgate.views.rewriting_joins import join_rows, run_joins
 from headgate.views.rewriting_plan import RewritingPlan
 from headgate.views.run_levels import TUPLES_MAX, RoomLimits
@@ -60,7 +60,7 @@ class CompiledRewriting:
         self.plan = plan
         self.views = sorted({each.view for each in plan.instances})
         rows = join_rows(plan, {view: table for table, view in enumerate(self.views)})
-        self._vocabulary = Vocabulary()
+        self._vocabulary = PatternVocabulary()
         self._vocabulary.learn([plan.query])
         self._joins = compiled_joins([rows], self._vocabulary)
         self._width = rows.width

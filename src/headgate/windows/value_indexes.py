@@ -101,7 +101,7 @@ class _Values:
             self.recent = []
 
 
-class OrderedIndex:
+class OrderedWindowIndex:
     def __init__(self, attribute: str) -> None:
         self.attribute = attribute
         self._rows = 0

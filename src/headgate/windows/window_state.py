@@ -37,10 +37,10 @@ from headgate.windows.arrivals import NEVER_US, SECOND_US, Element, Position, po
 from headgate.windows.find_pairs import Pairs, WindowBounds
 from headgate.windows.growing_array import GrowingArray
 from headgate.windows.similar_index import SimilarIndex
-from headgate.windows.value_indexes import EqualityIndex, OrderedIndex
+from headgate.windows.value_indexes import EqualityIndex, OrderedWindowIndex
 
 FOREVER_US = 2**62
-Index = EqualityIndex | SimilarIndex | OrderedIndex
+Index = EqualityIndex | SimilarIndex | OrderedWindowIndex
 
 
 class WindowState:
@@ -53,7 +53,7 @@ class WindowState:
         self.arrived = GrowingArray(np.int64)
         self.equal: dict[str, EqualityIndex] = {}
         self.similar: dict[str, SimilarIndex] = {}
-        self.ordered: dict[str, OrderedIndex] = {}
+        self.ordered: dict[str, OrderedWindowIndex] = {}
         self._order: list[tuple[Position, int]] = []
         self._recent: list[int] = []
         self._half_us = NEVER_US
@@ -69,7 +69,7 @@ class WindowState:
             case EqualTo(_, name):
                 self.equal.setdefault(name, EqualityIndex(name))
             case OrderedBy(_, _, name):
-                self.ordered.setdefault(name, OrderedIndex(name))
+                self.ordered.setdefault(name, OrderedWindowIndex(name))
             case SimilarTo(_, name, threshold):
                 index = self.similar.setdefault(name, SimilarIndex(name, threshold))
                 index.threshold = min(index.threshold, threshold)

@@ -32,7 +32,7 @@ from headgate.pipeline.jobs.job import Note, run_parts_on_spark
 from headgate.pipeline.jobs.job import Part as Task
 from headgate.views.embedding_graph import RANGE, EncodedViews
 from headgate.views.label_trie import LabelTrie
-from headgate.views.pattern_arrays import Patterns, Vocabulary
+from headgate.views.pattern_arrays import Patterns, PatternVocabulary
 from headgate.views.rewrite_cgr import Part, Rewritings, put_together, rewriter_of_ranges
 
 KIND, VERSION = "encoded views", 1
@@ -105,7 +105,7 @@ def open_encoded(path: Path) -> EncodedViews:
         return [snapshot.arrays[f"{name}.{field}"] for field in TUPLES[name]]
 
     return EncodedViews(
-        vocabulary=Vocabulary(),
+        vocabulary=PatternVocabulary(),
         patterns=Patterns(*part("patterns")),
         trie=LabelTrie(*part("trie")),
         by_key=Patterns(*part("by_key")),

@@ -21,7 +21,7 @@ from headgate.model.errors import SnapshotError
 from headgate.network.flat_levels import FlatLevels
 from headgate.views.document import Document
 from headgate.views.level_program import Joins, LevelProgram, Steps, ViewTables
-from headgate.views.pattern_arrays import Longs, Vocabulary
+from headgate.views.pattern_arrays import Longs, PatternVocabulary
 from headgate.views.rewriting_joins import (
     ABOVE,
     COLUMN,
@@ -90,7 +90,7 @@ def _program(snapshot: ArrayFile) -> LevelProgram:
     arrays = snapshot.arrays
     words = json.loads(arrays["words"].tobytes())
     labels = {label: number for number, label in enumerate(words["labels"])}
-    vocabulary = Vocabulary(labels, words["texts"], words["numbers"])
+    vocabulary = PatternVocabulary(labels, words["texts"], words["numbers"])
 
     def part(name: str) -> list[Array]:
         return [_array(arrays[f"{name}.{field}"]) for field in PARTS[name]]
