@@ -19,7 +19,7 @@ def java(folder: Path) -> Path:
 
 def test_the_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(java_archive.MAKING, raising=False)
+    monkeypatch.delenv(java_archive.MAKING_VARIABLE, raising=False)
     paths = set()
     for name in ("a", "b"):
         java(tmp_path / name)

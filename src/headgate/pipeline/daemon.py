@@ -1,16 +1,17 @@
-"""The process that Spark forks its Python workers from, with everything loaded that a batch needs.
+"""Spark's Python daemon, with all modules that a batch needs loaded before it forks workers.
 
-PySpark's own daemon is nearly empty: each worker that it forks loads NumPy, Arrow, Numba and the
-compiled kernels for itself, 1 to 2 s of work, and again after a pause, as workers that have nothing
-to do for a minute end. Here they are loaded once, before the first fork:
+PySpark's own daemon loads little: each worker that it forks loads NumPy, Arrow, Numba and the
+compiled kernels itself, which takes 1 to 2 s. Workers end after a minute without tasks, so this
+recurs after each pause. This daemon loads them once, before the first fork:
 
     pyspark.daemon              headgate.pipeline.daemon
     └── worker: load, match     load
     └── worker: load, match     └── worker: match
-                                └── worker: match           what is loaded is shared memory
+                                └── worker: match           loaded modules are shared memory
 
-Spark is told by `spark.python.daemon.module`. Nothing may be printed: standard output is the way
-on which the daemon tells Spark its address. No thread may be started: none survives a fork.
+The setting `spark.python.daemon.module` names this module. Loading must not print anything, since
+the daemon reports its port to Spark on standard output. It must not start threads, since threads do
+not survive a fork.
 """
 
 from __future__ import annotations
@@ -37,22 +38,27 @@ SCHEMA = Schema((Attribute("number", Type.INT), Attribute("words", Type.TEXT)))
 
 
 def load() -> None:
-    """Run the kernels that most filters need, so that Numba reads them from its cache."""
-    small = Comparison("number", Relation.LESS, 5)
-    one = Comparison("number", Relation.EQUAL, 1)
-    some = Contains("words", "some words")
-    filters: list[Filter] = [And((small, some)), one, Or((And((one, some)), small)), some]
-    leaves = {each: FilterUsers(["f"], ["f"]) for each in filters}
+    """Run the kernels that most filters need, so that Numba loads them from its cache."""
+    below_five = Comparison("number", Relation.LESS, 5)
+    equals_one = Comparison("number", Relation.EQUAL, 1)
+    has_words = Contains("words", "some words")
+    filters: list[Filter] = [
+        And((below_five, has_words)),
+        equals_one,
+        Or((And((equals_one, has_words)), below_five)),
+        has_words,
+    ]
+    leaves = {filter_: FilterUsers(["f"], ["f"]) for filter_ in filters}
     plan = source_plan("", SCHEMA, leaves, number_of={"f": 0})
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
-    items = [Item("", "", moment, {"number": n, "words": "some words"}) for n in range(70)]
+    instant = datetime(2026, 1, 1, tzinfo=UTC)
+    items = [Item("", "", instant, {"number": n, "words": "some words"}) for n in range(70)]
     plan.match(batch_of_arrow(items_to_arrow(items, SCHEMA), SCHEMA))
     gc.collect()
     gc.freeze()
 
 
 def quiet_worker(sock: socket.socket, authenticated: bool) -> int:
-    """A task that Spark has given up has nobody to answer to: that is no error worth a page."""
+    """Spark closes the socket of a cancelled task; print no stack trace for it."""
     try:
         return spark_worker(sock, authenticated)
     except BrokenPipeError:

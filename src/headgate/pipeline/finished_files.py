@@ -1,7 +1,7 @@
 """Files of finished batches that the joins of a run have not read yet.
 
-a batch finishes ──► add ──► take(until) ──► files that arrived up to then, once
-at the start     ──► recover: files that an earlier process has stored and not read
+a batch finishes ──► add ──► take(until) ──► each file that arrived up to then, once
+at the start     ──► recover: files that an earlier process has stored but not read
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FinishedFile:
 
 @dataclass(slots=True)
 class FinishedFiles:
-    """`add` may be called by any thread."""
+    """`add` is thread-safe; the other methods are for one thread."""
 
     store: Path
     journal: BatchJournal
@@ -38,26 +38,26 @@ class FinishedFiles:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, arrived: datetime, parts: Iterable[PartitionSummary]) -> None:
-        """A batch that arrived at this instant has stored these."""
+        """A batch with this arrival instant has stored these partitions."""
         with self._lock:
             self._files += [
-                FinishedFile(arrived, each.path, frozenset(each.sources)) for each in parts
+                FinishedFile(arrived, part.path, frozenset(part.sources)) for part in parts
             ]
 
     def take(self, until: datetime, sources: Collection[str]) -> list[FinishedFile]:
-        """The files that arrived up to an instant and have items of these sources. All files up to
-        then are removed from here."""
+        """Remove all files that arrived up to an instant; returns those of them with items of these
+        sources."""
         with self._lock:
-            taken = [each for each in self._files if each.arrived <= until]
-            self._files = [each for each in self._files if each.arrived > until]
-        return [each for each in taken if each.sources & set(sources)]
+            taken = [file for file in self._files if file.arrived <= until]
+            self._files = [file for file in self._files if file.arrived > until]
+        return [file for file in taken if file.sources & set(sources)]
 
     def recover(self, since: datetime) -> None:
-        """Add the files that an earlier process has stored after an instant."""
-        found = self.stored(since)
+        """Add the files that an earlier process stored after an instant."""
+        stored = self.stored(since)
         with self._lock:
-            known = {each.path for each in self._files}
-            self._files = [each for each in found if each.path not in known] + self._files
+            known = {file.path for file in self._files}
+            self._files = [file for file in stored if file.path not in known] + self._files
 
     def stored(
         self,
@@ -66,9 +66,10 @@ class FinishedFiles:
         until: datetime | None = None,
         schemas: Collection[str] | None = None,
     ) -> list[FinishedFile]:
-        """Files of finished batches; with `schemas`, only of sources with one of them."""
+        """Stored files of finished batches that arrived after `since` and up to `until`. `schemas`
+        limits them to sources with one of these schemas (names of match/item_columns.group_of)."""
         pending = self.journal.pending()
-        found: list[FinishedFile] = []
+        finished: list[FinishedFile] = []
         for file in stored_files(self.store, since=since.date(), pending=pending):
             if file.group.startswith(JOINED):
                 continue
@@ -78,5 +79,5 @@ class FinishedFiles:
             arrived = pc.max(table.column("@arrived")).as_py()
             if arrived > since and (until is None or arrived <= until):
                 sources = frozenset(table.column(SOURCE).unique().to_pylist())
-                found.append(FinishedFile(arrived, file.path, sources))
-        return found
+                finished.append(FinishedFile(arrived, file.path, sources))
+        return finished

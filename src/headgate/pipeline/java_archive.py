@@ -1,13 +1,13 @@
-"""Spark's classes in an archive that the JVM maps, so that a run starts five seconds earlier.
+"""An archive of Spark's Java classes that the JVM maps at start, so that a run starts 5 s earlier.
 
-A JVM that starts Spark reads, checks and links some ten thousand classes from jar files. Java can
-keep them as they are in memory then (application class-data sharing), in a file of 170 MB. It is
-made once, when Headgate is set up:
+A JVM that starts Spark reads, verifies and links about ten thousand classes from jar files. Java
+can store them in their memory layout (application class-data sharing), in a file of 170 MB. It is
+made once, when Headgate is installed:
 
     python -m headgate.pipeline.java_archive
 
-and used by every run that finds it. It belongs to one Java and one PySpark, so its name is made of
-both. Without it, or if the JVM does not like it, everything works as before, only slower.
+Every later run uses it. The archive fits one Java and one PySpark; its name is a hash of both. If
+it is missing, or the JVM rejects it, a run starts without it, only slower.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pathlib import Path
 
 import pyspark
 
-MAKING = "HEADGATE_MAKES_JAVA_ARCHIVE"
-PATIENCE_S = 300
+MAKING_VARIABLE = "HEADGATE_MAKES_JAVA_ARCHIVE"
+TIMEOUT_S = 300
 KEPT = 3
-"""Archives for as many environments stay; each has 170 MB."""
-# What a run needs of Spark: a job, a Python job on Arrow, and batches of a Python source.
+"""The number of archives that are kept, each for one environment and of 170 MB."""
+# Uses what a run uses of Spark: a job, a Python job on Arrow, and batches of a Python source.
 _WORK = """
 import tempfile, time
 import pyarrow as pa
@@ -79,21 +79,21 @@ gateway.proc.wait()
 
 
 def archive_options() -> list[str]:
-    """How the JVM is told of the archive: nothing where there is none."""
+    """The JVM options that use the archive, or make it; empty if there is none."""
     quiet = ["-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
-    if making := os.environ.get(MAKING):
+    if making := os.environ.get(MAKING_VARIABLE):
         return [f"-XX:ArchiveClassesAtExit={making}", *quiet]
     path = archive_path()
     return [f"-XX:SharedArchiveFile={path}", *quiet] if path and path.exists() else []
 
 
 def archive_path() -> Path | None:
-    """Nothing where there is no Java."""
+    """Where the archive for this Java and PySpark is, or would be; None without Java."""
     java = _java()
     if java is None:
         return None
-    found = java.stat()
-    key = f"{java} {found.st_size} {found.st_mtime_ns} {pyspark.__file__} {pyspark.__version__}"
+    stat = java.stat()
+    key = f"{java} {stat.st_size} {stat.st_mtime_ns} {pyspark.__file__} {pyspark.__version__}"
     return cache_folder() / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
 
 
@@ -103,26 +103,26 @@ def cache_folder() -> Path:
 
 
 def make_archive() -> Path | None:
-    """Make the archive unless it is there. Nothing where it cannot be made."""
+    """Make the archive unless it exists. Returns its path, or None if it cannot be made."""
     path = archive_path()
     if path is None or path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         fresh = Path(folder) / "fresh.jsa"
-        environment = {**os.environ, MAKING: str(fresh)}
+        environment = {**os.environ, MAKING_VARIABLE: str(fresh)}
         subprocess.run(
             [sys.executable, "-c", _WORK],
             env=environment,
             check=False,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         if not fresh.exists():
             return None
         fresh.replace(path)
-    archives = sorted(path.parent.glob("spark-*.jsa"), key=lambda each: each.stat().st_mtime)
+    archives = sorted(path.parent.glob("spark-*.jsa"), key=lambda archive: archive.stat().st_mtime)
     for old in archives[:-KEPT]:
         old.unlink(missing_ok=True)
     return path
@@ -130,11 +130,11 @@ def make_archive() -> Path | None:
 
 def _java() -> Path | None:
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin") if home else None
-    found = found or shutil.which("java")
-    return Path(found).resolve() if found else None
+    command = shutil.which("java", path=f"{home}/bin") if home else None
+    command = command or shutil.which("java")
+    return Path(command).resolve() if command else None
 
 
 if __name__ == "__main__":
-    made = make_archive()
-    sys.stdout.write(f"{made}\n" if made else "no archive could be made; runs start slower\n")
+    archive = make_archive()
+    sys.stdout.write(f"{archive}\n" if archive else "no archive could be made; runs start slower\n")

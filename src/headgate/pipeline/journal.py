@@ -1,19 +1,19 @@
-"""What each micro-batch uses, written down before it runs, and how far all of them are.
+"""The journal of micro-batches: what each one uses, written before it runs, and which are finished.
 
     begin ──► batches/<group>/17.json ──► the batch runs ──► finish ──► 17.done.json
-               snapshot, arrived           again, if it was cut off: with the same record
+               snapshot, arrived           a replay finds the same record
 
-A batch has one snapshot, whatever is registered while it runs, and a replay has the same. It also
-has one moment at which its items *arrived*. No two moments are equal, and none is earlier than what
-is already known to be complete:
+A batch uses one snapshot, whatever is registered while it runs, and a replay uses the same one. All
+items of a batch have one *arrival instant*. Arrival instants are unique, and never earlier than an
+instant that was reported as complete:
 
-    complete   a moment up to which every batch of every group is finished
+    complete   the instant up to which every batch of every group is finished
 
-Whoever waits for items of several groups (the window joins) may decide up to there, and what it
-decides follows from the records alone, so that it is the same after a crash.
+The joins, which read the items of several groups, process what arrived up to this instant. It
+follows from the records alone, so the result is the same after a crash.
 
-Cost: two files' names and one fsync for a batch. Records of finished batches are removed when they
-are old; the last ones are kept, as Spark may ask for the last one again.
+Cost: a file, a rename and an fsync for each batch. Records of finished batches are removed when
+they are old. The last ones are kept, since Spark may run the last batch of a query again.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ class BatchRecord:
     group: str
     number: int
     snapshot: str
-    """The name of the snapshot's file."""
+    """The file name of the snapshot."""
     arrived: datetime
+    """The arrival instant of all items of the batch."""
     replayed: bool = False
-    """Whether it had begun before."""
+    """Whether the batch was begun before and is run again."""
     finished: bool = False
-    """Whether it had even ended before."""
+    """Whether it was finished before."""
 
 
 class BatchJournal:
-    """Thread-safe; one process writes, the one that holds the outbox.
+    """Thread-safe. Only one process writes: the one that holds the outbox.
 
-    `decided` is a moment that an earlier process took for complete and has acted upon.
+    `decided` is the instant up to which an earlier process has processed joins; new batches arrive
+    after it.
     """
 
     def __init__(self, folder: Path, *, decided: datetime | None = None) -> None:
@@ -61,12 +63,12 @@ class BatchJournal:
                 self._running[record.group, record.number] = record.arrived
 
     def begin(self, group: str, number: int, snapshot: str, now: datetime) -> BatchRecord:
-        """The record of a batch: a new one, or, if it had begun before, the old one."""
+        """The record of a batch: a new one, or the existing one if the batch is run again."""
         path = self._path(group, number)
         with self._lock:
-            for known in (path, _done(path)):
-                if known.exists():
-                    record = _read(known, group)
+            for record_path in (path, _done_path(path)):
+                if record_path.exists():
+                    record = _read(record_path, group)
                     self._running[group, number] = record.arrived
                     return record
             arrived = self._latest = max(now, self._latest + _STEP)
@@ -78,29 +80,29 @@ class BatchJournal:
     def finish(self, record: BatchRecord) -> None:
         path = self._path(record.group, record.number)
         if path.exists():
-            rename_whole(path, _done(path))
-        old = _done(self._path(record.group, record.number - KEPT))
+            rename_whole(path, _done_path(path))
+        old = _done_path(self._path(record.group, record.number - KEPT))
         old.unlink(missing_ok=True)
         with self._lock:
             self._running.pop((record.group, record.number), None)
 
     def complete(self, now: datetime) -> datetime:
-        """All items that arrived up to this moment are in the store, and no more will come."""
+        """The instant up to which all items are in the store: no batch will arrive before it."""
         with self._lock:
             complete = min(self._running.values(), default=now + _STEP) - _STEP
-            # A batch that begins from now on arrives later.
+            # Batches that begin from now on get a later instant.
             self._latest = max(self._latest, complete)
             return complete
 
     def pending(self) -> set[tuple[str, int]]:
-        """The batches that have begun and not ended, also those of an earlier process."""
+        """The batches that have begun and are not finished, also those of an earlier process."""
         with self._lock:
             return set(self._running)
 
     def forget(self, group: str) -> None:
-        """The group's query has ended for good, and its last batch will never be run again."""
+        """Remove the unfinished batches of a group whose query has ended for good."""
         with self._lock:
-            for key in [each for each in self._running if each[0] == group]:
+            for key in [key for key in self._running if key[0] == group]:
                 del self._running[key]
                 self._path(*key).unlink(missing_ok=True)
 
@@ -116,23 +118,23 @@ class BatchJournal:
 
 
 def read_record(folder: Path, group: str, number: int) -> BatchRecord:
-    """The record of a batch that has begun: workers read it too."""
+    """The record of a batch that has begun. For workers."""
     path = folder / group / f"{number}.json"
-    for known in (path, _done(path)):
-        if known.exists():
-            return _read(known, group)
+    for record_path in (path, _done_path(path)):
+        if record_path.exists():
+            return _read(record_path, group)
     raise PipelineError(f"batch {number} of {group} has no record: it must begin before it runs")
 
 
-def _done(path: Path) -> Path:
+def _done_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.done.json")
 
 
 def _read(path: Path, group: str) -> BatchRecord:
     try:
-        found = json.loads(path.read_bytes())
-        number, arrived = int(path.name.split(".")[0]), datetime.fromisoformat(found["arrived"])
+        content = json.loads(path.read_bytes())
+        number, arrived = int(path.name.split(".")[0]), datetime.fromisoformat(content["arrived"])
         finished = path.name.endswith(".done.json")
-        return BatchRecord(group, number, str(found["snapshot"]), arrived, True, finished)
+        return BatchRecord(group, number, str(content["snapshot"]), arrived, True, finished)
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"the batch record '{path}' is damaged: {error}") from None

@@ -3,12 +3,13 @@
     @source  @id  @time  price  …          @source  @id  @time  price  …   @feeds   @inner
     Tickets  17   …      150    …    ──►   Tickets  17   …      150    …   [3, 8]   []
 
-It is a function for `mapInArrow`, and the very same for batches in one process. Workers map the
-source plans from files and keep them open from batch to batch; which files is decided by whoever
-calls, once for a micro-batch, so that all workers use the same, and so does a replay.
+The stage is a function for `mapInArrow`; it also works on batches in one process. Workers map the
+source plans from files and keep them open from batch to batch. The caller fixes the plan files once
+for each micro-batch, so that all workers, and a replay of the batch, use the same plans.
 
-A source has several plans where feeds were added lately (snapshot.py): each is asked, and an item
-has the feeds of all. Items that no feed asks for are kept only if `every` says so.
+A source to which feeds were added lately has several plans, one per layer (snapshot.py). All are
+evaluated, and an item has the feeds of all. `@inner` holds feeds whose window joins or patterns
+take the item as input. Items without feeds are returned only if `MatchConfig.every` is set.
 """
 
 from __future__ import annotations
@@ -40,35 +41,36 @@ def _no_feeds() -> Ints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchConfig:
-    """What is asked of items: for each source the paths of its plans, and what goes on."""
+    """Which plans are used, and what is returned."""
 
     plans: Mapping[str, Sequence[str]]
+    """For each source the paths of its plans."""
     dropped: Ints = field(default_factory=_no_feeds)
-    """Feeds of these plans that are not registered any more."""
+    """Feeds of these plans that are no longer registered."""
     keep: Sequence[str] | None = None
-    """The columns that go on besides the feeds; without it, all of them."""
+    """The columns that are returned besides the feeds; None: all."""
     every: bool = False
-    """Whether items that no feed asks for go on too."""
+    """Whether items without any feed are returned too."""
     operators: OperatorSetup | None = None
-    """How operators are called; without it, no feed has an item because of them."""
+    """How operators are called; None: clauses with operators never match."""
 
 
-def match_stage(asked: MatchConfig) -> Stage:
+def match_stage(config: MatchConfig) -> Stage:
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_garbage()
         for batch in batches:
-            yield from match_batch(batch, asked)
+            yield from match_batch(batch, config)
 
     return stage
 
 
-def match_batch(batch: pa.RecordBatch, asked: MatchConfig) -> Iterator[pa.RecordBatch]:
-    """The items of a batch with their feeds, by source."""
+def match_batch(batch: pa.RecordBatch, config: MatchConfig) -> Iterator[pa.RecordBatch]:
+    """The items of a batch with their feeds, one source after the other."""
     for source, items in _by_source(batch):
-        paths = asked.plans.get(source, ())
-        if paths or asked.every:
+        paths = config.plans.get(source, ())
+        if paths or config.every:
             for start in range(0, items.num_rows, BATCH):
-                matched = _matched(items.slice(start, BATCH), paths, asked)
+                matched = _matched(items.slice(start, BATCH), paths, config)
                 if matched.num_rows:
                     yield matched
 
@@ -87,48 +89,48 @@ def _by_source(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         start = end
 
 
-def _matched(items: pa.RecordBatch, paths: Sequence[str], asked: MatchConfig) -> pa.RecordBatch:
+def _matched(items: pa.RecordBatch, paths: Sequence[str], config: MatchConfig) -> pa.RecordBatch:
     all_feeds: list[BatchMatches] = []
     all_inner: list[BatchMatches] = []
     for path in paths:
         plan = opened_source_plan(path)
-        found = plan.match(batch_of_arrow(items, plan.schema))
-        all_feeds.append(found.feeds)
-        all_inner.append(found.inner)
-        if asked.operators and (tester := tester_of(path, asked.operators)):
-            tested = tester.feeds(found.clauses, items, plan.schema, asked.dropped)
-            all_feeds.append(_without(tested, found.feeds))
-    feeds = _united(all_feeds, items.num_rows, asked.dropped)
-    inner = _united(all_inner, items.num_rows, asked.dropped)
-    kept = items if asked.keep is None else items.select(asked.keep)
+        matched = plan.match(batch_of_arrow(items, plan.schema))
+        all_feeds.append(matched.feeds)
+        all_inner.append(matched.inner)
+        if config.operators and (tester := tester_of(path, config.operators)):
+            tested = tester.feeds(matched.clauses, items, plan.schema, config.dropped)
+            all_feeds.append(_without(tested, matched.feeds))
+    feeds = _united(all_feeds, items.num_rows, config.dropped)
+    inner = _united(all_inner, items.num_rows, config.dropped)
+    kept = items if config.keep is None else items.select(config.keep)
     columns = [*kept.columns, _lists(feeds), _lists(inner)]
-    matched = pa.RecordBatch.from_arrays(columns, schema=matched_schema(kept.schema))
-    wanted = (np.diff(feeds.starts) > 0) | (np.diff(inner.starts) > 0)
-    return matched if asked.every or wanted.all() else matched.filter(pa.array(wanted))
+    batch = pa.RecordBatch.from_arrays(columns, schema=matched_schema(kept.schema))
+    has_feeds = (np.diff(feeds.starts) > 0) | (np.diff(inner.starts) > 0)
+    return batch if config.every or has_feeds.all() else batch.filter(pa.array(has_feeds))
 
 
-def _united(found: Sequence[BatchMatches], size: int, dropped: Ints) -> BatchMatches:
-    """For each item what all of these have, without what is dropped."""
-    if not found:
+def _united(parts: Sequence[BatchMatches], size: int, dropped: Ints) -> BatchMatches:
+    """For each item the union of its feeds, without dropped feeds."""
+    if not parts:
         return BatchMatches(np.zeros(size + 1, np.int64), _no_feeds())
-    if len(found) == 1 and not dropped.size:
-        return found[0]
-    feeds = np.concatenate([each.subscriptions for each in found])
-    items = np.concatenate([each.rows for each in found])
+    if len(parts) == 1 and not dropped.size:
+        return parts[0]
+    feeds = np.concatenate([part.subscriptions for part in parts])
+    items = np.concatenate([part.rows for part in parts])
     order = np.argsort(items, kind="stable")
     feeds, items = feeds[order], items[order]
-    living = np.isin(feeds, dropped, invert=True)
-    return BatchMatches.of_rows(size, items[living], feeds[living])
+    registered = np.isin(feeds, dropped, invert=True)
+    return BatchMatches.of_rows(size, items[registered], feeds[registered])
 
 
-def _without(found: BatchMatches, known: BatchMatches) -> BatchMatches:
-    """What is found and not known yet: a feed may have an item by several of its branches."""
-    if not found.subscriptions.size or not known.subscriptions.size:
-        return found
-    rows = found.rows
-    pairs = (rows << 32) | found.subscriptions
-    fresh = np.isin(pairs, (known.rows << 32) | known.subscriptions, invert=True)
-    return BatchMatches.of_rows(found.starts.size - 1, rows[fresh], found.subscriptions[fresh])
+def _without(matches: BatchMatches, known: BatchMatches) -> BatchMatches:
+    """The matches that are not in `known`: several branches of a feed may have the same item."""
+    if not matches.subscriptions.size or not known.subscriptions.size:
+        return matches
+    rows, feeds = matches.rows, matches.subscriptions
+    pairs = (rows << 32) | feeds
+    is_new = np.isin(pairs, (known.rows << 32) | known.subscriptions, invert=True)
+    return BatchMatches.of_rows(matches.starts.size - 1, rows[is_new], feeds[is_new])
 
 
 def matched_schema(items: pa.Schema) -> pa.Schema:
@@ -136,7 +138,7 @@ def matched_schema(items: pa.Schema) -> pa.Schema:
 
 
 def _lists(matches: BatchMatches) -> pa.ListArray:
-    """Without a copy of what is listed."""
+    """As an Arrow list column; the feeds are not copied."""
     return pa.ListArray.from_arrays(
         pa.array(matches.starts.astype(np.int32)), pa.array(matches.subscriptions)
     )
@@ -144,6 +146,7 @@ def _lists(matches: BatchMatches) -> pa.ListArray:
 
 @lru_cache(maxsize=1)
 def freeze_garbage() -> None:
-    """Spark's workers collect garbage after every task: 36 ms, and 2 ms once what stays is told."""
+    """Spark's workers run a full GC after each task: 36 ms; `gc.freeze()` brings it to 2 ms. Done
+    once per process."""
     gc.collect()
     gc.freeze()

@@ -1,7 +1,7 @@
-"""A run's figures for Prometheus: an HTTP server that answers `/metrics`.
+"""The metrics of a run for Prometheus: an HTTP server that answers `/metrics`.
 
-They are taken from the run's status when they are asked for, so that nothing is counted twice and a
-run without a scraper pays nothing.
+Each scrape reads the status of the run (status.py). There are no separate counters, and a run that
+is not scraped has no cost.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from headgate.model.errors import PipelineError
 from headgate.pipeline.status import Status
 
 _COUNTERS = {
-    "batches": "Micro-batches that have ended.",
+    "batches": "Micro-batches that have finished.",
     "items": "Items that came in.",
-    "matched": "Items that at least one feed has.",
-    "matches": "Pairs of an item and a feed that has it.",
-    "joined": "Items that a window join has found something for.",
+    "matched": "Items that matched at least one feed.",
+    "matches": "Pairs of an item and a feed that it matched.",
+    "joined": "Items that a join has produced a result for.",
     "put": "Deliveries put into the outbox.",
-    "sent": "Deliveries that have arrived.",
-    "failed": "Attempts to deliver that failed.",
+    "sent": "Deliveries that were sent.",
+    "failed": "Delivery attempts that failed.",
 }
 
 
 class MetricsServer:
-    """Serves until it is closed."""
+    """Serves `/metrics` in a thread until it is closed."""
 
     def __init__(self, status: Callable[[], Status], host: str, port: int) -> None:
         registry = CollectorRegistry()
@@ -66,7 +66,7 @@ class _StatusCollector(Collector):
         self._status = status
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Nothing: the registry would ask for a status before there is one."""
+        """Empty. Otherwise the registry would collect before the run has a status."""
         return []
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
@@ -81,14 +81,16 @@ class _StatusCollector(Collector):
             by_source.add_metric([source], items)
         yield by_source
         rejected = CounterMetricFamily(
-            "headgate_rejected", "What could not be read as an item, by source.", labels=["source"]
+            "headgate_rejected",
+            "Records that could not be read as items, by source.",
+            labels=["source"],
         )
         for source, count in status.rejected.items():
             rejected.add_metric([source], count)
         yield rejected
-        yield from _of_operators(status)
+        yield from _operator_metrics(status)
         seconds = GaugeMetricFamily(
-            "headgate_batch_seconds", "Time of a micro-batch, recent ones.", labels=["quantile"]
+            "headgate_batch_seconds", "Duration of recent micro-batches.", labels=["quantile"]
         )
         seconds.add_metric(["0.5"], tally.latency_p50_ms / 1e3)
         seconds.add_metric(["0.99"], tally.latency_p99_ms / 1e3)
@@ -102,23 +104,27 @@ class _StatusCollector(Collector):
             ("headgate_feeds", "Feeds that are planned.", status.feeds),
             ("headgate_broken_feeds", "Feeds whose last fetch failed.", len(status.broken)),
             ("headgate_refused", "Feeds and sources that cannot run.", len(status.refused)),
-            ("headgate_errors", "Queries and threads in trouble.", len(status.errors)),
+            ("headgate_errors", "Queries and threads with errors.", len(status.errors)),
         ):
             yield GaugeMetricFamily(name, help_, value=value)
 
 
-def _of_operators(status: Status) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+def _operator_metrics(status: Status) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
     failures = CounterMetricFamily(
-        "headgate_operator_failures", "Items that an operator failed on.", labels=["operator"]
+        "headgate_operator_failures", "Items for which an operator failed.", labels=["operator"]
     )
     seconds = GaugeMetricFamily(
-        "headgate_operator_seconds", "What an operator takes for an item.", labels=["operator"]
+        "headgate_operator_seconds",
+        "Estimated time of an operator for an item.",
+        labels=["operator"],
     )
-    share = GaugeMetricFamily(
-        "headgate_operator_selectivity", "How often an operator is true.", labels=["operator"]
+    selectivity = GaugeMetricFamily(
+        "headgate_operator_selectivity",
+        "Estimated share of items for which an operator is true.",
+        labels=["operator"],
     )
-    for name, each in status.operators.items():
-        failures.add_metric([name], each.failures)
-        seconds.add_metric([name], each.learned.cost_s)
-        share.add_metric([name], each.learned.selectivity)
-    yield from (failures, seconds, share)
+    for name, operator in status.operators.items():
+        failures.add_metric([name], operator.failures)
+        seconds.add_metric([name], operator.learned.cost_s)
+        selectivity.add_metric([name], operator.learned.selectivity)
+    yield from (failures, seconds, selectivity)

@@ -1,16 +1,17 @@
-"""What operators decide about the items of a batch, on a worker ([Operators]).
+"""Calls users' operators for the items of a batch, on a worker ([Operators]).
 
-    clauses whose guards an item satisfies ──► order of evaluation ──► feeds that have the item
-    (source_plan.py)                            (optimize/)  ▲ │ asks
-                                                             │ ▼
-                                                operators/, in a child of the worker
+    clauses whose guards an item satisfies ──► evaluation order ──► feeds that have the item
+    (source_plan.py)                           operators/orders/
+                                                   │ ▲
+                                             calls ▼ │ results
+                                               operators/runtime.py, in a child process
 
-A worker has one child for all operators, kept from batch to batch. What was learned about costs and
-selectivities, and what failed, is told to the driver with the batch. A worker that begins, and an
-order for a new plan, begin with what is known by then.
+A worker has one child process for all operators and keeps it from batch to batch. Learned costs and
+selectivities, and failures, are reported to the driver with each batch. New workers, and the
+evaluation orders of new plans, start with the statistics that the driver has written by then.
 
-An operator may answer otherwise when a batch is run again, or fail by then: such a batch replaces
-what it has stored, and delivers what it finds anew. What was delivered stays delivered.
+An operator may return another result, or fail, when a batch is replayed. The replay then replaces
+the stored items of the batch and delivers additional matches. Deliveries are not taken back.
 """
 
 from __future__ import annotations
@@ -44,31 +45,31 @@ TESTERS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class OperatorRules:
-    """What operators may be and may take, as whoever starts the run says."""
+    """Which operators a run may load, their limits, and their evaluation order."""
 
     allowed: tuple[str, ...] = ()
-    """Modules that operators may come from."""
+    """Modules that operators may be imported from, besides Headgate's own."""
     limits: OperatorLimits = field(default_factory=OperatorLimits)
     order: str = DEFAULT_ORDER
     """The evaluation order, by name (operators/orders/methods.py)."""
 
 
 RULES = OperatorRules()
-"""What holds where nothing is said: operators of ours only."""
+"""The default: only operators that come with Headgate."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorSetup:
-    """What a worker has to know to call operators."""
+    """What a worker needs to call operators."""
 
     declarations: tuple[Declaration, ...]
     rules: OperatorRules
     learned: str = ""
-    """The file of what is known of them."""
+    """The path of the file with learned costs and selectivities."""
 
 
 class OperatorTester:
-    """One plan's clauses, and the process that answers for them."""
+    """Evaluates the operator clauses of one source plan."""
 
     def __init__(
         self, table: ClauseTable, operators: OperatorRuntime, order: str = DEFAULT_ORDER
@@ -81,36 +82,41 @@ class OperatorTester:
     def feeds(
         self, clauses: BatchMatches, items: pa.RecordBatch, schema: Schema, dropped: Ints
     ) -> BatchMatches:
-        """For each item the feeds of which a clause is satisfied, given those whose guards are."""
+        """For each item the feeds that have a satisfied clause. `clauses` are those whose guards
+        are satisfied; clauses of dropped feeds are not evaluated."""
         candidates = self._candidates(clauses, dropped)
-        asking = BatchCalls(self._predicates, items, schema)
-        found = self._evaluator.evaluate(candidates, asking.evaluate_round)
+        calls = BatchCalls(self._predicates, items, schema)
+        satisfied = self._evaluator.evaluate(candidates, calls.evaluate_round)
         self._predicates.observed(*self._estimates.take_unreported())
-        return BatchMatches.of_rows(items.num_rows, found.items, found.subscriptions)
+        return BatchMatches.of_rows(items.num_rows, satisfied.items, satisfied.subscriptions)
 
     def _candidates(self, clauses: BatchMatches, dropped: Ints) -> CandidateClauses:
-        """Ascending for each item, and none that nobody wants any more: asking costs time."""
-        rows, found = clauses.rows, clauses.subscriptions
+        """The clauses of registered feeds, ascending for each item."""
+        rows, numbers = clauses.rows, clauses.subscriptions
         if dropped.size:
-            owners = self._table.subscriptions[self._table.owner[found]]
-            living = np.isin(owners, dropped, invert=True)
-            rows, found = rows[living], found[living]
-        order = np.lexsort((found, rows))
-        sorted_ = BatchMatches.of_rows(clauses.starts.size - 1, rows, found[order].astype(np.int32))
-        return CandidateClauses(sorted_.starts, sorted_.subscriptions)
+            feeds = self._table.subscriptions[self._table.owner[numbers]]
+            registered = np.isin(feeds, dropped, invert=True)
+            rows, numbers = rows[registered], numbers[registered]
+        ascending = numbers[np.lexsort((numbers, rows))].astype(np.int32)
+        candidates = BatchMatches.of_rows(clauses.starts.size - 1, rows, ascending)
+        return CandidateClauses(candidates.starts, candidates.subscriptions)
 
 
 def known_estimates(table: ClauseTable, ledger: OperatorStatistics) -> PredicateEstimates:
-    """What is known of the table's predicates before it asks: declared, and learned by others."""
-    known = {name: ledger.estimates.of_operator(name) for name in ledger.failures}
-    told = {name: DeclaredEstimate(each.cost_s, each.selectivity) for name, each in known.items()}
-    estimates = PredicateEstimates(table.calls, told)
-    estimates.start_from(ledger.estimates.counts_of([encode_call(each) for each in table.calls]))
+    """Estimates of the table's predicates before its first call: as declared, improved by what
+    earlier calls have shown."""
+    by_operator = {name: ledger.estimates.of_operator(name) for name in ledger.failures}
+    declared = {
+        name: DeclaredEstimate(estimate.cost_s, estimate.selectivity)
+        for name, estimate in by_operator.items()
+    }
+    estimates = PredicateEstimates(table.calls, declared)
+    estimates.start_from(ledger.estimates.counts_of([encode_call(call) for call in table.calls]))
     return estimates
 
 
-class _Current:
-    """The operators of this process: one child, for as long as the setup is the same."""
+class _ProcessRuntime:
+    """The operator runtime of this process: one child process until the setup changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -134,35 +140,35 @@ class _Current:
             return {} if self._operators is None else self._operators.take_report()
 
 
-_current = _Current()
+_runtime = _ProcessRuntime()
 
 
 @lru_cache(maxsize=TESTERS_MAX)
 def tester_of(path: str, setup: OperatorSetup) -> OperatorTester | None:
-    """Of the source plan in this file; nothing where it calls no operators."""
+    """The tester of the source plan in this file; None if the plan calls no operators."""
     table = opened_source_plan(path).tests
     if table is None:
         return None
-    return OperatorTester(table, _current.get(setup), setup.rules.order)
+    return OperatorTester(table, _runtime.get(setup), setup.rules.order)
 
 
 def take_report() -> Report:
-    """What operators of this process have cost, answered and failed since the last report."""
-    return _current.take_report()
+    """Costs, results and failures of this process's operators since the last report."""
+    return _runtime.take_report()
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorStatus:
-    """What is known of an operator."""
+    """The estimate and the failures of an operator."""
 
     learned: CallEstimate
     failures: int = 0
     last: str = ""
-    """How it failed the last time."""
+    """The last failure."""
 
 
 class OperatorLedger:
-    """Thread-safe."""
+    """The driver's statistics of operators: reports of all workers, kept in a file. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -172,7 +178,7 @@ class OperatorLedger:
         self._learned: Report = read_report(path)
 
     def follow(self, declarations: Sequence[Declaration]) -> None:
-        """These are registered now; of the others nothing is known any more."""
+        """Set the registered operators; statistics of all others are dropped."""
         declared = tuple(declarations)
         with self._lock:
             if declared != self._declared:
@@ -188,8 +194,8 @@ class OperatorLedger:
         with self._lock:
             learned = self._ledger.estimates.of_operator
             return {
-                name: OperatorStatus(learned(name), each.total, each.last)
-                for name, each in self._ledger.failures.items()
+                name: OperatorStatus(learned(name), failures.total, failures.last)
+                for name, failures in self._ledger.failures.items()
             }
 
     def write(self) -> None:

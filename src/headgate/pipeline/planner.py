@@ -1,19 +1,21 @@
-"""The control path while a pipeline runs: from the catalog to snapshots (DESIGN.md §1).
+"""The control path of a run: follows the catalog and publishes snapshots of all plans.
 
-    catalog ── has its version changed? ──► new feeds: compose, normalise, plan ──► a new layer
-                                            dropped feeds: their numbers
-                                            ──► snapshot ──► the next micro-batch uses it
+    catalog ── new version? ──► new feeds: compose, normalise, plan ──► a new layer
+                                dropped feeds: their numbers
+                                        │
+                                        ▼
+                                    snapshot ──► used by the next micro-batch
 
-Only what has changed is read from the catalog (registered.py): one more feed, or one more
-subscription, costs the same beside a million others.
+Catalog changes are read by sequence number (`RegisteredDefinitions` in layer_builder.py), so the
+cost of an update is proportional to the change, not to the number of registered feeds.
 
-Nothing here touches an item, and no batch waits for it: a batch takes the last snapshot that there
-is. The files of a snapshot are complete before anybody knows its name. After a crash, or in another
-process, planning goes on from the last snapshot; what was planned is not planned again.
+Batches do not wait for the planner: a batch uses the last published snapshot. All files of a
+snapshot are written before its name is published. After a restart the planner continues from the
+last snapshot on disk and does not plan its feeds again.
 
-A feed that cannot be planned within the limits is told with its reason (`refused`) and stops no
-other. Layers are merged beside: `to_merge` says what is to be done, any thread does it, `adopt`
-takes it over, and what came meanwhile stays as it is.
+A feed that cannot be planned within the limits is listed in `refused` with the reason; other feeds
+are not affected. Layers are merged in the background: `to_merge` returns the task, any thread runs
+it, and `adopt` publishes the result. Layers that were added in the meantime are kept.
 """
 
 from __future__ import annotations
@@ -53,12 +55,12 @@ from headgate.store.whole_files import write_whole
 from headgate.tables.join_groups import split_plan
 
 INFORM_MIN = 1_000
-"""Layers of fewer feeds are not planned again because something was learned about items."""
+"""Layers of fewer feeds are not planned again when statistics become available."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentPlans:
-    """What is registered, as the data path needs it, at one version of the catalog."""
+    """What the data path needs to know of one version of the catalog."""
 
     snapshot: PlanSnapshot
     path: Path
@@ -68,41 +70,49 @@ class CurrentPlans:
     join_plans: Mapping[str, Plan] = field(default_factory=dict)
     """The plans of feeds with window joins or patterns."""
     refused: Mapping[str, str] = field(default_factory=dict)
+    """Feeds that could not be planned, each with the reason."""
     web_feeds: frozenset[str] = frozenset()
     """Sources that are fetched from the web."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerMerge:
-    """Layers that are to be planned again, some of them together; `run` may take minutes."""
+    """A task that plans layers again, some of them merged. `run` may take minutes."""
 
     maker: LayerBuilder
     known: CatalogView
     before: tuple[Layer, ...]
     after: tuple[Layer, ...]
-    """Those that were not there before are to be made."""
+    """Layers that are not in `before` have no plans yet; `run` makes them."""
 
     def run(self) -> MergedLayers:
-        anew = [layer for layer in self.after if layer not in self.before]
+        unplanned = [layer for layer in self.after if layer not in self.before]
         with self.maker.catalog.looking_up() as definitions:
             planned = [
-                self.maker.plans(each.feeds.tolist(), self.known, definitions) for each in anew
+                self.maker.plans(layer.feeds.tolist(), self.known, definitions)
+                for layer in unplanned
             ]
-        made = [self.maker.made(each.plans, self.known) for each in planned]
-        fresh = iter(made)
-        layers = tuple(each if each in self.before else next(fresh).layer for each in self.after)
-        return MergedLayers(self.before, tuple(each for each in layers if each.feeds.size), made)
+        built = [self.maker.made(feeds.plans, self.known) for feeds in planned]
+        replacements = iter(built)
+        layers = tuple(
+            layer if layer in self.before else next(replacements).layer for layer in self.after
+        )
+        non_empty = tuple(layer for layer in layers if layer.feeds.size)
+        return MergedLayers(self.before, non_empty, built)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedLayers:
+    """The result of a LayerMerge: `layers` replace `before` in the snapshot."""
+
     before: tuple[Layer, ...]
     layers: tuple[Layer, ...]
     made: Sequence[BuiltLayer]
 
 
 class Planner:
-    """For one thread. `note` is told what takes long."""
+    """Not thread-safe, except for `plans_of` and `current`. `note` is called with a line of
+    progress before long work."""
 
     def __init__(
         self,
@@ -114,8 +124,8 @@ class Planner:
         write: WritePlans = write_plans,
         factorize: str = AUTO,
     ) -> None:
-        """`allowed` are the modules that operators may come from; `write` makes the files;
-        `factorize` is the method of factorising, by name."""
+        """`allowed` names the modules that operators may be imported from; `write` writes the plan
+        files; `factorize` names the factorisation method."""
         self._catalog = catalog
         self._folder = folder.plans
         self._maker = LayerBuilder(catalog, folder, write, allowed, factorize)
@@ -123,15 +133,15 @@ class Planner:
         self._registered = RegisteredDefinitions()
         self._refused: dict[int, str] = {}
         self._join_plans: dict[int, Plan] = {}
-        snapshot = self._last()
+        snapshot = self._last_snapshot()
         self._in_layers = snapshot.feeds
         self.current = CurrentPlans(snapshot, write_snapshot(self._folder, snapshot))
         self._seen_version = -1
         self._is_behind = True
-        """Whether what is registered is not planned yet: also where planning was cut off."""
+        """Whether a registered change is not planned yet, for example after an error."""
 
     def update(self) -> CurrentPlans:
-        """What is registered now. Without a change of the catalog this is one question to it."""
+        """Plan what has changed in the catalog. Without a change, only its version is read."""
         if self._catalog.version() != self._seen_version:
             with self._catalog.looking_up() as definitions:
                 self._is_behind |= self._registered.follow(definitions)
@@ -139,9 +149,9 @@ class Planner:
             if self._is_behind:
                 layers = self.current.snapshot.layers
                 if plans:
-                    made = self._maker.made(plans, self._known())
-                    layers = (*layers, made.layer)
-                    self._join_plans |= made.join_plans
+                    built = self._maker.made(plans, self._known())
+                    layers = (*layers, built.layer)
+                    self._join_plans |= built.join_plans
                     self._in_layers.update(plans)
                 self._publish(PlanSnapshot(definitions.version, layers))
                 self._is_behind = False
@@ -149,20 +159,20 @@ class Planner:
         return self.current
 
     def plans_of(self, numbers: Sequence[int]) -> dict[int, Plan]:
-        """The plans of these feeds, as far as they are registered; any thread may ask."""
+        """The plans of those of these feeds that are registered. Thread-safe."""
         with self._catalog.looking_up() as definitions:
             return self._maker.plans(numbers, self._known(), definitions).plans
 
     def merge(self) -> CurrentPlans:
-        """LayerMerge now, if there is something to merge."""
+        """Merge layers now and wait for the result, if any layers are due."""
         task = self.to_merge()
         return self.current if task is None else self.adopt(task.run())
 
     def to_merge(self) -> LayerMerge | None:
-        """Small layers that have become large are planned together, and large ones again about
-        whose items something is known by now."""
+        """The merge that is due, or None. A layer that is large relative to the one before it is
+        merged with it; a large layer is planned again when statistics have become available."""
         before = self.current.snapshot.layers
-        after = [self._without_stale_plans(each) for each in before]
+        after = [self._without_stale_plans(layer) for layer in before]
         while len(after) > 1 and PlanSnapshot(0, tuple(after)).has_to_merge():
             later, earlier = after.pop(), after.pop()
             after.append(Layer(np.union1d(earlier.feeds, later.feeds), {}))
@@ -171,11 +181,13 @@ class Planner:
         return LayerMerge(self._maker, self._known(), before, tuple(after))
 
     def adopt(self, merged: MergedLayers) -> CurrentPlans:
-        """Take over what was merged; layers that came meanwhile stay behind it."""
+        """Publish merged layers. Layers that were added since the merge began follow them."""
         snapshot, count = self.current.snapshot, len(merged.before)
-        assert snapshot.layers[:count] == merged.before, "others were merged meanwhile"
-        for made in merged.made:
-            self._join_plans |= made.join_plans
+        assert snapshot.layers[:count] == merged.before, (
+            "the layers have changed since the merge began"
+        )
+        for built in merged.made:
+            self._join_plans |= built.join_plans
         snapshot = replace(snapshot, layers=(*merged.layers, *snapshot.layers[count:]))
         self._in_layers = snapshot.feeds
         self._publish(snapshot)
@@ -188,8 +200,8 @@ class Planner:
         )
 
     def _without_stale_plans(self, layer: Layer) -> Layer:
-        """The layer without plans, if they were made before anything was known of its sources, or
-        by another method of factorising."""
+        """The layer without its plans, if they were made without statistics that exist now, or by
+        another factorisation method than the requested one."""
         if layer.plans and layer.factorize != self._maker.factorize:
             return Layer(layer.feeds, {})
         is_large = not layer.informed and layer.feeds.size >= INFORM_MIN
@@ -198,9 +210,9 @@ class Planner:
         return layer
 
     def _fresh_plans(self, definitions: CatalogDefinitions) -> dict[int, Plan]:
-        """The plans of feeds that are new."""
+        """The plans of feeds that are in no layer yet."""
         known = self._known()
-        # Plans of joins are not in files: after a restart they are made anew.
+        # Join plans are not stored in files: they are made again after a restart.
         missing = (
             set(self.current.snapshot.join_feeds) - self._join_plans.keys()
         ) & known.feeds.keys()
@@ -208,16 +220,16 @@ class Planner:
             if (rest := split_plan(plan).rest) is not None:
                 self._join_plans[number] = rest
         fresh = [
-            each
-            for each in known.feeds
-            if each not in self._in_layers and each not in self._refused
+            number
+            for number in known.feeds
+            if number not in self._in_layers and number not in self._refused
         ]
         if not fresh:
             return {}
         self._note(f"planning {len(fresh):,} feeds")
-        found = self._maker.plans(fresh, known, definitions)
-        self._refused |= found.refused
-        return found.plans
+        planned = self._maker.plans(fresh, known, definitions)
+        self._refused |= planned.refused
+        return planned.plans
 
     def _publish(self, snapshot: PlanSnapshot) -> None:
         feeds, sources = self._registered.feeds, self._registered.sources
@@ -245,7 +257,7 @@ class Planner:
             web_feeds=frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed)),
         )
 
-    def _last(self) -> PlanSnapshot:
+    def _last_snapshot(self) -> PlanSnapshot:
         return read_current(self._folder) or PlanSnapshot(0)
 
 
@@ -253,10 +265,10 @@ Result = TypeVar("Result")
 
 
 class BackgroundTask(Generic[Result]):
-    """Work in a daemon thread: nobody waits for it when the process ends."""
+    """Work in a daemon thread: the process does not wait for it when it ends."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
-        self._found: list[Result] = []
+        self._results: list[Result] = []
         self._error: Exception | None = None
         self._work = work
         self._thread = threading.Thread(target=self._run, name="merge", daemon=True)
@@ -270,10 +282,10 @@ class BackgroundTask(Generic[Result]):
         self._thread.join()
         if self._error is not None:
             raise self._error
-        return self._found[0]
+        return self._results[0]
 
     def _run(self) -> None:
         try:
-            self._found.append(self._work())
-        except Exception as error:  # told by whoever asks for the result
+            self._results.append(self._work())
+        except Exception as error:  # raised again by `result`
             self._error = error

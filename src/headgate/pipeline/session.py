@@ -1,23 +1,23 @@
-"""A Spark session, set up for small batches and Python workers.
+"""Starts a Spark session with settings for small batches and Python workers.
 
-Why each setting is there (measured on two cores, PySpark 4.3):
+The reason for each setting (measured on two cores, PySpark 4.3):
 
-    checkpoint file manager    the default one forks a process for every file: 320 → 60 ms a batch
-    daemon module              workers are forked with everything loaded (daemon.py)
-    unix domain sockets        workers and Spark talk without TCP
-    class archive              classes of Spark, loaded and checked before (java_archive.py): 5 s
-    serial collector           on few cores its start and its pauses are shorter
+    checkpoint file manager    the default forks a process for every file: 320 → 60 ms per batch
+    daemon module              workers are forked with all modules loaded (daemon.py)
+    unix domain sockets        workers and Spark communicate without TCP
+    class archive              maps loaded and verified classes (java_archive.py): saves 5 s
+    serial collector           starts faster and pauses for a shorter time on few cores
     -Xss16m                    stopping a query within foreachBatch overflows a smaller stack
-    SPARK_HOME with links      workers import PySpark from its folder, compiled, not from a zip file
-                               that is compiled anew by each of them: 1.0 → 0.25 s for each start
-    raw local file system      no checksum file beside each file of a checkpoint
-    checkpoints begun before   a query that was cut off while it wrote its very first offset leaves
-                               a file beside it, and Spark would refuse to start it ever again
-    polling delay              how often a source is asked for more: 40 times a second
-    UTC                        timestamps mean the same everywhere
+    SPARK_HOME with links      workers import compiled PySpark modules from its folder instead of a
+                               zip file that each one compiles again: 1.0 → 0.25 s for each start
+    raw local file system      writes no checksum file for each file of a checkpoint
+    non-empty checkpoints      a query that is interrupted while it writes its first offset leaves a
+                               temporary file, and Spark would then refuse to start it again
+    polling delay              sources are polled 40 times a second
+    UTC                        timestamps do not depend on the time zone of the machine
 
-Rejected: the JVM's first compiler only (-XX:TieredStopAtLevel=1). A run starts two seconds earlier,
-as the second one takes the cores for the first minute; but Spark then reads Parquet 30 % slower.
+Rejected: only the JVM's first compiler (-XX:TieredStopAtLevel=1). A run starts two seconds earlier,
+since the second compiler uses the cores in the first minute; but Spark reads Parquet 30 % slower.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ SETTINGS = {
 def start_session(
     master: str = "local[*]", *, name: str = "headgate", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The session of this process; what is set here can be set otherwise by `settings`."""
+    """The session of this process. `settings` override those of this module."""
     require_java()
     # Workers must run the Python that has Headgate installed, not the first one on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_HOME", str(_linked_home()))
     builder = SparkSession.builder.appName(name)
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else `spark-submit` has started it, and knows
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # otherwise `spark-submit` has set it
         builder = builder.master(master)
     chosen = {**SETTINGS, **(settings or {})}
     chosen[JAVA_OPTIONS] = " ".join([*_java_options(), chosen.get(JAVA_OPTIONS, "")]).strip()
@@ -91,7 +91,7 @@ def start_session(
 
 @contextmanager
 def quiet(session: SparkSession) -> Iterator[None]:
-    """Spark's log is silent meanwhile."""
+    """Switch Spark's log off within the `with` block."""
     if is_alive(session):
         session.sparkContext.setLogLevel("OFF")
     try:
@@ -102,8 +102,8 @@ def quiet(session: SparkSession) -> Iterator[None]:
 
 
 def mute(session: SparkSession) -> Callable[[], None]:
-    """What the JVM and processes that it starts from now on print to its standard error goes
-    nowhere, until what is returned is called. Its log is not printed this way."""
+    """Discard what the JVM, and processes that it starts from now on, print to standard error. The
+    function that is returned ends this. Spark's log is not affected."""
     java = session.sparkContext._jvm.java  # type: ignore[union-attr]
     before = java.lang.System.err
     java.lang.System.setErr(java.io.PrintStream(java.io.OutputStream.nullOutputStream()))
@@ -111,7 +111,8 @@ def mute(session: SparkSession) -> Callable[[], None]:
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Whether the JVM lives that this process has started; of another's, nothing is known."""
+    """Whether the JVM that this process has started is running; True if another process has
+    started it."""
     process = getattr(session.sparkContext._gateway, "proc", None)
     return process is None or process.poll() is None
 
@@ -128,9 +129,9 @@ def require_java() -> None:
 
 
 def _linked_home() -> Path:
-    """A folder that has of PySpark's only what the JVM needs."""
+    """A SPARK_HOME with links to those folders of PySpark that the JVM needs."""
     installed = Path(pyspark.__file__).parent
-    home = _own_folder() / f"spark-{pyspark.__version__}-links"
+    home = _user_folder() / f"spark-{pyspark.__version__}-links"
     home.mkdir(exist_ok=True)
     for part in ("bin", "jars", "sbin"):
         link = home / part
@@ -144,17 +145,19 @@ def _linked_home() -> Path:
 
 
 def _log_settings() -> Path:
-    """Not in a folder `conf`: with a class archive, no folder in the class path may have files."""
-    path = _own_folder() / "log4j2.properties"
+    """The path of the log settings. They are not in a folder `conf`: with a class archive, folders
+    in the class path must be empty."""
+    path = _user_folder() / "log4j2.properties"
     fresh = path.with_name(f".log4j2-{os.getpid()}")
     fresh.write_text(LOG4J, encoding="utf-8")
     fresh.replace(path)
     return path
 
 
-def _own_folder() -> Path:
+def _user_folder() -> Path:
+    """A temporary folder that only this user can write to."""
     folder = Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_uid != os.getuid():
-        raise PipelineError(f"{folder} belongs to somebody else; set TMPDIR")
+        raise PipelineError(f"{folder} belongs to another user; set TMPDIR")
     return folder

@@ -1,17 +1,17 @@
 """A snapshot of all plans: which source plans a batch uses. A small file, named by its content.
 
-    layers    [ 100,000 feeds │ 900 feeds │ 3 feeds ]      each: for each source a source plan
-    dropped   the numbers of feeds that are in a layer, but not registered any more
+    layers    [ 100,000 feeds │ 900 feeds │ 3 feeds ]      each layer: one plan file per source
+    dropped   the numbers of feeds that are in a layer but are no longer registered
 
-Which feeds a layer has is in a file of its own, written with the layer: a snapshot of a million
-feeds is a small file, and workers, which need no list of them, read nothing else.
+The numbers of a layer's feeds are in a separate file, written with the layer. Workers do not need
+them, so a worker reads only the small snapshot file, even for a million feeds.
 
-New feeds make a new layer, so that one feed is planned in milliseconds beside a million others; a
-layer that has grown to an eighth of the one before it is planned together with it. This is how a
-log-structured merge tree keeps its files: a feed is planned again O(log n) times in all.
+New feeds become a new layer, so that one feed is planned in milliseconds whatever the number of
+other feeds. A layer that has grown to 1/8 of the one before it is merged with it, as in a
+log-structured merge tree: each feed is planned O(log n) times in total.
 
-Workers read the file too. It names source plans by their file names, and those are checked when
-they are opened (source_plan.py).
+The snapshot names source plans by file name; their content is checked when they are opened
+(source_plan.py).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ FEEDS = ".feeds"
 CURRENT = "current"
 """The file with the name of the last snapshot."""
 AUTO = "auto"
-"""As in factor/methods.py, which workers need not load."""
+"""The same as in factor/methods.py, repeated here so that workers do not import that room."""
 SHARE = 8
-"""A layer is merged into the one before it when it has more than this share of its feeds."""
+"""A layer is merged with the one before it when it has at least 1/SHARE of that one's feeds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,23 +51,23 @@ class Layer:
     plans: Mapping[str, str]
     """The file name of each source's plan."""
     informed: bool = False
-    """Whether anything was known of the items that it was planned for (write_plans.py)."""
+    """Whether statistics or a sample of the items were available (write_plans.py)."""
     joins: tuple[tuple[JoinGroup, str], ...] = ()
-    """For each group of table joins the file with its subscriptions (write_joins.py)."""
+    """For each group of table joins the file with its subscriptions (tables/stored_boxes.py)."""
     factorize: str = AUTO
-    """The method of factorising that was requested for it."""
+    """The factorisation method that was requested."""
     methods: Mapping[str, str] = field(default_factory=dict)
-    """For each source the method that was used, and why, as text."""
+    """For each source the method that was used and the reason, as text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanSnapshot:
     catalog_version: int
-    """At which definitions last changed; who subscribes is no part of it."""
+    """The version at which definitions last changed. Subscribers do not change it."""
     layers: tuple[Layer, ...] = ()
     dropped: tuple[int, ...] = ()
     join_feeds: tuple[int, ...] = ()
-    """The feeds that look further at items: joins and patterns (plan/leaves.py)."""
+    """Feeds with window joins or patterns: matched items are input of these (plan/leaves.py)."""
     operators: tuple[Declaration, ...] = ()
 
     @property
@@ -77,9 +77,10 @@ class PlanSnapshot:
 
     @property
     def feeds(self) -> set[int]:
-        return {each for layer in self.layers for each in layer.feeds.tolist()}
+        return {feed for layer in self.layers for feed in layer.feeds.tolist()}
 
     def has_to_merge(self) -> bool:
+        """Whether a layer has become large relative to the one before it."""
         return any(
             later.feeds.size * SHARE >= earlier.feeds.size
             for earlier, later in zip(self.layers, self.layers[1:], strict=False)
@@ -88,15 +89,16 @@ class PlanSnapshot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenSnapshot:
-    """As workers use it: for each source the paths of its plans, the oldest first."""
+    """A snapshot as workers use it, with paths of files."""
 
     plans: Mapping[str, Sequence[str]]
+    """For each source the paths of its plans, the oldest layer first."""
     dropped: Ints
     operators: tuple[Declaration, ...]
     groups: Mapping[str, JoinGroup]
     """The groups of table joins by name."""
     joins: Mapping[str, Sequence[str]]
-    """For each of them the paths of its subscriptions, the oldest first."""
+    """For each group the paths of its subscription files, the oldest layer first."""
 
 
 def write_snapshot(folder: Path, snapshot: PlanSnapshot) -> Path:
@@ -115,30 +117,30 @@ def write_snapshot(folder: Path, snapshot: PlanSnapshot) -> Path:
             for layer in snapshot.layers
         ],
         "dropped": snapshot.dropped,
-        "above": snapshot.join_feeds,
+        "above": snapshot.join_feeds,  # the key of earlier versions
         "operators": [each.to_json() for each in snapshot.operators],
     }
     return _write_named(folder, json.dumps(content, separators=(",", ":")).encode(), SNAPSHOT)
 
 
 def read_snapshot(path: Path) -> PlanSnapshot:
-    with _told(path):
-        found = _content(path)
+    with _report_damage(path):
+        content = _read_content(path)
         layers = tuple(
             Layer(
-                _feeds(path.with_name(each["feeds"])),
-                each["plans"],
-                bool(each["informed"]),
-                tuple(_joins(each)),
-                # Snapshots of earlier versions lack both.
-                each.get("factorize", AUTO),
-                each.get("methods", {}),
+                _read_feeds(path.with_name(layer["feeds"])),
+                layer["plans"],
+                bool(layer["informed"]),
+                tuple(_joins(layer)),
+                # Snapshots of earlier versions have neither of these two keys.
+                layer.get("factorize", AUTO),
+                layer.get("methods", {}),
             )
-            for each in found["layers"]
+            for layer in content["layers"]
         )
-        dropped, join_feeds = tuple(found["dropped"]), tuple(found["above"])
-        version = int(found["catalog_version"])
-        return PlanSnapshot(version, layers, dropped, join_feeds, _operators(found))
+        dropped, join_feeds = tuple(content["dropped"]), tuple(content["above"])
+        version = int(content["catalog_version"])
+        return PlanSnapshot(version, layers, dropped, join_feeds, _operators(content))
 
 
 def read_current(folder: Path) -> PlanSnapshot | None:
@@ -149,20 +151,20 @@ def read_current(folder: Path) -> PlanSnapshot | None:
 
 @lru_cache(maxsize=8)
 def open_snapshot(path: str) -> OpenSnapshot:
-    """Files never change, so what was read stays right."""
+    """Cached: the files never change."""
     plans: dict[str, list[str]] = {}
     groups: dict[str, JoinGroup] = {}
     joins: dict[str, list[str]] = {}
-    with _told(Path(path)):
-        found = _content(Path(path))
-        for layer in found["layers"]:
+    with _report_damage(Path(path)):
+        content = _read_content(Path(path))
+        for layer in content["layers"]:
             for source, name in layer["plans"].items():
                 plans.setdefault(source, []).append(str(Path(path).with_name(name)))
             for group, name in _joins(layer):
                 groups[group.name] = group
                 joins.setdefault(group.name, []).append(str(Path(path).with_name(name)))
-        dropped = np.array(found["dropped"], np.int32)
-        return OpenSnapshot(plans, dropped, _operators(found), groups, joins)
+        dropped = np.array(content["dropped"], np.int32)
+        return OpenSnapshot(plans, dropped, _operators(content), groups, joins)
 
 
 def _joins(layer: Mapping[str, Any]) -> Iterator[tuple[JoinGroup, str]]:
@@ -170,34 +172,34 @@ def _joins(layer: Mapping[str, Any]) -> Iterator[tuple[JoinGroup, str]]:
         yield JoinGroup.from_json(group), str(name)
 
 
-def _operators(found: Mapping[str, Any]) -> tuple[Declaration, ...]:
-    return tuple(map(Declaration.from_json, found["operators"]))
+def _operators(content: Mapping[str, Any]) -> tuple[Declaration, ...]:
+    return tuple(map(Declaration.from_json, content["operators"]))
 
 
 def _feeds_file(folder: Path, layer: Layer) -> str:
-    """The name of the file with the layer's feeds: it is there unless the layer is new."""
+    """The name of the file with the feeds of a layer; it is written if the layer is new."""
     return write_numbers(folder, layer.feeds)
 
 
 def write_numbers(folder: Path, feeds: Ints) -> str:
-    """The name of the file with these numbers of feeds."""
+    """Write the numbers of feeds to a file named by its content; returns the file name."""
     return _write_named(folder, feeds.astype("<i4").tobytes(), FEEDS).name
 
 
 def read_numbers(path: Path) -> Ints:
-    with _told(path):
-        return _feeds(path)
+    with _report_damage(path):
+        return _read_feeds(path)
 
 
-def _feeds(path: Path) -> Ints:
+def _read_feeds(path: Path) -> Ints:
     return np.frombuffer(_checked(path), "<i4").astype(np.int32)
 
 
-def _content(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_checked(path))
-    if found["format"] != FORMAT:
-        raise ValueError(f"it has format {found['format']}, not {FORMAT}")
-    return found
+def _read_content(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(_checked(path))
+    if content["format"] != FORMAT:
+        raise ValueError(f"it has format {content['format']}, not {FORMAT}")
+    return content
 
 
 def _write_named(folder: Path, content: bytes, ending: str) -> Path:
@@ -208,6 +210,7 @@ def _write_named(folder: Path, content: bytes, ending: str) -> Path:
 
 
 def _checked(path: Path) -> bytes:
+    """The content of a file, if it fits the hash in the file name."""
     content = path.read_bytes()
     if not path.name.startswith(_name_of(content)):
         raise ValueError(f"the name of '{path.name}' does not fit its content")
@@ -219,7 +222,7 @@ def _name_of(content: bytes) -> str:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _report_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,11 +1,11 @@
-"""Groups of sources: those that one streaming query reads, as they come alike and have one schema.
+"""Groups of sources that one streaming query reads: sources of the same kind with the same schema.
 
-    MuseNews, EventAnnounces, …    feeds-1f0c…       one query for 10,000 feeds
+    MuseNews, EventAnnounces, …    feeds-1f0c…       one query for 10,000 web feeds
     Tickets                        files-93ab…
     Stocks, Reviews                files-77de…, files-02c4…
 
-A query is never made for one subscription or one feed. Materialised feeds are in no group: their
-items come from within (materialise.py).
+The number of queries depends on the number of schemas, never on the number of subscriptions or
+feeds. Materialised feeds are in no group: their items are made within the run (run_batch.py).
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ def group_sources(
     *,
     weights: Mapping[str, float] | None = None,
 ) -> SourceGroups:
-    """The groups of all sources; `weights` says how much each feed is wanted."""
-    found = SourceGroups()
+    """The groups of all sources. `weights` are the fetch priorities of web feeds (default 1)."""
+    result = SourceGroups()
     for name, statement in sources.items():
         if isinstance(statement, MaterializeFeed):
             continue
         kind = _kind(statement)
         if kind is None:
             format_ = getattr(statement, "format", "")
-            found.refused[name] = f"sources of format '{format_}' cannot be read yet"
+            result.refused[name] = f"sources of format '{format_}' cannot be read yet"
             continue
         listed = _listed(name, statement, (weights or {}).get(name, 1.0))
         key = group_name(kind, schemas[name])
-        known = found.groups.get(key) or SourceGroup(kind, schemas[name], ())
-        found.groups[key] = SourceGroup(kind, known.schema, (*known.sources, listed))
-    return found
+        group = result.groups.get(key) or SourceGroup(kind, schemas[name], ())
+        result.groups[key] = SourceGroup(kind, group.schema, (*group.sources, listed))
+    return result
 
 
 def _kind(statement: Source) -> GroupKind | None:

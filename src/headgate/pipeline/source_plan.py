@@ -1,17 +1,17 @@
-"""What is asked of one source: a program of all filters on it, and who asks for each.
+"""The compiled plan of one source: a program of all its filters, and the feeds behind each filter.
 
-    filters on Tickets ──► program          the leaves that an item matches     [3, 8]
-    feeds behind each  ──► feed_start, …    the feeds that have it              Cheap, Trips
-                       ──► inner_start, …   those that look further at it       Together
-                       ──► clause_start, …  clauses that operators decide       Mobs
+    filters on Tickets ──► program          the leaves (filters) that an item matches   [3, 8]
+    users of each leaf ──► feed_start, …    feeds that the item belongs to              Cheap, Trips
+                       ──► inner_start, …   feeds with joins that the item is input of  Together
+                       ──► clause_start, …  clauses that operators have to decide       Mobs
 
-A filter that calls operators is a few clauses (operators/orders/clauses.py), each with a guard that
-calls none. Guards are leaves of the program: operators see only what their guards let through
-(operator_stage.py).
+A filter that calls operators is split into clauses (operators/orders/clauses.py). Each clause has a
+guard, the part that calls no operator. Guards are leaves of the program, so operators are called
+only for items that satisfy a guard (operator_stage.py).
 
-Feeds are numbers here. A feed asks a source once (plan/leaves.py), so no feed comes twice for an
-item. A source plan is one file, mapped by every worker (match/program.py says how files are
-checked); the same plan has the same file, and a file never changes.
+Feeds are numbers here. A feed has at most one leaf per source (plan/leaves.py), so no feed occurs
+twice for an item. A source plan is one immutable file, named by its content and memory-mapped by
+every worker (match/program.py says how files are checked).
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ class SourcePlan:
     schema: Schema
     program: Program
     feed_start: Ints
-    """Leaf n is asked for by feeds[feed_start[n] : feed_start[n + 1]], which then have the item."""
+    """An item that matches leaf n belongs to feeds[feed_start[n] : feed_start[n + 1]]."""
     feeds: Ints
     inner_start: Ints
     inner: Ints
-    """… and by these, which look further at it."""
+    """Likewise the feeds for which the item is input of a window join or pattern."""
     clause_start: Ints
     clauses: Ints
-    """… and is the guard of these clauses."""
+    """Likewise the clauses whose guard is leaf n."""
     tests: ClauseTable | None = None
-    """What operators decide; its subscriptions are feeds."""
+    """The clauses with operator calls; its subscriptions are feed numbers."""
 
     def check(self) -> None:
-        """That every index is within its bounds, whatever file this comes from (bounds.py)."""
+        """Check that all indices are within bounds (match/bounds.py); the file may be damaged."""
         self.program.check()
         leaves = self.program.subscription_count
         check_starts("feed_start", self.feed_start, self.feeds.size, parts=leaves)
@@ -83,15 +83,16 @@ class SourcePlan:
     def match(self, batch: Batch) -> Matched:
         leaves = ProgramMatcher(self.program).match(batch)
         return Matched(
-            _behind(leaves, self.feed_start, self.feeds),
-            _behind(leaves, self.inner_start, self.inner),
-            _behind(leaves, self.clause_start, self.clauses),
+            _targets_of(leaves, self.feed_start, self.feeds),
+            _targets_of(leaves, self.inner_start, self.inner),
+            _targets_of(leaves, self.clause_start, self.clauses),
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """For each item the feeds that have it, those that look further, and clauses to be tested."""
+    """For each item: feeds that it belongs to, feeds whose joins it is input of (`inner`), and
+    clauses that operators have to decide."""
 
     feeds: BatchMatches
     inner: BatchMatches
@@ -99,14 +100,16 @@ class Matched:
 
 
 def plan_sources(
-    asked: Mapping[str, Leaves], definitions: Definitions, number_of: Mapping[str, int]
+    leaves_by_source: Mapping[str, Leaves],
+    definitions: Definitions,
+    number_of: Mapping[str, int],
 ) -> dict[str, SourcePlan]:
-    """The plan of each source, given what is asked of it. Feeds are known by their numbers."""
+    """The plan of each source, from the filters of all feeds on it."""
     return {
         source: source_plan(
             source, next(iter(schemas_of(source, definitions))), leaves, number_of=number_of
         )
-        for source, leaves in asked.items()
+        for source, leaves in leaves_by_source.items()
     }
 
 
@@ -118,27 +121,29 @@ def source_plan(
     number_of: Mapping[str, int],
     compiled: Callable[[Sequence[Filter], Schema], Program] = compile_program,
 ) -> SourcePlan:
-    """What is asked of a source, compiled in one way or another: the answers are the same."""
-    asked = {
-        filter_: each
-        for filter_, each in leaves.items()
-        if each.feeds or each.join_inputs or not each.tested
+    """Compile the filters on a source. `compiled` arranges the program; every arrangement gives the
+    same matches."""
+    # A filter that is only used in operator clauses is represented by the guards of its clauses.
+    direct = {
+        filter_: users
+        for filter_, users in leaves.items()
+        if users.feeds or users.join_inputs or not users.tested
     }
     tests = tests_of(leaves.values(), number_of)
     guarded: dict[Filter, list[int]] = {}
     for clause, guard in enumerate(() if tests is None else tests.guards):
         guarded.setdefault(guard, []).append(clause)
-    filters = list(dict.fromkeys([*asked, *guarded]))
-    nobody = FilterUsers()
-    users = [asked.get(each, nobody) for each in filters]
+    filters = list(dict.fromkeys([*direct, *guarded]))
+    no_users = FilterUsers()
+    users_of_leaf = [direct.get(filter_, no_users) for filter_ in filters]
     plan = SourcePlan(
         source,
         schema,
         compiled(filters, schema),
-        *_lists([[number_of[name] for name in each.feeds] for each in users]),
-        *_lists([[number_of[name] for name in each.join_inputs] for each in users]),
-        *_lists([guarded.get(each, []) for each in filters]),
-        # The guards are in the program.
+        *_lists([[number_of[name] for name in users.feeds] for users in users_of_leaf]),
+        *_lists([[number_of[name] for name in users.join_inputs] for users in users_of_leaf]),
+        *_lists([guarded.get(filter_, []) for filter_ in filters]),
+        # The guards are leaves of the program.
         None if tests is None else replace(tests, guards=()),
     )
     freeze(plan)
@@ -146,16 +151,17 @@ def source_plan(
 
 
 def tests_of(users: Iterable[FilterUsers], number_of: Mapping[str, int]) -> ClauseTable | None:
-    """What operators decide on a source, if they do: a feed has what one of its branches has."""
+    """The operator clauses of all feeds on a source; None if no filter calls operators. A feed with
+    several filters (branches of a union) has an item that satisfies one of them."""
     filters: dict[str, list[Filter]] = {}
-    for each in users:
-        for feed, filter_ in each.tested:
+    for filter_users in users:
+        for feed, filter_ in filter_users.tested:
             filters.setdefault(feed, []).append(filter_)
     if not filters:
         return None
     subscriptions = OperatorSubscriptions()
-    for feed, own in filters.items():
-        subscriptions.add(number_of[feed], *own)
+    for feed, feed_filters in filters.items():
+        subscriptions.add(number_of[feed], *feed_filters)
     return subscriptions.table()
 
 
@@ -169,40 +175,48 @@ def open_source_plan(path: Path, *, verify: Verify = "checksum") -> SourcePlan:
 
 @lru_cache(maxsize=PLANS_OPEN_MAX)
 def opened_source_plan(path: str) -> SourcePlan:
-    """As workers have it: files never change, so what is open stays right."""
+    """For workers. Cached: the files never change."""
     return open_source_plan(Path(path))
 
 
 def _lists(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Lists as two arrays: where each one starts, and the numbers of all."""
     starts = np.zeros(len(lists) + 1, np.int32)
     np.cumsum([len(each) for each in lists], out=starts[1:])
     return starts, np.array([number for each in lists for number in each], np.int32)
 
 
-def _behind(leaves: BatchMatches, behind_start: Ints, behind: Ints) -> BatchMatches:
-    """From leaves to what is behind them."""
-    if not behind.size:
+def _targets_of(leaves: BatchMatches, target_start: Ints, targets: Ints) -> BatchMatches:
+    """For each item the targets (feeds or clauses) of the leaves that it matches."""
+    if not targets.size:
         return BatchMatches(np.zeros_like(leaves.starts), np.zeros(0, np.int32))
     starts = np.zeros_like(leaves.starts)
-    _count_behind(leaves.starts, leaves.subscriptions, behind_start, starts)
-    found = np.empty(int(starts[-1]), np.int32)
-    _write_behind(leaves.subscriptions, behind_start, behind, found)
-    return BatchMatches(starts, found)
+    _count_targets(leaves.starts, leaves.subscriptions, target_start, starts)
+    out = np.empty(int(starts[-1]), np.int32)
+    _write_targets(leaves.subscriptions, target_start, targets, out)
+    return BatchMatches(starts, out)
 
 
 @nb.njit(nogil=True, cache=True)
-def _count_behind(leaf_starts: Longs, leaves: Ints, behind_start: Ints, starts: Longs) -> None:
+def _count_targets(leaf_starts: Longs, leaves: Ints, target_start: Ints, starts: Longs) -> None:
+    """In: `leaves` of item i are leaves[leaf_starts[i] : leaf_starts[i + 1]] (int64[items + 1],
+    int32[matches]); targets of leaf n start at target_start[n] (int32[leaves + 1]).
+    Out: `starts` int64[items + 1], where the targets of each item start."""
     total = 0
     for item in range(leaf_starts.shape[0] - 1):
-        for at in range(leaf_starts[item], leaf_starts[item + 1]):
-            total += behind_start[leaves[at] + 1] - behind_start[leaves[at]]
+        for match in range(leaf_starts[item], leaf_starts[item + 1]):
+            leaf = leaves[match]
+            total += target_start[leaf + 1] - target_start[leaf]
         starts[item + 1] = total
 
 
 @nb.njit(nogil=True, cache=True)
-def _write_behind(leaves: Ints, behind_start: Ints, behind: Ints, found: Ints) -> None:
+def _write_targets(leaves: Ints, target_start: Ints, targets: Ints, out: Ints) -> None:
+    """In: as in `_count_targets`, with the targets of all leaves (int32).
+    Out: `out` int32[starts[-1]], the targets of all matches in order."""
     used = 0
-    for at in range(leaves.shape[0]):
-        for place in range(behind_start[leaves[at]], behind_start[leaves[at] + 1]):
-            found[used] = behind[place]
+    for match in range(leaves.shape[0]):
+        leaf = leaves[match]
+        for position in range(target_start[leaf], target_start[leaf + 1]):
+            out[used] = targets[position]
             used += 1

@@ -1,4 +1,4 @@
-"""The state of a run in one value: for the display, the summary and Prometheus."""
+"""The state of a run as one value, for the screen of `headgate run`, its summary and Prometheus."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ class Status:
     catalog_version: int
     outbox: dict[DeliveryState, int]
     rejected: dict[str, int]
-    """How much of each source could not be read as an item (`headgate rejected` shows it)."""
+    """How many records of each source could not be read (`headgate rejected` lists them)."""
     broken: tuple[BrokenFeed, ...]
+    """Web feeds whose last fetch failed."""
     refused: dict[str, str]
     """Feeds and sources that cannot run, each with the reason."""
     errors: dict[str, str]
-    """What does not work at the moment, by the query or thread."""
+    """Current errors, by query, thread, source or operator."""
     operators: dict[str, OperatorStatus]
     latest: tuple[FeedMatch, ...]
+    """The last matches."""
 
     @property
     def backlog(self) -> int:
-        """Deliveries that wait, are being sent, or will be tried again."""
+        """Deliveries that wait, are being sent, or will be retried."""
         return sum(
-            self.outbox[each]
-            for each in (DeliveryState.WAITING, DeliveryState.SENDING, DeliveryState.FAILED)
+            self.outbox[state]
+            for state in (DeliveryState.WAITING, DeliveryState.SENDING, DeliveryState.FAILED)
         )
 
 
@@ -50,7 +52,9 @@ def status_of(run: Run) -> Status:
         catalog_version=plans.snapshot.catalog_version,
         outbox=run.outbox.count(),
         rejected=run.rejected.by_source(),
-        broken=tuple(each for group in run.source_groups.groups for each in _broken_of(run, group)),
+        broken=tuple(
+            feed for group in run.source_groups.groups for feed in _broken_feeds(run, group)
+        ),
         refused={**run.source_groups.refused, **plans.refused, **run.windows.unsupported},
         errors={
             **run.queries.errors(),
@@ -63,9 +67,9 @@ def status_of(run: Run) -> Status:
             },
             **run.batches.materialiser.errors,
             **{
-                f"operator {name}": f"failed {each.failures:,} times, the last time: {each.last}"
-                for name, each in operators.items()
-                if each.failures
+                f"operator {name}": f"failed {known.failures:,} times, the last time: {known.last}"
+                for name, known in operators.items()
+                if known.failures
             },
             **run.errors,
         },
@@ -75,12 +79,12 @@ def status_of(run: Run) -> Status:
 
 
 def _problems(run: Run, group: str) -> Iterable[tuple[str, str]]:
-    """Sources that cannot be read as they are registered, with the reason."""
+    """Sources of a group that cannot be read, each with the reason."""
     folder = run.folder.sources / group
-    read = {"files": file_problems, "kafka": kafka_problems}.get(group.split("-", 1)[0])
-    return () if read is None else read(folder).items()
+    read_problems = {"files": file_problems, "kafka": kafka_problems}.get(group.split("-", 1)[0])
+    return () if read_problems is None else read_problems(folder).items()
 
 
-def _broken_of(run: Run, group: str) -> list[BrokenFeed]:
+def _broken_feeds(run: Run, group: str) -> list[BrokenFeed]:
     folder = run.folder.sources / group
     return broken_feeds(folder) if group.startswith("feeds-") and folder.exists() else []

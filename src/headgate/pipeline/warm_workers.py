@@ -1,8 +1,8 @@
-"""Keeping Spark's Python workers warm, so that the first batch after a pause is like any other.
+"""Keeps Spark's Python workers alive and their plans open, so that no batch waits for a cold start.
 
-A worker that has had nothing to do for a minute ends, and the next batch waits for a new one: for
-Python, NumPy and Numba, and for the plans to be mapped, 1 to 2 s in all. So every half minute each
-worker is given a task that touches what a batch would: it opens the plans and matches an item.
+Spark ends a worker that has had no task for a minute. The next batch then waits 1 to 2 s for a new
+worker to load Python modules and to map the plans. So every half minute each worker gets a task
+that opens the plans and matches an empty item.
 """
 
 from __future__ import annotations
@@ -22,23 +22,21 @@ PLANS_MAX = 100
 
 
 def warm(session: SparkSession, snapshot: str, schemas: dict[str, Schema]) -> None:
-    """One small task for each worker. Nothing happens to items."""
+    """Run one small task on each worker. It has no effect on items."""
     slots = session.sparkContext.defaultParallelism
-    some = {name: schemas[name] for name in list(schemas)[:PLANS_MAX]}
+    first = {name: schemas[name] for name in list(schemas)[:PLANS_MAX]}
     frame = session.range(0, slots, 1, slots)
-    frame.mapInArrow(_touch(snapshot, some), "id long").collect()
+    frame.mapInArrow(_touch_plans(snapshot, first), "id long").collect()
 
 
-def _touch(
+def _touch_plans(
     snapshot: str, schemas: dict[str, Schema]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = open_snapshot(snapshot)
+        plans = open_snapshot(snapshot).plans
         for source, schema in schemas.items():
-            if source in opened.plans:
-                list(
-                    match_batch(_empty_item(source, schema), MatchConfig(opened.plans, every=True))
-                )
+            if source in plans:
+                list(match_batch(_empty_item(source, schema), MatchConfig(plans, every=True)))
         freeze_garbage()
         yield from batches
 
@@ -46,8 +44,9 @@ def _touch(
 
 
 def _empty_item(source: str, schema: Schema) -> pa.RecordBatch:
-    own = {SOURCE: source, ID: "", TIME: 0}
+    """A batch of one item without attributes."""
+    values = {SOURCE: source, ID: "", TIME: 0}
     fields = item_columns(schema)
     return pa.RecordBatch.from_arrays(
-        [pa.array([own.get(each.name)], each.type) for each in fields], schema=fields
+        [pa.array([values.get(field.name)], field.type) for field in fields], schema=fields
     )

@@ -1,14 +1,14 @@
-"""Source plans of a layer as files: each source by itself, here or on Spark's workers.
+"""Writes the source plans of a layer as files, each source separately, here or on Spark's workers.
 
-    what is asked of a source ──► what is known of it ──► factorised program ──► plan file
-                                  statistics of the catalog, a sample of the store
+    filters on a source ──► sample of the store,   ──► factorised program ──► plan file
+                            catalog statistics
 
-Filters that share much are arranged by what is known of the source's items (factor/factorize.py).
-Where nothing is known, or there are few, sorted prefixes are as good. Whatever the arrangement, the
-answers are the same.
+Filters that share clauses are factorised with the measured selectivities of the source
+(factor/factorize.py). Where there are few filters, or nothing is known of the items, sorted
+prefixes are used. Every arrangement of the program gives the same matches.
 
-Many sources with many filters are planned by Spark's workers, side by side: they write the files
-where they would read them.
+Many sources with many filters are planned in parallel on Spark's workers, which write the files to
+the shared folder that they later read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from headgate.plan.leaves import Leaves
 from headgate.store.item_files import stored_files
 
 FEW = 100
-"""So few filters are not worth arranging."""
+"""Fewer filters are not factorised."""
 SAMPLE = 4_096
 SAMPLE_MIN = 256
 SAMPLE_FILES = 50
@@ -49,7 +49,7 @@ ON_SPARK_FILTERS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """What is asked of one source, and what was measured of it."""
+    """The filters on one source, and its statistics."""
 
     source: str
     schema: Schema
@@ -65,12 +65,12 @@ class WrittenPlan:
     source: str
     file: str
     informed: bool
-    """Whether something was known of the source's items."""
+    """Whether statistics or a sample of the source's items were available."""
     filters: int
     method: str
-    """The method of factorising that was used."""
+    """The factorisation method that was used."""
     reason: str
-    """Why this one."""
+    """Why this method was used."""
 
     @property
     def method_text(self) -> str:
@@ -86,12 +86,13 @@ def write_plans(plans: Path, store: Path, tasks: Sequence[PlanTask]) -> list[Wri
 def write_plans_on(
     session: SparkSession, plans: Path, store: Path, tasks: Sequence[PlanTask]
 ) -> list[WrittenPlan]:
-    """On Spark, if that is worth it: small ones are done before a job would begin."""
-    filters = sum(len(each.leaves) for each in tasks)
+    """On Spark if there are many sources and filters; otherwise in this process, which is faster
+    than starting a job."""
+    filters = sum(len(task.leaves) for task in tasks)
     if len(tasks) < ON_SPARK_SOURCES or filters < ON_SPARK_FILTERS:
         return write_plans(plans, store, tasks)
-    ordered = sorted(tasks, key=lambda each: -len(each.leaves))
-    rdd = session.sparkContext.parallelize(ordered, len(ordered))
+    largest_first = sorted(tasks, key=lambda task: -len(task.leaves))
+    rdd = session.sparkContext.parallelize(largest_first, len(largest_first))
     return list(rdd.map(partial(write_plan, plans, store)).collect())
 
 
@@ -111,7 +112,7 @@ def write_plan(plans: Path, store: Path, task: PlanTask) -> WrittenPlan:
 
 
 class _Compiler:
-    """Compiles the filters of one source, and keeps how and why."""
+    """Compiles the filters of one source, and remembers which method was used and why."""
 
     def __init__(self, store: Path, task: PlanTask) -> None:
         self._store, self._task = store, task
@@ -130,36 +131,36 @@ class _Compiler:
             return compile_program(filters, schema)
         self.informed = is_known
         try:
-            made = factorize(
+            factorized = factorize(
                 filters, schema, sample=sample, measured=self._measured, method=task.method
             )
-            self.reason = made.choice.reason
+            self.reason = factorized.choice.reason
         except TimeBudgetExceeded as error:
-            made = factorize(filters, schema, sample=sample, measured=self._measured)
-            self.reason = f"{error}; {made.choice.reason}"
-        self.method = made.choice.method
-        return made.program
+            factorized = factorize(filters, schema, sample=sample, measured=self._measured)
+            self.reason = f"{error}; {factorized.choice.reason}"
+        self.method = factorized.choice.method
+        return factorized.program
 
     def _measured(self, atom: Atom) -> float | None:
-        """The selectivity of an atom as the catalog has measured it."""
-        known = self._task.statistics
-        return None if known is None else known.selectivity(unparse_filter(atom))
+        """The measured selectivity of an atom, from the catalog."""
+        statistics = self._task.statistics
+        return None if statistics is None else statistics.selectivity(unparse_filter(atom))
 
 
 def sample_of(store: Path, source: str, schema: Schema) -> Batch | None:
-    """Some of the last stored items of a source; nothing where there are too few to tell."""
-    group, found, count = group_of(schema), [], 0
+    """A sample of the last stored items of a source; None if there are fewer than SAMPLE_MIN."""
+    group, tables, count = group_of(schema), [], 0
     columns = [field.name for field in item_columns(schema)]
-    files = [each for each in stored_files(store) if each.group.endswith(group)]
+    files = [file for file in stored_files(store) if file.group.endswith(group)]
     for file in files[::-1][:SAMPLE_FILES]:
         table = pq.read_table(
             file.path, columns=columns, partitioning=None, filters=pc.field(SOURCE) == source
         )
-        found.append(table)
+        tables.append(table)
         count += table.num_rows
         if count >= SAMPLE:
             break
     if count < SAMPLE_MIN:
         return None
-    rows = pa.concat_tables(found).slice(0, SAMPLE).combine_chunks().to_batches()
+    rows = pa.concat_tables(tables).slice(0, SAMPLE).combine_chunks().to_batches()
     return batch_of_arrow(rows[0], schema)
