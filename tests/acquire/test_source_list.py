@@ -57,7 +57,9 @@ def test_options_name_what_is_wrong():
     options = Options({"budget": "many", "allow": "loopback, 10.0.0.0/8"})
     with pytest.raises(PipelineError, match="needs the option 'list'"):
         options.path("list")
-    with pytest.raises(PipelineError, match="option 'budget' is a number from 0 on, not 'many'"):
+    with pytest.raises(
+        PipelineError, match="option 'budget' must be a number of at least 0, not 'many'"
+    ):
         options.number("budget", 1.0)
     assert options.whole("threads", 3) == 3
     allowed = options.allowed()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.acquire.source_list import ListedSource
-from headgate.pipeline.sources.kafka_topics import Offsets, next_offsets, ranges
+from headgate.pipeline.sources.kafka_topics import Offsets, next_offsets, offset_ranges
 
 A = ListedSource("A", "kafka://b:1/a", "stream", "kafka")
 
@@ -18,7 +18,10 @@ def step(
 
 
 def read(start: Offsets, end: Offsets) -> list[tuple[str, int, int, int]]:
-    return [(each.source, each.partition, each.start, each.end) for each in ranges(start, end, {})]
+    return [
+        (each.source, each.partition, each.start, each.end)
+        for each in offset_ranges(start, end, {})
+    ]
 
 
 def test_a_source_is_introduced_before_it_is_read():

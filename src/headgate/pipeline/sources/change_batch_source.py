@@ -1,15 +1,20 @@
-"""Changes of tables as a streaming source: lots in, pieces of bytes for the buckets out.
+"""Change batches as a streaming source, for the table joins.
 
-    lot 17 ──► its files, some for each partition ──► rows of a table ──► pieces for the buckets
+    change batch 17 ──► its files, split over partitions ──► rows of tables ──► pieces per bucket
 
-An offset is the number of a lot (table_lots.py), and a micro-batch is one lot. A row that goes on
-is not a change but a piece, some ten thousand of them in one value: Spark's shuffle moves a few
-large rows instead of many small ones. A piece knows its place: a bucket puts all into order.
+The offset is the number of a change batch (tables/change_batches.py); a micro-batch is one change
+batch. An output row is not one change but a piece: some ten thousand changes for one bucket, packed
+into one value (tables/change_pieces.py). So Spark's shuffle moves a few large rows instead of many
+small ones. Each piece carries its file and its number there, by which the bucket restores the
+order.
 
-    option    what
-    folder    of the run
-    buckets   how many there are
-    parts     partitions of a micro-batch at most
+    option    default   what
+    folder              the data folder of the run
+    buckets   2         the number of buckets
+    parts     2         partitions of a micro-batch at most
+
+The short name of the source, its columns and its offsets keep the words of earlier versions, as
+they are in checkpoints: `lot` is a change batch, and `lane` is the partition key of a bucket.
 """
 
 from __future__ import annotations
@@ -47,7 +52,9 @@ COLUMNS = pa.schema(
 )
 DDL = "lane int, lot long, group string, file int, part int, content binary"
 HISTORY = -1_000_000_000
-"""Added to the number of a file of the history, which comes before all others."""
+"""Added to the numbers of history files, so that they come before all others."""
+NO_PIECE = ("", 0, 0)
+"""The position of a row that holds no piece."""
 
 
 class ChangeBatchSource(DataSource):
@@ -69,16 +76,19 @@ class ChangeBatchSource(DataSource):
 
 @dataclass(frozen=True, slots=True)
 class NumberedFile:
+    """A file of a change batch with its position; negative in the history."""
+
     number: int
     file: ChangeFile
 
 
 class ChangeBatchPart(InputPartition):
-    """Some files of a lot, in order; the first part tells all buckets that there is a lot."""
+    """Some files of a change batch, in order. The first part also announces the batch to all
+    buckets, so that those without changes take part in it too."""
 
-    def __init__(self, lot: int, files: Sequence[NumberedFile], *, is_first: bool) -> None:
-        super().__init__((lot, is_first))
-        self.lot, self.files, self.is_first = lot, tuple(files), is_first
+    def __init__(self, batch_number: int, files: Sequence[NumberedFile], *, is_first: bool) -> None:
+        super().__init__((batch_number, is_first))
+        self.batch_number, self.files, self.is_first = batch_number, tuple(files), is_first
 
 
 class ChangeBatchReader(DataSourceStreamReader):
@@ -98,60 +108,66 @@ class ChangeBatchReader(DataSourceStreamReader):
     def partitions(
         self, start: Mapping[str, int], end: Mapping[str, int]
     ) -> Sequence[ChangeBatchPart]:
-        found: list[ChangeBatchPart] = []
+        partitions: list[ChangeBatchPart] = []
         for number in range(int(start["lot"]) + 1, int(end["lot"]) + 1):
             files = _numbered(read_change_batch(self._folder.tables, number))
-            sizes = [(at, Path(each.file.path).stat().st_size) for at, each in enumerate(files)]
+            sizes = [
+                (index, Path(numbered.file.path).stat().st_size)
+                for index, numbered in enumerate(files)
+            ]
             parts = chunks(sizes, self._parts) or [()]
-            found += [
-                ChangeBatchPart(number, [files[at] for at in part], is_first=part is parts[0])
+            partitions += [
+                ChangeBatchPart(number, [files[index] for index in part], is_first=part is parts[0])
                 for part in parts
             ]
-        return found
+        return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, ChangeBatchPart)
-        # Late imports: kernels, which the process that is only asked for offsets need not load.
+        # Imported here, as these load kernels: the process that only plans offsets needs none.
         from headgate.pipeline.snapshot import open_snapshot  # noqa: PLC0415
         from headgate.tables.change_pieces import cut_file  # noqa: PLC0415
 
-        lot = read_change_batch(self._folder.tables, partition.lot)
-        lane_of = partition_keys(self._buckets)
+        batch = read_change_batch(self._folder.tables, partition.batch_number)
+        keys = partition_keys(self._buckets)
         if partition.is_first:
-            for lane in lane_of:
-                yield _row(lane, lot.number, ("", 0, 0), b"")
-        opened = open_snapshot(str(self._folder.plans / lot.snapshot))
+            for key in keys:
+                yield _row(key, batch.number, NO_PIECE, b"")
+        snapshot = open_snapshot(str(self._folder.plans / batch.snapshot))
         unknown: Counter[tuple[str, str]] = Counter()
-        for each in partition.files:
+        for numbered in partition.files:
+            # Only groups without rows load the history.
             groups = [
                 group
-                for group in opened.groups.values()
-                if each.number >= 0 or group.name in lot.fresh
+                for group in snapshot.groups.values()
+                if numbered.number >= 0 or group.name in batch.fresh
             ]
-            places: dict[tuple[int, str], int] = {}
-            cut = cut_file(each.file, groups, buckets=self._buckets, unknown=unknown)
-            for group, bucket, piece in cut:
-                place = places[bucket, group] = places.get((bucket, group), -1) + 1
-                where = group, each.number, place
-                yield _row(lane_of[bucket], lot.number, where, piece.packed())
+            pieces: Counter[tuple[int, str]] = Counter()
+            cut = cut_file(numbered.file, groups, buckets=self._buckets, unknown=unknown)
+            for group_name, bucket, piece in cut:
+                position = group_name, numbered.number, pieces[bucket, group_name]
+                pieces[bucket, group_name] += 1
+                yield _row(keys[bucket], batch.number, position, piece.packed())
         if unknown:
-            told = [[*each, count] for each, count in sorted(unknown.items())]
-            yield _row(lane_of[0], lot.number, ("", 0, 0), json.dumps(told).encode())
+            counts = [[*key, count] for key, count in sorted(unknown.items())]
+            yield _row(keys[0], batch.number, NO_PIECE, json.dumps(counts).encode())
 
     def commit(self, end: Mapping[str, int]) -> None:
-        """Nothing is kept for a replay but the lots themselves."""
+        """Nothing to release: the files of change batches are removed elsewhere."""
 
     def stop(self) -> None:
         """Nothing is open."""
 
 
-def _numbered(lot: ChangeBatch) -> list[NumberedFile]:
-    history = [NumberedFile(HISTORY + at, each) for at, each in enumerate(lot.history)]
-    return history + [NumberedFile(at, each) for at, each in enumerate(lot.files)]
+def _numbered(batch: ChangeBatch) -> list[NumberedFile]:
+    history = [NumberedFile(HISTORY + index, file) for index, file in enumerate(batch.history)]
+    return history + [NumberedFile(index, file) for index, file in enumerate(batch.files)]
 
 
-def _row(lane: int, lot: int, where: tuple[str, int, int], content: bytes) -> pa.RecordBatch:
-    """`where` are group, file and part."""
-    values = (lane, lot, *where, content)
-    arrays = [pa.array([value], each.type) for value, each in zip(values, COLUMNS, strict=True)]
+def _row(
+    key: int, batch_number: int, position: tuple[str, int, int], content: bytes
+) -> pa.RecordBatch:
+    """One output row. `position` is the group, the number of the file, and that of the piece."""
+    values = (key, batch_number, *position, content)
+    arrays = [pa.array([value], column.type) for value, column in zip(values, COLUMNS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)

@@ -1,28 +1,28 @@
-"""Feeds of the web as a streaming source: `spark.readStream.format("feeds")`.
+"""Web feeds as a streaming source: `spark.readStream.format("feeds")`.
 
-    Spark asks for the latest offset          Spark's tasks read
-    ┌──────────────────────────────┐          ┌───────────────────┐
-    │ a Python process per query:  │          │ 17.arrow … 23.arrow│
-    │ acquirer (threads) ──► inbox │ ──files──► rows              │
-    └──────────────────────────────┘          └───────────────────┘
+    the planning process of a query             Spark's tasks
+    ┌──────────────────────────────┐          ┌──────────────────────────┐
+    │ acquirer (threads) ──► inbox │ ─ files ─► 17.arrow … 23.arrow: rows │
+    └──────────────────────────────┘          └──────────────────────────┘
 
-Fetching happens neither in the driver nor in a task: acquire/acquirer.py says why. An offset is a
-number of the inbox (acquire/inbox.py), so asking for the latest one reads a variable, and reading
-a range again reads the same files. The partitions of a range are always the same: they are made of
-the row counts of its numbers.
+Feeds are fetched neither in the driver nor in a task, but in the Python process in which Spark
+plans the query's offsets; acquire/acquirer.py gives the reasons. An offset is the number of a
+document in the inbox (acquire/inbox.py). So the latest offset is known without I/O, and a range
+that is read again consists of the same files. The partitions of a range depend only on the row
+counts of its documents.
 
     option               default   what
-    list                           the list file (source_list.py)
-    folder                         where the inbox lies; on a cluster, where all workers see it
-    allow                          networks besides the public Internet, or 'loopback'; by commas
-    budget               600       fetches in a minute, of all feeds together
-    threads              16        fetches at once
-    interval_min_s       300       a feed is not fetched more often than this
-    interval_max_s       86400     … nor, as far as the budget allows, less often than this
-    backoff_s            300       a feed is left alone after its first failure, then twice as long
-    host_delay_s         1         between two fetches from one host
-    fetch_s              30        for one fetch, everything included
-    rows_max             50000     in a micro-batch, but at least one document
+    list                           the list file (acquire/source_list.py)
+    folder                         the folder of the inbox; all workers must be able to read it
+    allow                          further networks or 'loopback', separated by commas
+    budget               600       fetches per minute, over all feeds
+    threads              16        concurrent fetches
+    interval_min_s       300       shortest time between two fetches of a feed
+    interval_max_s       86400     longest such time, as far as the budget allows
+    backoff_s            300       pause after the first failure of a feed; it doubles each time
+    host_delay_s         1         time between two fetches from one host
+    fetch_s              30        time limit of one fetch
+    rows_max             50000     rows of a micro-batch at most, but at least one document
     parts                2         partitions of a micro-batch at most
 """
 
@@ -64,8 +64,9 @@ from headgate.pipeline.sources.source_format import (
 log = logging.getLogger(__name__)
 
 FIRST_S = 1.5
+"""How long a new query waits for its first document."""
 LOCK_WAIT_S = 30.0
-"""A query that is started again may have to wait until the process of its predecessor has ended."""
+"""A restarted query waits this long for the process of its predecessor to release the inbox."""
 
 
 class FeedsSource(DataSource):
@@ -81,8 +82,8 @@ class FeedsSource(DataSource):
         return FeedsReader(options, read_source_list(options.path("list")).schema)
 
 
-class Numbers(InputPartition):
-    """Some numbers of the inbox, in order."""
+class InboxPartition(InputPartition):
+    """The numbers of some documents of the inbox, in order."""
 
     def __init__(self, numbers: tuple[int, ...]) -> None:
         super().__init__(numbers)
@@ -90,7 +91,7 @@ class Numbers(InputPartition):
 
 
 class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark makes several of them. Only the one that is asked for offsets fetches."""
+    """Spark creates several readers of a query. Only the one that plans offsets fetches feeds."""
 
     def __init__(self, options: Options, schema: Schema) -> None:
         self._options = options
@@ -99,25 +100,25 @@ class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._rows_max = options.whole("rows_max", 50_000)
         self._parts = options.whole("parts", 2)
         self._settings = acquirer_settings(options)
-        self._acquiring: _Acquiring | None = None
+        self._acquisition: _Acquisition | None = None
         self._until: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {"number": self._acquired().inbox.released}
+        return {"number": self._started().inbox.released}
 
     def latestOffset(self, start: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:
-        acquired = self._acquired()
-        acquired.look()
+        acquisition = self._started()
+        acquisition.read_list()
         begin = int(start["number"])
-        acquired.wait_for_first(begin)
-        acquired.acquirer.read_up_to(begin)
+        acquisition.wait_for_first(begin)
+        acquisition.acquirer.read_up_to(begin)
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = acquired.inbox.end_within(begin, rows_max=rows_max)
+        end = acquisition.inbox.end_within(begin, rows_max=rows_max)
         if self._until is not None:
             end = min(end, self._until)
-        if acquired.inbox.last < begin:
+        if acquisition.inbox.last < begin:
             raise PipelineError(
-                f"the inbox '{self._folder}' has never had number {begin}: the query's checkpoint "
+                f"the inbox '{self._folder}' does not reach offset {begin}: the query's checkpoint "
                 "is newer than the inbox; delete the checkpoint, or restore both"
             )
         return {"number": max(begin, end)}
@@ -126,40 +127,42 @@ class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._rows_max)
 
     def reportLatestOffset(self) -> dict[str, int] | None:
-        return None if self._acquiring is None else {"number": self._acquiring.inbox.last}
+        return None if self._acquisition is None else {"number": self._acquisition.inbox.last}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._until = self._acquired().inbox.last
+        self._until = self._started().inbox.last
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Numbers]:
-        inbox = self._acquired().inbox
+    def partitions(
+        self, start: Mapping[str, int], end: Mapping[str, int]
+    ) -> Sequence[InboxPartition]:
+        inbox = self._started().inbox
         counts = inbox.row_counts(int(start["number"]), int(end["number"]))
-        return [Numbers(each) for each in chunks(counts, self._parts)]
+        return [InboxPartition(numbers) for numbers in chunks(counts, self._parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Numbers)
+        assert isinstance(partition, InboxPartition)
         paths = (rows_path(self._folder, number) for number in partition.numbers)
         yield from read_rows_files(paths, item_columns(self._schema))
 
     def commit(self, end: Mapping[str, int]) -> None:
-        if self._acquiring is not None:
-            self._acquiring.inbox.release(int(end["number"]))
+        if self._acquisition is not None:
+            self._acquisition.inbox.release(int(end["number"]))
 
     def stop(self) -> None:
-        if self._acquiring is not None:
-            self._acquiring.close()
-            self._acquiring = None
+        if self._acquisition is not None:
+            self._acquisition.close()
+            self._acquisition = None
 
-    def _acquired(self) -> _Acquiring:
-        if self._acquiring is None:
-            self._acquiring = _Acquiring(
+    def _started(self) -> _Acquisition:
+        if self._acquisition is None:
+            self._acquisition = _Acquisition(
                 self._folder, self._options.path("list"), self._schema, self._settings
             )
-        return self._acquiring
+        return self._acquisition
 
 
-class _Acquiring:
-    """The inbox, who fills it, and the list of feeds it is filled from."""
+class _Acquisition:
+    """The inbox, the threads that fill it, and the list of feeds that they fetch."""
 
     def __init__(
         self, folder: Path, list_path: Path, schema: Schema, settings: AcquirerSettings
@@ -169,25 +172,26 @@ class _Acquiring:
             self.inbox, partial(rows_file, schema=schema), schema=schema, settings=settings
         )
         self._list = WatchedList(list_path)
-        self.look()
+        self.read_list()
         self.acquirer.start()
         self._first_until = time.monotonic() + FIRST_S
 
-    def look(self) -> None:
-        """Feeds that were registered or dropped since the last look."""
+    def read_list(self) -> None:
+        """Pass the feeds of the list file to the acquirer, if the file has changed."""
         try:
-            listed = self._list.changed()
+            source_list = self._list.changed()
         except PipelineError as error:
-            log.error("%s", error)  # the feeds that are known go on
+            log.error("%s", error)  # the previous list stays in force
             return
-        if listed is not None:
+        if source_list is not None:
             self.acquirer.watch(
-                ListedFeed(each.name, each.path, each.weight) for each in listed.sources
+                ListedFeed(source.name, source.path, source.weight)
+                for source in source_list.sources
             )
 
     def wait_for_first(self, begin: int) -> None:
-        """Once, a moment for the first document: Spark begins a query with a batch, and without
-        anything in it that batch would only delay the next one."""
+        """Wait for the first document, once and for FIRST_S at most. Spark begins a query with a
+        batch, and an empty one would only delay the next."""
         while self.inbox.last <= begin and time.monotonic() < self._first_until:
             time.sleep(0.01)
         self._first_until = 0.0

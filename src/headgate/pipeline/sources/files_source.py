@@ -1,20 +1,21 @@
 """Files as a streaming source: `spark.readStream.format("headgate_files")`.
 
-    a thread in the process that Spark asks for offsets      Spark's tasks
-    scan_files.py ──► file_log.py: number 17 = bytes of a file ──► read_part.py ──► rows
-                                                                          └──► rejected/17.jsonl
+    a thread of the planning process                          Spark's tasks
+    scan_files.py ──► file_log.py: part 17 = bytes of a file ──► read_part.py ──► rows
+                                                                     └──► rejected/17.jsonl
 
-An offset is a number of the log. A number stands for bytes that are checked when they are read, and
-for the moment they were taken at; so reading it again gives the same rows.
+An offset is the number of a part in the log (acquire/file_log.py). The log records the file, the
+range of bytes with a checksum, and the time of the scan; so a range of offsets that is read again
+gives the same rows.
 
     option      default   what
-    list                  the list file (source_list.py)
-    folder                where the log lies, and what was rejected
-    base                  the folder below which the sources' paths lie
-    settle_s    1         a file is complete when it has not changed for so long
-    tail_s      10        … and so is its last line, if it has no line end
-    scan_s      0.5       between two looks at the folders
-    rows_max    200000    in a micro-batch, but at least one part of a file
+    list                  the list file (acquire/source_list.py)
+    folder                the folder of the log and of rejected rows
+    base                  the folder to which the paths of sources are relative
+    settle_s    1         a file is complete when it has not changed for this long
+    tail_s      10        the same for a last line without a line end
+    scan_s      0.5       time between two scans of the folders
+    rows_max    200000    rows of a micro-batch at most, but at least one part of a file
     parts       2         partitions of a micro-batch at most
 """
 
@@ -45,6 +46,7 @@ from headgate.pipeline.sources.source_format import Options, chunks, spark_colum
 log = logging.getLogger(__name__)
 
 LOCK_WAIT_S = 30.0
+"""A restarted query waits this long for the process of its predecessor to release the log."""
 
 
 class FilesSource(DataSource):
@@ -60,16 +62,16 @@ class FilesSource(DataSource):
         return FilesReader(options, read_source_list(options.path("list")).schema)
 
 
-class Parts(InputPartition):
+class FilesPartition(InputPartition):
     """Some parts of files, in order."""
 
     def __init__(self, parts: Sequence[FilePart]) -> None:
-        super().__init__(tuple(each.number for each in parts))
+        super().__init__(tuple(part.number for part in parts))
         self.parts = tuple(parts)
 
 
 class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark makes several of them. Only the one that is asked for offsets looks at the folders."""
+    """Spark creates several readers of a query. Only the one that plans offsets scans folders."""
 
     def __init__(self, options: Options, schema: Schema) -> None:
         self._options = options
@@ -78,18 +80,18 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._base = options.path("base")
         self._rows_max = options.whole("rows_max", 200_000)
         self._parts = options.whole("parts", 2)
-        self._scanning: _Scanning | None = None
+        self._scan: _BackgroundScan | None = None
         self._until: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {"number": self._scanned().log.released}
+        return {"number": self._started().log.released}
 
     def latestOffset(self, start: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:
-        file_log = self._scanned().log
+        file_log = self._started().log
         begin = int(start["number"])
         if file_log.last < begin:
             raise PipelineError(
-                f"the log of files '{self._folder}' has never had number {begin}: the query's "
+                f"the log of files '{self._folder}' does not reach offset {begin}: the query's "
                 "checkpoint is newer than the log; delete the checkpoint, or restore both"
             )
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -102,43 +104,46 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._rows_max)
 
     def reportLatestOffset(self) -> dict[str, int] | None:
-        return None if self._scanning is None else {"number": self._scanning.log.last}
+        return None if self._scan is None else {"number": self._scan.log.last}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        scanning = self._scanned()
-        scanning.look(at_once=True)
-        self._until = scanning.log.last
+        scan = self._started()
+        scan.scan(at_once=True)
+        self._until = scan.log.last
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Parts]:
-        parts = self._scanned().log.parts(int(start["number"]), int(end["number"]))
-        by_number = {each.number: each for each in parts}
-        counts = [(each.number, each.rows) for each in parts]
+    def partitions(
+        self, start: Mapping[str, int], end: Mapping[str, int]
+    ) -> Sequence[FilesPartition]:
+        parts = self._started().log.parts(int(start["number"]), int(end["number"]))
+        by_number = {part.number: part for part in parts}
+        counts = [(part.number, part.rows) for part in parts]
         return [
-            Parts([by_number[number] for number in each]) for each in chunks(counts, self._parts)
+            FilesPartition([by_number[number] for number in numbers])
+            for numbers in chunks(counts, self._parts)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Parts)
+        assert isinstance(partition, FilesPartition)
         for part in partition.parts:
             yield from read_part(part, self._base, self._folder, self._schema)
 
     def commit(self, end: Mapping[str, int]) -> None:
-        if self._scanning is not None:
-            self._scanning.log.release(int(end["number"]))
+        if self._scan is not None:
+            self._scan.log.release(int(end["number"]))
 
     def stop(self) -> None:
-        if self._scanning is not None:
-            self._scanning.close()
-            self._scanning = None
+        if self._scan is not None:
+            self._scan.close()
+            self._scan = None
 
-    def _scanned(self) -> _Scanning:
-        if self._scanning is None:
-            self._scanning = _Scanning(self._options)
-        return self._scanning
+    def _started(self) -> _BackgroundScan:
+        if self._scan is None:
+            self._scan = _BackgroundScan(self._options)
+        return self._scan
 
 
-class _Scanning:
-    """The log, and a thread that looks at the folders."""
+class _BackgroundScan:
+    """The log, and a thread that scans the folders for new files and lines."""
 
     def __init__(self, options: Options) -> None:
         self.log = FileLog(options.path("folder"), wait_s=LOCK_WAIT_S)
@@ -151,16 +156,17 @@ class _Scanning:
         self._pause_s = options.number("scan_s", 0.5, least=0.01)
         self._list = WatchedList(options.path("list"))
         self._sources: tuple[ListedSource, ...] = ()
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="scan-files", daemon=True)
         self._thread.start()
 
-    def look(self, *, at_once: bool = False) -> None:
-        with self._one_at_a_time:
-            listed = self._list.changed()
-            if listed is not None:
-                self._sources = listed.sources
+    def scan(self, *, at_once: bool = False) -> None:
+        """`at_once` takes files as complete even if they have just changed."""
+        with self._lock:
+            source_list = self._list.changed()
+            if source_list is not None:
+                self._sources = source_list.sources
             self._scanner.scan(self._sources, at_once=at_once)
 
     def close(self) -> None:
@@ -171,11 +177,11 @@ class _Scanning:
     def _work(self) -> None:
         while not self._stopped.is_set():
             try:
-                self.look()
+                self.scan()
             except (HeadgateError, OSError) as error:
-                # A full disk, a list that cannot be read: it may be better the next time.
+                # A full disk or an unreadable list may be mended before the next scan.
                 if not self._stopped.is_set():
                     log.error("%s", error)
             except Exception:
-                log.exception("the folders cannot be looked at")
+                log.exception("the folders of file sources cannot be scanned")
             self._stopped.wait(self._pause_s)

@@ -1,20 +1,25 @@
 """Kafka topics as a streaming source: `spark.readStream.format("headgate_kafka")`.
 
-A message is one item, its value a JSON object. A partition of a topic is a partition of the
-micro-batch, read by offset: no consumer group, and nothing is committed to Kafka, as Spark's
-checkpoint knows what was read. What is no item is rejected, as from files (rejected.py).
+    watcher thread: watermarks of topics ──► next_offsets     in the planning process
+    range of a topic's partition ──► messages ──► rows        in Spark's tasks
+                                        └──► rejected messages
+
+A message is one item; its value is a JSON object. Each partition of a topic is a partition of the
+micro-batch and is read by offset. There is no consumer group, and no offset is committed to Kafka:
+Spark's checkpoint holds the offsets. Messages that are not valid items are rejected and recorded,
+as those of files are (acquire/rejected.py).
 
     option      default   what
-    list                  the list file (source_list.py)
-    folder                where what was rejected is kept
+    list                  the list file (acquire/source_list.py)
+    folder                the folder of rejected messages
     brokers               'host:port, …' that may be connected to, or '*' for any
-    starting    earliest  or latest: where a source begins that was just registered
-    poll_s      0.2       between two looks at how far the topics go
-    rows_max    200000    in a micro-batch
+    starting    earliest  where a new source begins: earliest or latest
+    poll_s      0.2       time between two requests for the watermarks
+    rows_max    200000    rows of a micro-batch at most
     kafka.…               settings of librdkafka, such as kafka.security.protocol
 
-Ids are 'topic:partition:offset', unless the schema has an id or a key (item_rows.py). The time is
-that of the message where the item does not state one.
+The id of an item is 'topic:partition:offset', unless the schema has an id or a key
+(acquire/item_rows.py). An item without a time has the time of its message.
 """
 
 from __future__ import annotations
@@ -41,23 +46,23 @@ from headgate.model.schema import Schema
 from headgate.pipeline.sources.kafka_topics import (
     Consumers,
     KafkaMessage,
-    Known,
+    OffsetRange,
     Offsets,
-    Range,
+    Watermarks,
     first_offset,
-    messages,
     next_offsets,
-    ranges,
+    offset_ranges,
+    read_messages,
+    read_watermarks,
     require_kafka,
     topic_of,
-    watermarks,
     write_problems,
 )
 from headgate.pipeline.sources.source_format import Options, spark_columns
 
 log = logging.getLogger(__name__)
 
-PREFIX = "kafka."
+SETTING_PREFIX = "kafka."
 
 
 class KafkaSource(DataSource):
@@ -74,14 +79,14 @@ class KafkaSource(DataSource):
         return KafkaReader(options, read_source_list(options.path("list")).schema)
 
 
-class OffsetRange(InputPartition):
-    def __init__(self, part: Range) -> None:
-        super().__init__(f"{part.source} {part.partition}: {part.start} to {part.end}")
-        self.part = part
+class KafkaPartition(InputPartition):
+    def __init__(self, span: OffsetRange) -> None:
+        super().__init__(f"{span.source} {span.partition}: {span.start} to {span.end}")
+        self.span = span
 
 
 class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark makes several of them. Only the one that is asked for offsets looks at the topics."""
+    """Spark creates several readers of a query. Only the one that plans offsets polls topics."""
 
     def __init__(self, options: Options, schema: Schema) -> None:
         self._options = options
@@ -90,26 +95,26 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._rows_max = options.whole("rows_max", 200_000)
         self._brokers = brokers_of(options)
         self._settings = {
-            key[len(PREFIX) :]: value
-            for key, value in options.given.items()
-            if key.startswith(PREFIX)
+            key[len(SETTING_PREFIX) :]: value
+            for key, value in options.values.items()
+            if key.startswith(SETTING_PREFIX)
         }
         starting = options.text("starting", "earliest")
         if starting not in ("earliest", "latest"):
-            raise PipelineError(f"option 'starting' is earliest or latest, not '{starting}'")
+            raise PipelineError(f"option 'starting' must be earliest or latest, not '{starting}'")
         self._from_latest = starting == "latest"
-        self._watching: _Watching | None = None
-        self._until: Known | None = None
+        self._watcher: _TopicWatcher | None = None
+        self._until: Watermarks | None = None
 
     def initialOffset(self) -> Offsets:
         return {}
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        watching = self._watched()
+        watcher = self._started()
         return next_offsets(
             start,
-            watching.sources,
-            watching.known if self._until is None else self._until,
+            watcher.sources,
+            watcher.watermarks if self._until is None else self._until,
             now_us=int(time.time() * 1e6),
             rows_max=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
             from_latest=self._from_latest,
@@ -119,130 +124,133 @@ class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._rows_max)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        watching = self._watched()
-        watching.look()
-        self._until = watching.known
+        watcher = self._started()
+        watcher.poll()
+        self._until = watcher.watermarks
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[OffsetRange]:
-        kinds = {each.name: each.kind for each in self._watched().sources}
-        return [OffsetRange(each) for each in ranges(start, end, kinds)]
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[KafkaPartition]:
+        kinds = {source.name: source.kind for source in self._started().sources}
+        return [KafkaPartition(span) for span in offset_ranges(start, end, kinds)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, OffsetRange)
+        assert isinstance(partition, KafkaPartition)
         consumers = Consumers(self._settings)
         try:
             yield from read_range(
-                partition.part, consumers, self._schema, self._folder, brokers=self._brokers
+                partition.span, consumers, self._schema, self._folder, brokers=self._brokers
             )
         finally:
             consumers.close()
 
     def stop(self) -> None:
-        if self._watching is not None:
-            self._watching.close()
-            self._watching = None
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
 
-    def _watched(self) -> _Watching:
-        if self._watching is None:
-            self._watching = _Watching(self._options, self._settings)
-        return self._watching
+    def _started(self) -> _TopicWatcher:
+        if self._watcher is None:
+            self._watcher = _TopicWatcher(self._options, self._settings)
+        return self._watcher
 
 
 def brokers_of(options: Options) -> tuple[str, ...]:
-    return tuple(each.strip() for each in options.text("brokers", "").split(",") if each.strip())
+    names = (name.strip() for name in options.text("brokers", "").split(","))
+    return tuple(name for name in names if name)
 
 
 def read_range(
-    part: Range,
+    span: OffsetRange,
     consumers: Consumers,
     schema: Schema,
     folder: Path,
     *,
     brokers: Sequence[str],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these messages; what is rejected is kept when the last row has been read."""
-    topic = topic_of(part.path, brokers=brokers)
-    columns = SourceColumns(part.source, part.kind, schema)
-    place = f"{topic.name}:{part.partition}"
-    rejects = Rejects(part.source, place)
-    first = first_offset(consumers, topic, part.partition)
-    if first > part.start:
-        gone = min(first, part.end) - 1
-        rejects.add(part.start, f"offsets {part.start} to {gone} are no longer in the topic")
-    if first < part.end:
-        for batch in messages(consumers, topic, part, start=max(first, part.start)):
-            rows = _rows(batch, columns, rejects, place, part.taken_us)
+    """The rows of a range. Rejected messages are written once the last row has been read."""
+    topic = topic_of(span.path, brokers=brokers)
+    columns = SourceColumns(span.source, span.kind, schema)
+    place = f"{topic.name}:{span.partition}"
+    rejects = Rejects(span.source, place)
+    first = first_offset(consumers, topic, span.partition)
+    if first > span.start:
+        last_missing = min(first, span.end) - 1
+        reason = f"offsets {span.start} to {last_missing} are no longer in the topic"
+        rejects.add(span.start, reason)
+    if first < span.end:
+        for batch in read_messages(consumers, topic, span, start=max(first, span.start)):
+            rows = _rows(batch, columns, rejects, place, span.taken_us)
             if rows.num_rows:
                 yield rows
-    rejects.write(folder, _rejected_name(part))
+    rejects.write(folder, _rejected_name(span))
 
 
-def _rejected_name(part: Range) -> str:
-    digest = hashlib.sha256(f"{part.source}\0{part.path}".encode()).hexdigest()[:12]
-    return f"{digest}-{part.partition}-{part.start}"
+def _rejected_name(span: OffsetRange) -> str:
+    digest = hashlib.sha256(f"{span.source}\0{span.path}".encode()).hexdigest()[:12]
+    return f"{digest}-{span.partition}-{span.start}"
 
 
 def _rows(
-    found: Sequence[KafkaMessage],
+    messages: Sequence[KafkaMessage],
     columns: SourceColumns,
     rejects: Rejects,
     place: str,
     taken_us: int,
 ) -> pa.RecordBatch:
-    values = [each.value for each in found if each.value is not None]
-    times = {each.offset: _time_us(each, taken_us) for each in found}
-    quick = None
-    if len(values) == len(found) and not any(b"\n" in each for each in values):
-        quick = read_quickly(b"\n".join(values), columns)
-    if quick is not None:
-        attributes, offsets = quick, [each.offset for each in found]
+    """All values are parsed at once if possible, otherwise one by one."""
+    values = [message.value for message in messages if message.value is not None]
+    times = {message.offset: _time_us(message, taken_us) for message in messages}
+    parsed = None
+    if len(values) == len(messages) and not any(b"\n" in value for value in values):
+        parsed = read_quickly(b"\n".join(values), columns)
+    if parsed is not None:
+        attributes, offsets = parsed, [message.offset for message in messages]
     else:
         builder = RowBuilder(columns, rejects)
-        for each in found:
-            if each.value is None:
-                rejects.add(each.offset, "the message has no value")
+        for message in messages:
+            if message.value is None:
+                rejects.add(message.offset, "the message has no value")
             else:
-                add_json(builder, rejects, each.offset, each.value)
+                add_json(builder, rejects, message.offset, message.value)
         attributes, offsets = builder.take()
-    taken = pa.array([times[each] for each in offsets], pa.int64()).cast(OWN[TIME])
-    return columns.rows(attributes, places_of(place, pa.array(offsets, pa.int64())), taken)
+    row_times = pa.array([times[offset] for offset in offsets], pa.int64()).cast(OWN[TIME])
+    return columns.rows(attributes, places_of(place, pa.array(offsets, pa.int64())), row_times)
 
 
 def _time_us(message: KafkaMessage, taken_us: int) -> int:
-    """When the message was sent; a time in the future is not believed."""
+    """The time of the message, but not later than that of the batch."""
     return taken_us if message.time_us is None else min(message.time_us, taken_us)
 
 
-class _Watching:
-    """A thread that asks the brokers how far their topics go."""
+class _TopicWatcher:
+    """A thread that polls the brokers for the watermarks of all topics."""
 
     def __init__(self, options: Options, settings: Mapping[str, str]) -> None:
         self.sources: tuple[ListedSource, ...] = ()
-        self.known: Known = {}
+        self.watermarks: Watermarks = {}
         self._folder = options.path("folder")
         self._brokers = brokers_of(options)
         self._pause_s = options.number("poll_s", 0.2, least=0.01)
         self._list = WatchedList(options.path("list"))
         self._consumers = Consumers(settings)
         self._problems: dict[str, str] | None = None
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._read_list()
         self._thread = threading.Thread(target=self._work, name="watch-kafka", daemon=True)
         self._thread.start()
 
-    def look(self) -> None:
-        with self._one_at_a_time:
+    def poll(self) -> None:
+        with self._lock:
             self._read_list()
             problems: dict[str, str] = {}
-            known: dict[str, Mapping[int, tuple[int, int]]] = {}
+            watermarks: dict[str, Mapping[int, tuple[int, int]]] = {}
             for source in self.sources:
                 try:
                     topic = topic_of(source.path, brokers=self._brokers)
-                    known[source.name] = watermarks(self._consumers, topic)
+                    watermarks[source.name] = read_watermarks(self._consumers, topic)
                 except PipelineError as error:
                     problems[source.name] = str(error)
-            self.known = known
+            self.watermarks = watermarks
             if problems != self._problems:
                 write_problems(self._folder, problems)
                 self._problems = problems
@@ -254,16 +262,16 @@ class _Watching:
             self._consumers.close()
 
     def _read_list(self) -> None:
-        listed = self._list.changed()
-        if listed is not None:
-            self.sources = listed.sources
+        source_list = self._list.changed()
+        if source_list is not None:
+            self.sources = source_list.sources
 
     def _work(self) -> None:
         while not self._stopped.is_set():
             try:
-                self.look()
+                self.poll()
             except (HeadgateError, OSError) as error:
                 log.error("%s", error)
             except Exception:
-                log.exception("the topics cannot be looked at")
+                log.exception("the topics cannot be polled")
             self._stopped.wait(self._pause_s)

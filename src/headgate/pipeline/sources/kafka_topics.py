@@ -1,10 +1,27 @@
-"""Kafka topics: where they are, how far they go, and the messages of a range of offsets.
+"""Kafka topics: which brokers are allowed, the messages of a range, and the offsets of a query.
 
-`confluent-kafka` is optional: `pip install 'headgate[kafka]'`.
+The package confluent-kafka is optional: `pip install 'headgate[kafka]'`.
 
-A broker is somebody's machine in somebody's network, and librdkafka connects to it without asking
-anyone. So only brokers that the operator has named are connected to (option `brokers`); a source
-that names another one is a problem of that source.
+**Allowed brokers.** librdkafka connects to any address that it is given. So only brokers that the
+operator has allowed are connected to (option `brokers`). A source that names another one is not
+read, and the status shows the reason.
+
+**Offsets of a query.** For each source the path of its topic, and for each partition the next
+offset to read:
+
+    {"Events": {"path": "kafka://host:9092/events", "0": 17, "1": 3}, "@": {"taken_us": …}}
+
+A new source or partition has a position in the end offset of a batch but none in its start offset.
+That batch only *introduces* it and reads nothing of it; the next batch reads from there. So the
+position at which reading begins is in the checkpoint before anything is read, and a replay begins
+at the same position.
+
+`taken_us` is the time at which the batch was planned. It is a part of the offset so that a replay
+has the same time. It changes only together with a position; otherwise each poll would start a
+batch.
+
+A dropped source is removed from the offsets: if it is registered again, it begins anew. So does a
+partition whose end is before the position read so far, as the topic must have been recreated.
 """
 
 from __future__ import annotations
@@ -26,10 +43,10 @@ except ImportError:  # pragma: no cover
     confluent_kafka = None  # type: ignore[assignment]
 
 _PATH = re.compile(r"kafka://([A-Za-z0-9._\-\[\]:,]{1,500})/([A-Za-z0-9._-]{1,249})")
-CONSUME_AT_ONCE = 10_000
-ASK_S = 5.0
+MESSAGES_AT_ONCE = 10_000
+REQUEST_S = 5.0
 SILENCE_S = 30.0
-"""A range whose messages do not come for so long is an error of its task, which is tried again."""
+"""A task fails, and Spark retries it, if no message of its range arrives for this long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +56,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class OffsetRange:
     """The messages of one partition from `start` up to, but without, `end`."""
 
     source: str
@@ -67,39 +84,42 @@ def require_kafka() -> None:
 
 
 def topic_of(path: str, *, brokers: Sequence[str]) -> Topic:
-    """The topic that a path names, or an error that says why it is not read.
+    """The topic of a path; an error if the path is malformed or a broker is not allowed.
 
     >>> topic_of("kafka://localhost:9092/events", brokers=["localhost:9092"])
     Topic(brokers='localhost:9092', name='events')
     """
-    found = _PATH.fullmatch(path)
-    if found is None:
+    match = _PATH.fullmatch(path)
+    if match is None:
         raise PipelineError(f"'{path}' is no topic; write it as 'kafka://host:port/topic'")
-    for each in found[1].split(","):
-        if each not in brokers and "*" not in brokers:
+    for broker in match[1].split(","):
+        if broker not in brokers and "*" not in brokers:
             raise PipelineError(
-                f"'{each}' is not among the brokers that may be connected to; "
-                "whoever runs the pipeline allows it by the option 'brokers'"
+                f"'{broker}' is not among the brokers that may be connected to; "
+                "the operator of the pipeline allows it with the option 'brokers'"
             )
-    return Topic(found[1], found[2])
+    return Topic(match[1], match[2])
+
+
+# Topics and messages
 
 
 class Consumers:
-    """A consumer for each group of brokers, made when it is first asked. One thread at a time."""
+    """One consumer per list of brokers, created on first use. For one thread at a time."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         require_kafka()
         self._settings = dict(settings)
-        self._made: dict[str, confluent_kafka.Consumer] = {}
+        self._by_brokers: dict[str, confluent_kafka.Consumer] = {}
 
     def close(self) -> None:
-        for each in self._made.values():
-            each.close()
-        self._made.clear()
+        for consumer in self._by_brokers.values():
+            consumer.close()
+        self._by_brokers.clear()
 
     def of(self, brokers: str) -> confluent_kafka.Consumer:
-        if brokers not in self._made:
-            self._made[brokers] = confluent_kafka.Consumer(
+        if brokers not in self._by_brokers:
+            self._by_brokers[brokers] = confluent_kafka.Consumer(
                 {
                     **self._settings,
                     "bootstrap.servers": brokers,
@@ -110,84 +130,91 @@ class Consumers:
                     "logger": _silent,
                 }
             )
-        return self._made[brokers]
+        return self._by_brokers[brokers]
 
 
-def watermarks(consumers: Consumers, topic: Topic) -> dict[int, tuple[int, int]]:
-    """By partition the first offset that is there, and the one behind the last."""
+class _SilentLogger:
+    """Drops librdkafka's messages on failed connections: the problems of sources report them."""
+
+    def log(self, *_: object) -> None:
+        return None
+
+
+_silent = _SilentLogger()
+
+
+def read_watermarks(consumers: Consumers, topic: Topic) -> dict[int, tuple[int, int]]:
+    """For each partition the first offset that the topic still has, and the end offset."""
     consumer = consumers.of(topic.brokers)
     try:
-        found = consumer.list_topics(topic.name, timeout=ASK_S).topics[topic.name]
-        if found.error is not None:
-            raise PipelineError(f"topic '{topic.name}': {found.error}")
+        metadata = consumer.list_topics(topic.name, timeout=REQUEST_S).topics[topic.name]
+        if metadata.error is not None:
+            raise PipelineError(f"topic '{topic.name}': {metadata.error}")
         return {
             partition: consumer.get_watermark_offsets(
-                confluent_kafka.TopicPartition(topic.name, partition), timeout=ASK_S
+                confluent_kafka.TopicPartition(topic.name, partition), timeout=REQUEST_S
             )
-            for partition in sorted(found.partitions)
+            for partition in sorted(metadata.partitions)
         }
     except confluent_kafka.KafkaException as error:
         raise PipelineError(f"topic '{topic.name}' at {topic.brokers}: {error.args[0]}") from error
 
 
 def first_offset(consumers: Consumers, topic: Topic, partition: int) -> int:
-    where = confluent_kafka.TopicPartition(topic.name, partition)
+    """The first offset that the partition still has."""
+    topic_partition = confluent_kafka.TopicPartition(topic.name, partition)
+    consumer = consumers.of(topic.brokers)
     try:
-        low, _ = consumers.of(topic.brokers).get_watermark_offsets(where, timeout=SILENCE_S)
+        low, _ = consumer.get_watermark_offsets(topic_partition, timeout=SILENCE_S)
     except confluent_kafka.KafkaException as error:
         raise PipelineError(f"topic '{topic.name}' at {topic.brokers}: {error.args[0]}") from error
     return int(low)
 
 
-def messages(
-    consumers: Consumers, topic: Topic, part: Range, *, start: int
+def read_messages(
+    consumers: Consumers, topic: Topic, span: OffsetRange, *, start: int
 ) -> Iterator[list[KafkaMessage]]:
-    """All messages of the range, in order; offsets may be missing, as after a compaction."""
+    """All messages of the range, in order. Offsets may be missing, as after a compaction."""
     consumer = consumers.of(topic.brokers)
-    consumer.assign([confluent_kafka.TopicPartition(topic.name, part.partition, start)])
-    heard, at = time.monotonic(), start
+    consumer.assign([confluent_kafka.TopicPartition(topic.name, span.partition, start)])
+    last_received, position = time.monotonic(), start
     while True:
-        batch, reached = [], False
-        # No more than there are: it waits until so many have come, or for its timeout.
-        for each in consumer.consume(min(CONSUME_AT_ONCE, part.end - at), timeout=0.5):
-            heard = time.monotonic()
-            problem = each.error()
+        batch, at_end = [], False
+        # `consume` waits for as many messages as it is asked for, or for its timeout.
+        count = min(MESSAGES_AT_ONCE, span.end - position)
+        for message in consumer.consume(count, timeout=0.5):
+            last_received = time.monotonic()
+            problem = message.error()
             if problem is not None and problem.code() != confluent_kafka.KafkaError._PARTITION_EOF:
                 raise PipelineError(f"topic '{topic.name}' at {topic.brokers}: {problem}")
-            if (each.offset() or 0) >= part.end:
-                reached = True
+            if (message.offset() or 0) >= span.end:
+                at_end = True
             elif problem is None:
-                batch.append(_message(each))
+                batch.append(_kafka_message(message))
         if batch:
             yield batch
-            at = batch[-1].offset + 1
-            reached = reached or at >= part.end
-        if reached:
+            position = batch[-1].offset + 1
+            at_end = at_end or position >= span.end
+        if at_end:
             consumer.unassign()
             return
-        if time.monotonic() - heard > SILENCE_S:
+        if time.monotonic() - last_received > SILENCE_S:
             raise PipelineError(
-                f"topic '{topic.name}' at {topic.brokers}: no message of offsets {part.start} to "
-                f"{part.end} of partition {part.partition} came in {SILENCE_S:g} s"
+                f"topic '{topic.name}' at {topic.brokers}: no message of offsets {span.start} to "
+                f"{span.end} of partition {span.partition} came in {SILENCE_S:g} s"
             )
 
 
-def _message(found: confluent_kafka.Message) -> KafkaMessage:
-    kind, milliseconds = found.timestamp()
-    known = kind != confluent_kafka.TIMESTAMP_NOT_AVAILABLE
-    value = found.value()
+def _kafka_message(message: confluent_kafka.Message) -> KafkaMessage:
+    kind, milliseconds = message.timestamp()
+    has_time = kind != confluent_kafka.TIMESTAMP_NOT_AVAILABLE
+    value = message.value()
     assert value is None or isinstance(value, bytes)
-    return KafkaMessage(int(found.offset() or 0), value, milliseconds * 1_000 if known else None)
+    time_us = milliseconds * 1_000 if has_time else None
+    return KafkaMessage(int(message.offset() or 0), value, time_us)
 
 
-class _Silent:
-    """librdkafka tells of every connection that fails; the problems of sources say so already."""
-
-    def log(self, *_: object) -> None:
-        return None
-
-
-_silent = _Silent()
+# Problems of sources, in a file for the status
 
 
 def write_problems(folder: Path, problems: Mapping[str, str]) -> None:
@@ -195,100 +222,86 @@ def write_problems(folder: Path, problems: Mapping[str, str]) -> None:
 
 
 def kafka_problems(folder: Path) -> dict[str, str]:
-    """By source, why it cannot be read; from any process."""
+    """For each source that cannot be read the reason; readable from any process."""
     path = folder / "problems.json"
-    found: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
-    return found
+    problems: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
+    return problems
 
 
-# === part: headgate.pipeline.sources.kafka_topics
-# Offsets of a Kafka query: for each source its topic, and for each partition the next offset.
-#
-#     {"Events": {"path": "kafka://host:9092/events", "0": 17, "1": 3}, "@": {"taken_us": …}}
-#
-# A source that was just registered, and a partition that was just added, has a position in the end
-# of
-# a batch but none in its start. Then the batch *introduces* it, and reads nothing of it: the next
-# one
-# goes on from there. So where reading began is written down before anything is read, and a batch
-# that is run again begins at the same place.
-#
-# `taken_us` is when the batch was planned. It is in the offset so that it is the same when the
-# batch
-# is run again, and it changes only when a position does: otherwise each look would be a new batch.
-#
-# A source that is dropped is forgotten: if it is registered again, it begins again. So does a
-# partition that has become shorter than what was read of it: somebody has made the topic anew.
+# Offsets of a query
 
 BATCH = "@"
+"""The key of what the offset says of the batch, not of a source."""
 Position = dict[str, int | str]
 Offsets = dict[str, Position]
-Known = Mapping[str, Mapping[int, tuple[int, int]]]
-"""By source and partition, the first offset that is there and the one behind the last."""
+Watermarks = Mapping[str, Mapping[int, tuple[int, int]]]
+"""By source and partition, the first offset that the topic still has, and the end offset."""
 
 
 def next_offsets(
     start: Offsets,
     sources: Sequence[ListedSource],
-    known: Known,
+    watermarks: Watermarks,
     *,
     now_us: int,
     rows_max: int | None,
     from_latest: bool,
 ) -> Offsets:
-    """How far one can read from `start`; the same as `start` where there is nothing new."""
+    """The end offset of the batch that begins at `start`; `start` itself if nothing is new."""
     end: Offsets = {}
-    waiting: dict[tuple[str, int], int] = {}
+    unread: dict[tuple[str, int], int] = {}
     for source in sources:
-        before = _before(start, source)
-        if not before and source.name not in known:
-            continue  # nothing is known of it yet
-        end[source.name] = position = {"path": source.path, **before}
-        for partition, (low, high) in known.get(source.name, {}).items():
-            at = before.get(str(partition))
-            if at is None:
-                # A partition that is added later is new as a whole.
-                position[str(partition)] = high if from_latest and not before else low
-            elif high < int(at):
-                position[str(partition)] = low
+        before = _positions(start, source)
+        if not before and source.name not in watermarks:
+            continue  # its topic has not been polled yet
+        end[source.name] = positions = {"path": source.path, **before}
+        for partition, (low, high) in watermarks.get(source.name, {}).items():
+            position = before.get(str(partition))
+            if position is None:
+                # A partition that was added to a known topic is read from its beginning.
+                positions[str(partition)] = high if from_latest and not before else low
+            elif high < int(position):
+                positions[str(partition)] = low
             else:
-                waiting[source.name, partition] = high - int(at)
-    for (name, partition), count in _shares(waiting, rows_max).items():
+                unread[source.name, partition] = high - int(position)
+    for (name, partition), count in _shares(unread, rows_max).items():
         end[name][str(partition)] = int(end[name][str(partition)]) + count
-    if end == {name: each for name, each in start.items() if name != BATCH}:
+    if end == {name: positions for name, positions in start.items() if name != BATCH}:
         return start
     return {**end, BATCH: {"taken_us": now_us}}
 
 
-def ranges(start: Offsets, end: Offsets, kinds: Mapping[str, str]) -> list[Range]:
-    """What is to be read between two offsets."""
+def offset_ranges(start: Offsets, end: Offsets, kinds: Mapping[str, str]) -> list[OffsetRange]:
+    """The ranges between two offsets. `kinds` are those of the sources by name."""
     taken_us = int(end.get(BATCH, {}).get("taken_us", 0))
-    found: list[Range] = []
-    for name, position in end.items():
+    spans: list[OffsetRange] = []
+    for name, positions in end.items():
         before = start.get(name, {})
-        if name == BATCH or before.get("path") != position["path"]:
+        if name == BATCH or before.get("path") != positions["path"]:
             continue
-        for partition, until in position.items():
-            if partition in before and partition != "path" and int(before[partition]) < int(until):
-                path, kind = str(position["path"]), kinds.get(name, "stream")
-                begin = int(before[partition])
-                found.append(Range(name, kind, path, int(partition), begin, int(until), taken_us))
-    return found
+        path, kind = str(positions["path"]), kinds.get(name, "stream")
+        for partition, until in positions.items():
+            if partition == "path" or partition not in before:
+                continue
+            first, last = int(before[partition]), int(until)
+            if first < last:
+                spans.append(OffsetRange(name, kind, path, int(partition), first, last, taken_us))
+    return spans
 
 
-def _before(start: Offsets, source: ListedSource) -> Position:
-    """The positions of a source by partition; none if it has another topic now."""
-    found = start.get(source.name, {})
-    if found.get("path") != source.path:
+def _positions(start: Offsets, source: ListedSource) -> Position:
+    """The positions of a source by partition; none if its topic has changed."""
+    positions = start.get(source.name, {})
+    if positions.get("path") != source.path:
         return {}
-    return {partition: at for partition, at in found.items() if partition != "path"}
+    return {partition: offset for partition, offset in positions.items() if partition != "path"}
 
 
 def _shares(
-    waiting: Mapping[tuple[str, int], int], rows_max: int | None
+    unread: Mapping[tuple[str, int], int], rows_max: int | None
 ) -> dict[tuple[str, int], int]:
-    """How many messages of each partition are read: all, or as large a part of each."""
-    total = sum(waiting.values())
+    """How many messages of each partition are read: all, or the same fraction of each."""
+    total = sum(unread.values())
     if rows_max is None or total <= rows_max:
-        return dict(waiting)
-    return {each: -(-count * rows_max // total) for each, count in waiting.items()}
+        return dict(unread)
+    return {key: -(-count * rows_max // total) for key, count in unread.items()}

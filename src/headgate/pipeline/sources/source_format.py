@@ -1,4 +1,4 @@
-"""What all streaming sources of the pipeline share: options, and rows for Spark.
+"""What all streaming sources of the pipeline share: options, rows for Spark, and partitions.
 
 Options arrive from Spark as text; an error names the option. Rows are Arrow batches with the
 columns of match/item_columns.py; rows files hold them in the Arrow IPC format.
@@ -25,17 +25,17 @@ from headgate.model.schema import Schema
 class Options:
     """The names of options are case-insensitive, as in Spark."""
 
-    given: Mapping[str, str]
+    values: Mapping[str, str]
 
     def path(self, name: str) -> Path:
-        """An absolute path: workers may run elsewhere."""
+        """An absolute path, as workers may have another working directory."""
         value = self.text(name, "")
         if not value:
             raise PipelineError(f"the source needs the option '{name}'")
         return Path(value).absolute()
 
     def text(self, name: str, default: str) -> str:
-        return str(self.given.get(name, default))
+        return str(self.values.get(name, default))
 
     def number(self, name: str, default: float, *, least: float = 0.0) -> float:
         text = self.text(name, str(default))
@@ -44,14 +44,16 @@ class Options:
         except ValueError:
             value = float("nan")
         if not least <= value < float("inf"):
-            raise PipelineError(f"option '{name}' is a number from {least:g} on, not '{text}'")
+            raise PipelineError(
+                f"option '{name}' must be a number of at least {least:g}, not '{text}'"
+            )
         return value
 
     def whole(self, name: str, default: int, *, least: int = 1) -> int:
         return int(self.number(name, default, least=least))
 
     def allowed(self) -> AllowedNetworks:
-        """Networks that may be connected to besides the public Internet."""
+        """The networks that may be connected to, in addition to the public Internet."""
         names = [each.strip() for each in self.text("allow", "").split(",") if each.strip()]
         networks = [str(each) for each in LOOPBACK.networks] if "loopback" in names else []
         try:
@@ -100,19 +102,20 @@ def together(batches: Sequence[pa.RecordBatch], columns: pa.Schema) -> Iterator[
 
 
 def chunks(counts: Sequence[tuple[int, int]], parts: int) -> list[tuple[int, ...]]:
-    """Split numbers with row counts into at most `parts` runs of about equal rows; deterministic.
+    """Split (number, rows) pairs into at most `parts` runs of about equal rows. The result depends
+    on the arguments only, so that a replay has the same partitions.
 
     >>> chunks([(1, 5), (2, 5), (3, 10)], 2)
     [(1, 2), (3,)]
     """
     total = sum(rows for _, rows in counts)
-    found: list[list[int]] = [[]]
+    runs: list[list[int]] = [[]]
     before = 0
     for number, rows in counts:
-        # A number goes to the part in which its middle lies.
+        # A number goes to the part that contains its middle row.
         part = min(int((before + rows / 2) * parts / max(total, 1)), parts - 1)
-        if part + 1 > len(found) and found[-1]:
-            found.append([])
-        found[-1].append(number)
+        if part + 1 > len(runs) and runs[-1]:
+            runs.append([])
+        runs[-1].append(number)
         before += rows
-    return [tuple(each) for each in found if each]
+    return [tuple(run) for run in runs if run]
