@@ -1,24 +1,25 @@
-"""Jobs over the store, in batch: on Spark, or for small stores in this process, with the same code.
+"""Batch jobs: backtests and statistics over the store, and feed networks over files of sources.
 
-over_files          a job, its parts, and how it runs in this process
-on_spark            … and on Spark
-choose_runner       which of the two
-stored_batches      the rows of stored files that a job looks at
-backtest_question   a feed that may not be registered, planned beside what is
-backtest_job        … what one part of the files says of it
-replay_joins        … what joins would have made of what the leaves let through
-backtest            what a feed would have had: all of it put together
-atoms_to_measure    all atoms that feeds ask of sources
-measure_job         … what one part of the files says of them
-measure             how often atoms are true, and how much comes
+A job is a function from a part of the files to a few rows. It runs on Spark's workers or, where
+there is little to read, in this process with the same code. Entry points: `job.choose_runner`,
+`backtest.Backtester`, `measure.Measurer`, `run_network.NetworkRun`, and
+`embedding_job.rewrite_on_spark`.
 
-and over the files of sources, for feeds that are computed from other feeds ([Delta]):
+In reading order:
 
-compile_network     a planned configuration as files that tasks map
-    level_files         … how they lie in them
-network_parts       the files of sources, dealt out to tasks
-network_job         … what one task does: all levels, over some documents or items
-    network_output      … and writes
-run_network         a whole run, and its report
-embedding_job       which views can be computed from which, by ranges of views
+    job                what a job is, how files are split into parts, and where a job runs
+    stored_batches     the rows of stored files that a job reads, from many small files at once
+
+    backtest_query     plans the feed of a backtest, and replays its joins
+    backtest           which items a feed would have had in the past
+    measure            how often each atom is true, and how many items each source has
+
+Feeds that are computed from other feeds, over the files of sources ([Delta]):
+
+    compile_network    a planned configuration as level programs, in files that tasks map
+    level_files        the format of these files
+    network_job        one task: some files of a source through all levels
+    network_output     input and output files: parts of sources, and tuples as Parquet
+    run_network        a whole run, and its report
+    embedding_job      which views can be computed from which, by ranges of views on Spark
 """

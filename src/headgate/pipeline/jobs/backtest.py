@@ -1,13 +1,27 @@
-"""What one part of a backtest tells: counts by source and day, and where matched rows lie.
+"""Which items would a feed have had, if it had been registered in the past?
 
-    kind      path  source  day  items  matched  further   arrived  row  direct  note
-    count           …       …    …      …        …
-    place     …                                            …        …    …
-    damaged   …                                                                  …
+    statement ──► check, compose, normalise ──► source plans            (backtest_query.py)
+    stored files ──► match stage on these ──► counts by day, samples    BacktestJob, per part
+                 ──► join inputs ──► join stage                         (backtest_query.py)
 
-`matched` are items that the feed has; `further` those that its joins, patterns or operators look
-at. Of matched items the newest few are told, as samples; of the others all, if they are asked for:
-joins need them.
+Plans, match stage and join stage are those of a run, so a backtest gives the results of a run. An
+item counts on the day of its arrival; if a join put it into the feed, on the day of the decision.
+
+Invariant: an item is counted if and only if the naive evaluator puts it into the feed.
+
+The leaves of a plan are its filters on sources. *Matched* items are in the feed; *further* items
+are inputs of its joins, patterns or operators. The store alone does not decide operators and joins
+of tables. For feeds with these only the items that pass the leaves are counted, as `further`, and
+`only_leaves` gives the reason.
+
+The rows that a part returns, with the columns that each kind fills:
+
+    count     source, day, items, matched, further     one row per source and day
+    place     path, arrived, row, direct               the location of a sample or join input
+    damaged   path, note                               a file that cannot be read
+
+Of matched items only the locations of the newest few are returned, as samples; of join inputs all,
+if there is a join to replay.
 """
 
 from __future__ import annotations
@@ -26,16 +40,17 @@ import pyarrow.compute as pc
 
 from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import FEEDS, INNER, SOURCE
-from headgate.pipeline.jobs.backtest_query import PLACES_MAX, BacktestQuery, Replay
+from headgate.pipeline.jobs.backtest_query import LOCATIONS_MAX, BacktestQuery, JoinReplay
 from headgate.pipeline.jobs.job import Note, Part, Runner
-from headgate.pipeline.jobs.stored_batches import FILE, ROW, Looked, arrived_us
+from headgate.pipeline.jobs.stored_batches import FILE, ROW, StoredRowReader, arrived_us
 from headgate.pipeline.match_stage import MatchConfig, match_batch
 from headgate.pipeline.source_plan import write_source_plan
 from headgate.store.data_folder import DataFolder
 from headgate.store.item_files import ARRIVED, StoredFile, finished_batches, stored_files
 from headgate.store.read_store import EPOCH, RowLocation, StoredRow, read_rows, to_microseconds
 
-OWN_SOURCE = "@own"
+ORIGINAL_SOURCE = "@own"
+"""The column with the source of a row, while SOURCE holds the path of its plan."""
 DAY_US = 86_400_000_000
 RESULT = pa.schema(
     [
@@ -53,74 +68,81 @@ RESULT = pa.schema(
     ]
 )
 SourceDay = tuple[str, int]
+Bools = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+# One part of the files
 
 
 @dataclass(frozen=True, slots=True)
 class BacktestJob:
-    looked: Looked
+    reader: StoredRowReader
     plans: Mapping[str, str]
-    """For each source the path of its plan; sources of which the same is asked have the same."""
+    """For each source the path of its plan. Sources with the same filters share a plan."""
     count_since_us: int
-    """Earlier rows are only looked at for joins: their windows reach back."""
+    """Earlier rows are not counted; they are inputs of joins, whose windows reach back."""
     samples: int
-    places: bool
-    """Whether all rows that are looked further at are told."""
+    join_inputs: bool
+    """Whether the locations of all join inputs are returned."""
 
     @property
     def result(self) -> pa.Schema:
         return RESULT
 
     def run(self, part: Part) -> Iterator[pa.RecordBatch]:
-        tally = _Tally(self, part)
+        counts = _PartCounts(self, part)
         damaged: dict[str, str] = {}
-        for batch in self.looked.batches(part, damaged):
-            yield from tally.add(batch)
-        yield from tally.rows()
+        for batch in self.reader.batches(part, damaged):
+            yield from counts.add(batch)
+        yield from counts.rows()
         if damaged:
             yield _rows("damaged", len(damaged), path=list(damaged), note=list(damaged.values()))
 
 
-class _Tally:
+class _PartCounts:
+    """The counts and samples of one part."""
+
     def __init__(self, job: BacktestJob, part: Part) -> None:
         self._job, self._part = job, part
         plans = {path: [path] for path in job.plans.values()}
-        self._asked = MatchConfig(plans, keep=[OWN_SOURCE, ARRIVED.name, FILE, ROW])
+        self._config = MatchConfig(plans, keep=[ORIGINAL_SOURCE, ARRIVED.name, FILE, ROW])
         self._sources = pa.array(job.plans, pa.string())
-        self._paths = pa.array(job.plans.values(), pa.string())
+        self._plan_paths = pa.array(job.plans.values(), pa.string())
         self._items: Counter[SourceDay] = Counter()
         self._matched: Counter[SourceDay] = Counter()
         self._further: Counter[SourceDay] = Counter()
         self._newest: Longs = np.zeros((3, 0), np.int64)
+        """The locations of the newest matched items: arrival, file and row."""
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Counts the rows; those that are looked further at are told at once."""
-        asked = self._by_plan(batch)
-        _count(self._items, asked, np.asarray(arrived_us(asked)) >= self._job.count_since_us)
-        for found in match_batch(asked, self._asked):
-            arrived = np.asarray(arrived_us(found))
-            counted = arrived >= self._job.count_since_us
-            direct, inner = (_has_any(found, name) for name in (FEEDS, INNER))
-            _count(self._matched, found, counted & direct)
-            _count(self._further, found, counted & inner)
-            files, rows = (np.asarray(found.column(name)) for name in (FILE, ROW))
-            places = np.stack([arrived, files, rows])
-            self._keep(places[:, direct & counted])
-            if self._job.places and inner.any():
-                yield self._places(places[:, inner], direct[inner])
+        """Counts the rows of a batch, and returns the locations of join inputs."""
+        by_plan = self._by_plan(batch)
+        is_counted = np.asarray(arrived_us(by_plan)) >= self._job.count_since_us
+        _count(self._items, by_plan, is_counted)
+        for matched in match_batch(by_plan, self._config):
+            arrived = np.asarray(arrived_us(matched))
+            is_counted = arrived >= self._job.count_since_us
+            is_direct, is_input = (_has_any(matched, name) for name in (FEEDS, INNER))
+            _count(self._matched, matched, is_counted & is_direct)
+            _count(self._further, matched, is_counted & is_input)
+            files, rows = (np.asarray(matched.column(name)) for name in (FILE, ROW))
+            locations = np.stack([arrived, files, rows])
+            self._keep_newest(locations[:, is_direct & is_counted])
+            if self._job.join_inputs and is_input.any():
+                yield self._location_rows(locations[:, is_input], is_direct[is_input])
 
     def _by_plan(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as if all that are asked the same were of one source: one call for all."""
-        at = batch.schema.get_field_index(SOURCE)
-        plans = self._paths.take(pc.index_in(batch.column(at), self._sources))
-        own = batch.append_column(OWN_SOURCE, batch.column(at))
-        return own.set_column(at, SOURCE, plans)
+        """The rows with the path of their plan as the source, so that one call of the matcher
+        serves all sources with the same plan."""
+        index = batch.schema.get_field_index(SOURCE)
+        plans = self._plan_paths.take(pc.index_in(batch.column(index), self._sources))
+        with_source = batch.append_column(ORIGINAL_SOURCE, batch.column(index))
+        return with_source.set_column(index, SOURCE, plans)
 
-    def _places(
-        self, places: Longs, direct: np.ndarray[tuple[int], np.dtype[np.bool_]]
-    ) -> pa.RecordBatch:
-        arrived, files, rows = places
-        paths = [self._part[each] for each in files.tolist()]
-        return _rows("place", len(rows), path=paths, arrived=arrived, row=rows, direct=direct)
+    def _location_rows(self, locations: Longs, is_direct: Bools) -> pa.RecordBatch:
+        arrived, files, rows = locations
+        paths = [self._part[file] for file in files.tolist()]
+        return _rows("place", len(rows), path=paths, arrived=arrived, row=rows, direct=is_direct)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         keys = sorted(self._items)
@@ -135,30 +157,28 @@ class _Tally:
                 further=[self._further[key] for key in keys],
             )
         if self._newest.size:
-            yield self._places(self._newest, np.ones(self._newest.shape[1], bool))
+            yield self._location_rows(self._newest, np.ones(self._newest.shape[1], bool))
 
-    def _keep(self, places: Longs) -> None:
-        """The newest few of these and of those before."""
-        both = np.concatenate([self._newest, places], axis=1)
-        arrived, files, rows = both
+    def _keep_newest(self, locations: Longs) -> None:
+        """Keep the newest few of these and of the earlier ones."""
+        candidates = np.concatenate([self._newest, locations], axis=1)
+        arrived, files, rows = candidates
         newest = np.lexsort((rows, files, arrived))[::-1][: self._job.samples]
-        self._newest = both[:, newest]
+        self._newest = candidates[:, newest]
 
 
-def _has_any(found: pa.RecordBatch, name: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.diff(np.asarray(found.column(name).offsets)) > 0
+def _has_any(batch: pa.RecordBatch, name: str) -> Bools:
+    """For each row, whether its list in this column has elements."""
+    return np.diff(np.asarray(batch.column(name).offsets)) > 0
 
 
-def _count(
-    counter: Counter[SourceDay],
-    batch: pa.RecordBatch,
-    chosen: np.ndarray[tuple[int], np.dtype[np.bool_]],
-) -> None:
-    rows = batch.filter(pa.array(chosen))
+def _count(counter: Counter[SourceDay], batch: pa.RecordBatch, mask: Bools) -> None:
+    """Count the rows of the mask by source and day."""
+    rows = batch.filter(pa.array(mask))
     if not rows.num_rows:
         return
     days = pa.array(np.asarray(arrived_us(rows)) // DAY_US)
-    table = pa.table({"source": rows.column(OWN_SOURCE), "day": days})
+    table = pa.table({"source": rows.column(ORIGINAL_SOURCE), "day": days})
     counts = table.group_by(["source", "day"]).aggregate([([], "count_all")])
     columns = (counts.column(name).to_pylist() for name in ("source", "day", "count_all"))
     for source, day, number in zip(*columns, strict=True):
@@ -166,32 +186,18 @@ def _count(
 
 
 def _rows(kind: str, count: int, **columns: object) -> pa.RecordBatch:
-    """So many rows of a kind; what is not given is null."""
-    given: dict[str, object] = {"kind": [kind] * count, **columns}
+    """Rows of one kind; the other columns are null."""
+    values: dict[str, object] = {"kind": [kind] * count, **columns}
     arrays = [
-        pa.array(given[field.name], field.type)
-        if field.name in given
+        pa.array(values[field.name], field.type)
+        if field.name in values
         else pa.nulls(count, field.type)
         for field in RESULT
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=RESULT)
 
 
-# === part: headgate.pipeline.jobs.backtest
-# What would a feed have had, had it been there? (DESIGN.md §6, jobs)
-#
-#     statement ──► check, compose, normalise ──► source plans               (backtest_question.py)
-#     stored files ──► the match stage on these ──► counts by day, samples   (backtest_job.py)
-#                  ──► what is looked further at ──► the join stage          (replay_joins.py)
-#
-# Plans, match stage and join stage are those of a run, so a backtest says what a run would have
-# said.
-# An item counts on the day on which it arrived or, behind a join, on which it was decided.
-#
-# Law: an item is counted exactly if the naive evaluator says that the feed has it.
-#
-# What the store cannot tell is told as such: for feeds with operators or joins of tables only what
-# their leaves let through is counted, as `further`, and `only_leaves` says why.
+# The whole backtest
 
 
 @dataclass(slots=True)
@@ -201,7 +207,7 @@ class BacktestSourceCounts:
     items: Counter[date] = field(default_factory=Counter)
     matched: Counter[date] = field(default_factory=Counter)
     further: Counter[date] = field(default_factory=Counter)
-    """Items that something above the leaves looks at."""
+    """Inputs of joins, patterns and operators."""
 
 
 @dataclass(slots=True)
@@ -213,30 +219,30 @@ class Backtest:
     samples: list[StoredRow] = field(default_factory=list)
     """The newest first."""
     only_leaves: str = ""
-    """Why what stands above the leaves was left out, if it was."""
+    """Why joins, patterns and operators were not evaluated, if they were not."""
     damaged: dict[Path, str] = field(default_factory=dict)
     ran: str = ""
     """Where the job ran."""
 
     @property
     def by_day(self) -> dict[date, int]:
-        """Every day from the first to the last, also those on which nothing came."""
-        matched = sum((each.matched for each in self.sources.values()), Counter[date]())
+        """The matched items of each day, days without any included."""
+        matched = sum((counts.matched for counts in self.sources.values()), Counter[date]())
         first = self.since.date()
         count = (self.until.date() - first).days + 1
         return {day: matched[day] for day in (first + timedelta(n) for n in range(count))}
 
     @property
     def items(self) -> int:
-        return sum(each.items.total() for each in self.sources.values())
+        return sum(counts.items.total() for counts in self.sources.values())
 
     @property
     def matched(self) -> int:
-        return sum(each.matched.total() for each in self.sources.values())
+        return sum(counts.matched.total() for counts in self.sources.values())
 
     @property
     def further(self) -> int:
-        return sum(each.further.total() for each in self.sources.values())
+        return sum(counts.further.total() for counts in self.sources.values())
 
     @property
     def span_s(self) -> float:
@@ -245,116 +251,119 @@ class Backtest:
 
 @dataclass(frozen=True, slots=True)
 class Backtester:
-    """A question, and the files that have the answer."""
+    """A query, and the stored files that it reads."""
 
-    question: BacktestQuery
+    query: BacktestQuery
     since: datetime
     until: datetime
     samples: int
     files: Sequence[StoredFile]
-    replay: Replay | None
+    replay: JoinReplay | None
+    """None for a feed without joins, patterns and operators."""
     read_since: datetime | None
+    """Items that arrived earlier do not matter; None if all matter."""
 
     @classmethod
     def prepare(
         cls,
-        question: BacktestQuery,
+        query: BacktestQuery,
         folder: DataFolder,
         *,
         since: datetime,
         until: datetime,
         samples: int,
     ) -> Backtester:
-        replay: Replay | None = None
+        replay: JoinReplay | None = None
         read_since: datetime | None = since
-        if question.looks_further:
-            replay = Replay(question.feed, question.plan, question.schemas)
+        if query.has_join_inputs:
+            replay = JoinReplay(query.feed, query.plan, query.schemas)
             if not replay.unsupported:
                 read_since = replay.read_from(since)
-        certain = finished_batches(folder.batches)
+        finished = finished_batches(folder.batches)
         day = None if read_since is None else read_since.astimezone(UTC).date()
-        listed = stored_files(folder.store, since=day)
-        files = [each for each in certain.only(listed) if question.may_be_in(each.group)]
-        return cls(question, since, until, samples, files, replay, read_since)
+        stored = finished.only(stored_files(folder.store, since=day))
+        files = [file for file in stored if query.may_be_in(file.group)]
+        return cls(query, since, until, samples, files, replay, read_since)
 
     def run(self, runner: Runner, folder: DataFolder, note: Note) -> Backtest:
-        # Workers on other machines find the plans here, as they find the store.
-        plans = Path(tempfile.mkdtemp(prefix=".backtest-", dir=folder.path))
+        # In the data folder, where workers on other machines can read the plans.
+        plan_folder = Path(tempfile.mkdtemp(prefix=".backtest-", dir=folder.path))
         try:
-            # Without the source's name, plans that ask the same are the same file.
+            # Without the source's name, plans with the same filters are the same file.
             paths = {
-                source: str(write_source_plan(plans, replace(plan, source="")).absolute())
-                for source, plan in self.question.plans.items()
+                source: str(write_source_plan(plan_folder, replace(plan, source="")).absolute())
+                for source, plan in self.query.plans.items()
             }
             table = runner.run(self._job(paths), self.files, note)
         finally:
-            shutil.rmtree(plans, ignore_errors=True)
-        return self._put_together(table, note)
+            shutil.rmtree(plan_folder, ignore_errors=True)
+        return self._result(table, note)
 
     def _job(self, plans: Mapping[str, str]) -> BacktestJob:
         read_us = 0 if self.read_since is None else to_microseconds(self.read_since)
         return BacktestJob(
-            Looked(frozenset(plans), self.question.attributes, read_us),
+            StoredRowReader(frozenset(plans), self.query.attributes, read_us),
             plans,
             count_since_us=to_microseconds(self.since),
             samples=self.samples,
-            places=self.replay is not None and not self.replay.unsupported,
+            join_inputs=self.replay is not None and not self.replay.unsupported,
         )
 
-    def _put_together(self, table: pa.Table, note: Note) -> Backtest:
-        sources = {name: BacktestSourceCounts() for name in sorted(self.question.plans)}
-        found = Backtest(self.question.feed, self.since, self.until, sources)
+    def _result(self, table: pa.Table, note: Note) -> Backtest:
+        """The sum over all parts, and the results of joins."""
+        sources = {name: BacktestSourceCounts() for name in sorted(self.query.plans)}
+        result = Backtest(self.query.feed, self.since, self.until, sources)
         for row in _of_kind(table, "count").to_pylist():
             counts, day = sources[row["source"]], EPOCH.date() + timedelta(days=row["day"])
             counts.items[day] += row["items"]
             counts.matched[day] += row["matched"]
             counts.further[day] += row["further"]
         damaged = _of_kind(table, "damaged").select(["path", "note"]).to_pylist()
-        found.damaged |= {Path(row["path"]): row["note"] for row in damaged}
-        direct, candidates = _places(_of_kind(table, "place"))
-        joined = self._joined(found, direct, candidates, note)
+        result.damaged |= {Path(row["path"]): row["note"] for row in damaged}
+        direct, locations = _locations(_of_kind(table, "place"))
+        joined = self._replay_joins(result, direct, locations, note)
         since_us = to_microseconds(self.since)
-        own = {each for each in direct if each.arrived_us >= since_us}
-        newest = sorted({*own, *joined}, reverse=True)[: self.samples]
-        found.samples += [row for _, row in read_rows(newest, found.damaged)]
-        return found
+        counted = {location for location in direct if location.arrived_us >= since_us}
+        newest = sorted({*counted, *joined}, reverse=True)[: self.samples]
+        result.samples += [row for _, row in read_rows(newest, result.damaged)]
+        return result
 
-    def _joined(
+    def _replay_joins(
         self,
-        found: Backtest,
+        result: Backtest,
         direct: set[RowLocation],
-        candidates: Sequence[RowLocation],
+        locations: Sequence[RowLocation],
         note: Note,
     ) -> list[RowLocation]:
-        """Counts what joins and patterns have found, and where that lies."""
+        """Counts the items that joins and patterns put into the feed; returns their locations."""
         if self.replay is None:
             return []
-        found.only_leaves = self.replay.unsupported
-        if len(candidates) > PLACES_MAX:
-            found.only_leaves = f"its leaves let through more than {PLACES_MAX:,} items"
-        if found.only_leaves:
+        result.only_leaves = self.replay.unsupported
+        if len(locations) > LOCATIONS_MAX:
+            result.only_leaves = f"its leaves let through more than {LOCATIONS_MAX:,} items"
+        if result.only_leaves:
             return []
-        places: list[RowLocation] = []
-        for each in self.replay.run(candidates, self.until, found.damaged, note):
-            # An item that also a leaf has found alone is counted.
-            if each.decided_at >= self.since and each.place not in direct:
-                found.sources[each.source].matched[each.decided_at.date()] += 1
-                places.append(each.place)
-        return places
+        joined: list[RowLocation] = []
+        for item in self.replay.run(locations, self.until, result.damaged, note):
+            # An item that a leaf puts into the feed is counted already.
+            if item.decided_at >= self.since and item.location not in direct:
+                result.sources[item.source].matched[item.decided_at.date()] += 1
+                joined.append(item.location)
+        return joined
 
 
 def _of_kind(table: pa.Table, kind: str) -> pa.Table:
     return table.filter(pc.equal(table.column("kind"), kind))
 
 
-def _places(rows: pa.Table) -> tuple[set[RowLocation], list[RowLocation]]:
-    """Those that leaves have found alone, as far as they are told; and all that are looked at."""
+def _locations(rows: pa.Table) -> tuple[set[RowLocation], list[RowLocation]]:
+    """The returned locations of items that leaves put into the feed, and all locations."""
     columns = (rows.column(name).to_pylist() for name in ("arrived", "path", "row", "direct"))
     direct: set[RowLocation] = set()
-    places: dict[RowLocation, None] = {}
+    locations: dict[RowLocation, None] = {}
     for arrived, path, row, is_direct in zip(*columns, strict=True):
-        place = RowLocation(arrived, path, row)
-        places[place] = None
+        location = RowLocation(arrived, path, row)
+        locations[location] = None
         if is_direct:
-            direct.add(place)
-    return direct, list(places)
+            direct.add(location)
+    return direct, list(locations)

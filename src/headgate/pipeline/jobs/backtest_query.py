@@ -1,4 +1,18 @@
-"""What a backtest asks: a feed that may not be registered, planned beside what is."""
+"""The query of a backtest: a feed planned as if it were registered, and a replay of its joins.
+
+    statement ──► check, compose, normalise ──► plan ──► source plans       BacktestQuery
+    items that the leaves select, in order of arrival ──► join stage        JoinReplay
+
+A *leaf* of a plan is a filter on a source. Items that a feed's leaves pass to joins, patterns or
+operators are its *join inputs*.
+
+The join stage is that of a run (windows/stage.py). Windows reach back to before the start of the
+backtest, so their items are read from that time on. How far `last n items` reaches is not known in
+advance; with such a window all items are read.
+
+Memory: the locations of all join inputs, the items in windows, and the results. Rows are read in
+chunks of ROWS_AT_ONCE.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +38,14 @@ from headgate.store.read_store import RowLocation, read_rows
 from headgate.windows.arrivals import Arrival, FeedOutput
 from headgate.windows.stage import JoinStage
 
-_NUMBER = 0
-"""Of the only feed that is asked for."""
+LOCATIONS_MAX = 2_000_000
+ROWS_AT_ONCE = 4_096
+_FEED_NUMBER = 0
+"""The number of the only feed in the plans."""
+_STEP = timedelta(microseconds=1)
+
+ItemKey = tuple[str, str]
+"""The source and the id of an item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,44 +53,46 @@ class BacktestQuery:
     feed: str
     plan: Plan
     plans: Mapping[str, SourcePlan]
-    """What is asked of each source."""
+    """The filters of the feed's leaves, by source."""
     attributes: frozenset[str]
-    """All that the filters look at."""
-    looks_further: bool
-    """Whether something stands above the leaves: joins, patterns, operators."""
+    """All attributes that the filters use."""
+    has_join_inputs: bool
+    """Whether the plan has joins, patterns or operators above its leaves."""
 
     @property
     def schemas(self) -> dict[str, Schema]:
-        return {source: each.schema for source, each in self.plans.items()}
+        return {source: plan.schema for source, plan in self.plans.items()}
 
     def may_be_in(self, group: str) -> bool:
-        schemas = {group_of(each) for each in self.schemas.values()}
-        # What joins have found is there a second time; it is no further item.
-        return may_hold(group, schemas) and not group.startswith(JOINED)
+        """Whether files of this group can hold items of the feed's sources."""
+        groups = {group_of(schema) for schema in self.schemas.values()}
+        # Results of joins are stored a second time; they are not further items.
+        return may_hold(group, groups) and not group.startswith(JOINED)
 
 
 def backtest_query(feed: CreateFeed, definitions: Mapping[str, Statement]) -> BacktestQuery:
-    """Checks and plans the feed; a registered one of the same name is not looked at."""
+    """Checks and plans the feed. It replaces a registered feed of the same name."""
     name = str(feed.name)
-    known = _Overlaid(name, check(feed, definitions), definitions)
-    plan = normalize(compose(name, known))
+    statements = _OverlaidDefinitions(name, check(feed, definitions), definitions)
+    plan = normalize(compose(name, statements))
     leaves = untested(leaves_by_source({name: plan}))
     attributes = {
         attribute
-        for source, own in leaves.items()
-        for attribute in columns_read(own, next(iter(schemas_of(source, known))))
+        for source, filters in leaves.items()
+        for attribute in columns_read(filters, next(iter(schemas_of(source, statements))))
     }
     return BacktestQuery(
         name,
         plan,
-        plan_sources(leaves, known, {name: _NUMBER}),
+        plan_sources(leaves, statements, {name: _FEED_NUMBER}),
         frozenset(attributes),
-        any(users.join_inputs for own in leaves.values() for users in own.values()),
+        any(users.join_inputs for filters in leaves.values() for users in filters.values()),
     )
 
 
-class _Overlaid(Mapping[str, Statement]):
-    """What is registered, and one statement before it; nothing is parsed that nobody looks at."""
+class _OverlaidDefinitions(Mapping[str, Statement]):
+    """The registered definitions with one statement added or replaced. Statements are parsed only
+    when they are read."""
 
     def __init__(self, name: str, statement: Statement, below: Mapping[str, Statement]) -> None:
         self._name, self._statement, self._below = name, statement, below
@@ -88,83 +110,72 @@ class _Overlaid(Mapping[str, Statement]):
         return len(self._below) + (self._name not in self._below)
 
 
-# === part: headgate.pipeline.jobs.backtest_query
-# What joins and patterns would have made of what the leaves let through, in order of arrival.
-#
-# The join stage is that of a run (windows/stage.py). Windows reach back before the first instant of
-# the backtest, so their items are read from there on; how far `last n items` reach is not known
-# before they are read, so with those everything is read.
-#
-# Rows are read some thousands at a time; in memory are the places of all of them, what is in
-# windows,
-# and what was found.
-
-PLACES_MAX = 2_000_000
-ROWS_AT_ONCE = 4_096
-_STEP = timedelta(microseconds=1)
-
-Key = tuple[str, str]
+# The replay of joins
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """An item that the feed has because of what stands above its leaves."""
+class JoinedItem:
+    """An item that joins or patterns have put into the feed."""
 
     source: str
     decided_at: datetime
-    place: RowLocation
+    location: RowLocation
 
 
-class Replay:
-    """For one thread, and once."""
+class JoinReplay:
+    """For one thread and one call of `run`."""
 
     def __init__(self, feed: str, plan: Plan, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
         self._stage = JoinStage({feed: plan}, schemas)
         self.unsupported = self._stage.unsupported.get(feed, "")
-        asked = leaves_by_source({feed: plan}).values()
-        if any(each.tested for leaves in asked for each in leaves.values()):
+        """Why the joins of this feed cannot be replayed, if they cannot."""
+        leaves = leaves_by_source({feed: plan}).values()
+        if any(users.tested for filters in leaves for users in filters.values()):
             self.unsupported = "it calls an operator, which a backtest does not do"
         windows = [node for node in bottom_up([plan]) if isinstance(node, Window)]
-        self._counts_items = any(isinstance(each.size, ItemCount) for each in windows)
+        self._counts_items = any(isinstance(window.size, ItemCount) for window in windows)
 
     def read_from(self, since: datetime) -> datetime | None:
-        """From when on items matter to what is decided since a moment; or all of them do."""
+        """The arrival time of the first item that can affect results since a time; None if any
+        item can."""
         if self._counts_items:
             return None
         return min([since, *self._stage.horizon(since).values()])
 
     def run(
         self,
-        places: Sequence[RowLocation],
+        locations: Sequence[RowLocation],
         until: datetime,
         damaged: dict[Path, str],
         note: Callable[[str], None],
-    ) -> list[Joined]:
-        """All that is decided until a moment, each item once, when it was first decided."""
-        ordered = sorted(places)
-        place_of: dict[Key, RowLocation] = {}
-        found: dict[Key, Joined] = {}
+    ) -> list[JoinedItem]:
+        """All items that are decided until a time, each once, with its first decision."""
+        ordered = sorted(locations)
+        location_of: dict[ItemKey, RowLocation] = {}
+        joined: dict[ItemKey, JoinedItem] = {}
         for start in range(0, len(ordered), ROWS_AT_ONCE):
             note(f"joining: {start:,} of {len(ordered):,} items")
             chunk = ordered[start : start + ROWS_AT_ONCE]
             arrivals = []
-            for place, row in read_rows(chunk, damaged):
-                place_of.setdefault((row.source, row.id), place)
+            for location, row in read_rows(chunk, damaged):
+                location_of.setdefault((row.source, row.id), location)
                 arrivals.append(Arrival(row.item(self._schemas[row.source]), row.arrived))
             self._stage.push(arrivals)
             if arrivals:
-                # What arrived at the last moment may go on in the next chunk.
-                self._take(self._stage.advance(arrivals[-1].arrived - _STEP), place_of, found)
-        self._take(self._stage.advance(until), place_of, found)
-        return list(found.values())
+                # The next chunk may have further arrivals of the last instant.
+                outputs = self._stage.advance(arrivals[-1].arrived - _STEP)
+                _add_outputs(outputs, location_of, joined)
+        _add_outputs(self._stage.advance(until), location_of, joined)
+        return list(joined.values())
 
-    def _take(
-        self,
-        outputs: Sequence[FeedOutput],
-        place_of: Mapping[Key, RowLocation],
-        found: dict[Key, Joined],
-    ) -> None:
-        for each in outputs:
-            key = each.item.source, each.item.id
-            found.setdefault(key, Joined(each.item.source, each.decided_at, place_of[key]))
+
+def _add_outputs(
+    outputs: Sequence[FeedOutput],
+    location_of: Mapping[ItemKey, RowLocation],
+    joined: dict[ItemKey, JoinedItem],
+) -> None:
+    for output in outputs:
+        source, decided_at = output.item.source, output.decided_at
+        key = source, output.item.id
+        joined.setdefault(key, JoinedItem(source, decided_at, location_of[key]))

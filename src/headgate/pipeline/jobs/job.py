@@ -1,10 +1,17 @@
-"""A job over stored files: cut into parts, each of which tells its result in a few rows.
+"""A job over stored files: split into parts, each of which gives a few rows.
 
-    files ──► parts of about as many bytes ──► job.run(part) ──► rows ──► one table
-                                               here, or on Spark's workers (on_spark.py)
+    files ──► parts of about equal size ──► job.run(part) ──► rows ──► one table
+                                            in this process, or on Spark's workers
 
-A job adds nothing up over parts: whoever reads the table does. So the result is the same wherever
-it runs and however the files are cut, but for the order of rows.
+A job does not aggregate over parts; the reader of the table does. So the result is the same
+wherever the job runs and however the files are split, except for the order of rows.
+
+A job runs in this process if there are few rows or Spark is not installed, and on Spark otherwise.
+A Spark session takes seconds to start; in that time one core reads millions of rows.
+
+On Spark each part is a task, whose worker opens the files itself. Rejected: Spark's Parquet reader
+before `mapInArrow`. One damaged file would fail the whole job, and every column would be converted
+to the JVM's rows and back to Arrow.
 """
 
 from __future__ import annotations
@@ -25,12 +32,19 @@ from headgate.pipeline.match_stage import Stage, freeze_garbage
 from headgate.store.item_files import StoredFile
 
 PART_BYTES = 16_000_000
+TASKS_PER_CORE = 4
+PROGRESS_S = 0.5
+ROWS_FOR_SPARK = 200_000
+MASTER_DEFAULT = "local[*]"
+
 Note = Callable[[str], None]
+"""Called with a line of progress."""
 Part = tuple[str, ...]
+"""The paths of some files."""
 
 
 class FileJob(Protocol):
-    """It goes to other processes, so it holds plain data."""
+    """A job is sent to other processes, so it holds plain data."""
 
     @property
     def result(self) -> pa.Schema:
@@ -41,12 +55,22 @@ class FileJob(Protocol):
 
 
 def parts_of(files: Sequence[StoredFile], *, least: int = 1) -> list[Part]:
-    """At least so many parts if there are as many files; the largest files are dealt out first.
-    Within a part, files of one group lie beside each other: they have the same columns."""
-    sizes = sorted(((_size(each.path), str(each.path)) for each in files), reverse=True)
+    """At least `least` parts, if there are as many files. The largest files are distributed first.
+    Within a part, files of one group are adjacent, as they have the same columns."""
+    sizes = sorted(((_size(file.path), str(file.path)) for file in files), reverse=True)
     total = sum(size for size, _ in sizes)
     count = min(len(sizes), max(least, -(-total // PART_BYTES)))
-    return [tuple(sorted(path for _, path in sizes[at::count])) for at in range(count)]
+    return [tuple(sorted(path for _, path in sizes[first::count])) for first in range(count)]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+# In this process
 
 
 def run_in_process(job: FileJob, files: Sequence[StoredFile], note: Note) -> pa.Table:
@@ -61,37 +85,7 @@ def run_parts_in_process(job: FileJob, parts: Sequence[Part], note: Note) -> pa.
     return pa.Table.from_batches(rows, job.result)
 
 
-def rows_until(files: Sequence[StoredFile], limit: int) -> int:
-    """How many rows these files have, or that it is more than the limit."""
-    rows = 0
-    for each in files:
-        try:
-            rows += pq.read_metadata(each.path).num_rows
-        except (OSError, pa.ArrowException):
-            continue  # gone meanwhile or damaged: the job will say so
-        if rows > limit:
-            break
-    return rows
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-# === part: headgate.pipeline.jobs.job
-# A job over stored files on Spark: each part is a task.
-#
-# Workers open the files by themselves, with the code that also runs without Spark.
-#
-# Rejected: Spark's own Parquet reader in front of `mapInArrow`. One damaged file would end the
-# whole
-# job, and every column would go through the JVM's rows and into Arrow again.
-
-TASKS_PER_CORE = 4
-PROGRESS_S = 0.5
+# On Spark
 
 
 def run_on_spark(
@@ -101,7 +95,7 @@ def run_on_spark(
 
 
 def tasks_of(session: SparkSession) -> int:
-    """Into how many parts a job is cut at least, so that no core waits for the last one long."""
+    """The least number of parts of a job: several per core, so that all cores end together."""
     return TASKS_PER_CORE * session.sparkContext.defaultParallelism
 
 
@@ -112,18 +106,20 @@ def run_parts_on_spark(
         return pa.Table.from_batches([], job.result)
     numbers = session.range(0, len(parts), 1, len(parts))
     ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=(session, len(parts), note, ended), daemon=True)
-    watch.start()
+    progress = threading.Thread(
+        target=_report_progress, args=(session, len(parts), note, ended), daemon=True
+    )
+    progress.start()
     try:
-        found = numbers.mapInArrow(_stage(job, parts), from_arrow_schema(job.result)).toArrow()
+        table = numbers.mapInArrow(_stage(job, parts), from_arrow_schema(job.result)).toArrow()
     finally:
         ended.set()
-        watch.join()
-    return found.cast(job.result)
+        progress.join()
+    return table.cast(job.result)
 
 
 def _stage(job: FileJob, parts: Sequence[Part]) -> Stage:
-    """The function for `mapInArrow`: rows are numbers of parts."""
+    """The function for `mapInArrow`: a row is the number of a part."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         freeze_garbage()
@@ -134,48 +130,54 @@ def _stage(job: FileJob, parts: Sequence[Part]) -> Stage:
     return stage
 
 
-def _watch(session: SparkSession, parts: int, note: Note, ended: threading.Event) -> None:
+def _report_progress(session: SparkSession, parts: int, note: Note, ended: threading.Event) -> None:
     tracker = session.sparkContext.statusTracker()
     while not ended.wait(PROGRESS_S):
-        infos = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
-        done = max((each.numCompletedTasks for each in infos if each is not None), default=0)
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        done = max((stage.numCompletedTasks for stage in stages if stage is not None), default=0)
         note(f"{done:,} of {parts:,} parts")
 
 
-# === part: headgate.pipeline.jobs.job
-# Where a job runs: in this process if there is little to do or no Spark, else on Spark.
-#
-# A Spark session takes seconds to start. In that time one core looks at millions of rows.
-
-ROWS_FOR_SPARK = 200_000
-MASTER_DEFAULT = "local[*]"
+# Where a job runs
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
     name: str
-    """Where it runs and why, for people."""
+    """Where the job runs and why, for display."""
     run: Callable[[FileJob, Sequence[StoredFile], Note], pa.Table]
 
 
 def choose_runner(
     files: Sequence[StoredFile], *, master: str | None = None, local: bool = False
 ) -> Runner:
-    """`master` asks for Spark, `local` for this process; without either, it depends on the rows."""
+    """`master` demands Spark, `local` this process. Without either the number of rows decides."""
     if local:
         return Runner("in this process", run_in_process)
     if importlib.util.find_spec("pyspark") is None:
         return Runner("in this process, as Spark is not installed", run_in_process)
     if master is None and rows_until(files, ROWS_FOR_SPARK) < ROWS_FOR_SPARK:
-        few = f"in this process, as there are fewer than {ROWS_FOR_SPARK:,} rows"
-        return Runner(few, run_in_process)
+        reason = f"in this process, as there are fewer than {ROWS_FOR_SPARK:,} rows"
+        return Runner(reason, run_in_process)
     return Runner(f"on Spark, {master or MASTER_DEFAULT}", _on_spark(master or MASTER_DEFAULT))
+
+
+def rows_until(files: Sequence[StoredFile], limit: int) -> int:
+    """The number of rows of these files; the count stops once it exceeds the limit."""
+    rows = 0
+    for file in files:
+        try:
+            rows += pq.read_metadata(file.path).num_rows
+        except (OSError, pa.ArrowException):
+            continue  # removed meanwhile or damaged: the job will report it
+        if rows > limit:
+            break
+    return rows
 
 
 def _on_spark(master: str) -> Callable[[FileJob, Sequence[StoredFile], Note], pa.Table]:
     def run(job: FileJob, files: Sequence[StoredFile], note: Note) -> pa.Table:
-        # Late, so that a process which needs no Spark does not load it.
-        from headgate.pipeline.jobs.job import run_on_spark  # noqa: PLC0415
+        # Imported here, as a job in this process needs no session.
         from headgate.pipeline.session import start_session  # noqa: PLC0415
 
         note("starting Spark")

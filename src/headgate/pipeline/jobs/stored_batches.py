@@ -1,11 +1,10 @@
-"""The rows of stored files that a job looks at, of many files at once, with their places.
+"""The rows of stored files that a job reads, with the position of each row in its file.
 
-Only the columns that are asked for are read: of twenty attributes a filter looks at two. An
-attribute that is not read counts as missing, so all that the filters look at must be asked for
-(`columns_read`).
+Only the required columns are read: of twenty attributes a filter uses two. An attribute that is not
+read counts as missing, so a job must require all attributes that its filters use (`columns_read`).
 
-A store has many small files, and matching costs something for each call whatever its size: rows of
-files that lie beside each other in a part are put together, up to ROWS_AT_ONCE or BYTES_AT_ONCE.
+A store has many small files, and a call of the matcher has a fixed cost. So rows of adjacent files
+of a part are combined into batches, up to ROWS_AT_ONCE or BYTES_AT_ONCE.
 """
 
 from __future__ import annotations
@@ -26,51 +25,53 @@ from headgate.store.item_files import ARRIVED
 from headgate.store.read_store import first_line
 
 FILE, ROW = "@file", "@row"
-"""Which file of the part a row is from, and its number there."""
+"""Columns that are added: the index of a row's file in the part, and the row's number there."""
 ROWS_AT_ONCE = 200_000
 BYTES_AT_ONCE = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """Which rows and columns a job looks at."""
+class StoredRowReader:
+    """Which rows and columns a job reads."""
 
     sources: frozenset[str]
     attributes: frozenset[str]
     since_us: int = 0
+    """Rows that arrived earlier are skipped."""
 
     def batches(self, part: Part, damaged: dict[str, str]) -> Iterator[pa.RecordBatch]:
-        """Files that cannot be read are told; those that have gone meanwhile were old."""
-        waiting = _Waiting()
+        """The rows of a part. Files that cannot be read are added to `damaged`, with the reason.
+        Files that no longer exist are skipped: retention has removed them."""
+        buffer = _BatchBuffer()
         for number, path in enumerate(part):
             try:
                 for batch in self._rows(path, number):
-                    yield from waiting.add(batch)
+                    yield from buffer.add(batch)
             except FileNotFoundError:
                 continue
             except (OSError, pa.ArrowException) as error:
                 damaged[path] = first_line(error)
-        yield from waiting.all()
+        yield from buffer.flush()
 
     def _rows(self, path: str, number: int) -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(path) as file:
             columns = self.attributes | {SOURCE, ARRIVED.name}
-            names = [each for each in file.schema_arrow.names if each in columns]
+            names = [name for name in file.schema_arrow.names if name in columns]
             first = 0
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=names):
                 rows = pa.array(np.arange(first, first + batch.num_rows))
                 files = pa.array(np.full(batch.num_rows, number, np.int32))
-                placed = batch.append_column(FILE, files).append_column(ROW, rows)
+                located = batch.append_column(FILE, files).append_column(ROW, rows)
                 first += batch.num_rows
-                yield placed.filter(self._wanted(batch))
+                yield located.filter(self._mask(batch))
 
-    def _wanted(self, batch: pa.RecordBatch) -> pa.Array:
-        own = pc.is_in(batch.column(SOURCE), pa.array(sorted(self.sources), pa.string()))
-        return pc.and_(own, pc.greater_equal(arrived_us(batch), self.since_us))
+    def _mask(self, batch: pa.RecordBatch) -> pa.Array:
+        of_sources = pc.is_in(batch.column(SOURCE), pa.array(sorted(self.sources), pa.string()))
+        return pc.and_(of_sources, pc.greater_equal(arrived_us(batch), self.since_us))
 
 
-class _Waiting:
-    """Batches that are put together once there are enough rows in them."""
+class _BatchBuffer:
+    """Collects batches of the same columns until there are enough rows for one large batch."""
 
     def __init__(self) -> None:
         self._batches: list[pa.RecordBatch] = []
@@ -78,29 +79,29 @@ class _Waiting:
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         if self._batches and batch.schema != self._batches[0].schema:
-            yield from self.all()
+            yield from self.flush()
         if batch.num_rows:
             self._batches.append(batch)
             self._rows += batch.num_rows
             self._bytes += batch.nbytes
         if self._rows >= ROWS_AT_ONCE or self._bytes >= BYTES_AT_ONCE:
-            yield from self.all()
+            yield from self.flush()
 
-    def all(self) -> Iterator[pa.RecordBatch]:
+    def flush(self) -> Iterator[pa.RecordBatch]:
         if self._batches:
             yield pa.concat_batches(self._batches)
         self._batches, self._rows, self._bytes = [], 0, 0
 
 
 def columns_read(filters: Iterable[Filter], schema: Schema) -> set[str]:
-    """The attributes that these filters look at; an atom without one looks at all of them."""
-    read: set[str] = set()
+    """The attributes that these filters use; an atom without an attribute uses all of them."""
+    attributes: set[str] = set()
     for atom in (atom for filter_ in filters for atom in atoms_of(filter_)):
         name = getattr(atom, "attribute", None)
         if name is None:
             return {str(each) for each in schema.names}
-        read.add(str(name))
-    return read
+        attributes.add(str(name))
+    return attributes
 
 
 def arrived_us(batch: pa.RecordBatch) -> pa.Array:
