@@ -100,4 +100,4 @@ def test_statistics_of_an_empty_store(headgate: Run, tmp_path: Path) -> None:
     SmallStore(tmp_path).catalog().close()
     code, out, _ = headgate("statistics")
     assert code == 0
-    assert "-- nothing has come" in out
+    assert "-- no items" in out

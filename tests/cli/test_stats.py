@@ -61,7 +61,7 @@ def test_an_empty_store(headgate: Run, tmp_path: Path) -> None:
     SmallStore(tmp_path).catalog().close()
     code, out, _ = headgate("stats")
     assert code == 0
-    assert out.startswith("-- nothing has come since 7d\n")
+    assert out.startswith("-- no items since 7d\n")
 
 
 def test_a_damaged_file_is_named(headgate: Run, store: SmallStore) -> None:
@@ -69,4 +69,4 @@ def test_a_damaged_file_is_named(headgate: Run, store: SmallStore) -> None:
     code, out, err = headgate("stats", *SINCE)
     assert code == 0
     assert out.startswith("12 items")
-    assert "4-0.parquet' is damaged and left out" in " ".join(err.split())
+    assert "4-0.parquet' is damaged and was skipped" in " ".join(err.split())

@@ -75,8 +75,8 @@ def test_no_folder(headgate: Run) -> None:
 
 def test_an_empty_store(headgate: Run, tmp_path: Path) -> None:
     SmallStore(tmp_path).catalog().close()
-    assert headgate("tail", "Tickets")[:2] == (0, "-- nothing of Tickets yet\n")
-    assert headgate("tail", "Tickets", "--since", "2h")[1] == "-- nothing of Tickets since 2h\n"
+    assert headgate("tail", "Tickets")[:2] == (0, "-- no items of Tickets yet\n")
+    assert headgate("tail", "Tickets", "--since", "2h")[1] == "-- no items of Tickets since 2h\n"
 
 
 def test_a_damaged_file_is_named(headgate: Run, store: SmallStore) -> None:
@@ -85,7 +85,7 @@ def test_a_damaged_file_is_named(headgate: Run, store: SmallStore) -> None:
     code, out, err = headgate("tail", "Tickets")
     assert code == 0
     assert len(out.splitlines()) == 3
-    assert "2-0.parquet' is damaged and left out" in " ".join(err.split())
+    assert "2-0.parquet' is damaged and was skipped" in " ".join(err.split())
 
 
 def test_follow(headgate: Run, store: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:

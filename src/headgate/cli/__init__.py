@@ -1,1 +1,47 @@
-"""The command line: one file per command, each named after it."""
+"""The command line: `headgate COMMAND`.
+
+The commands are thin: they read options, call the Python API (api/) and print the result as text
+or, with `--json`, as JSON. The entry point is `main.main`; it imports the module of the given
+command only.
+
+    command                            file
+    run                                run
+    demo                               demo
+    check, apply, drop                 scripts
+    show                               show
+    explain                            explain
+    subscribe, renew, unsubscribe      subscriptions
+    tail, why, rejected                items
+    stats, statistics                  stats
+    backtest                           backtest
+    opml                               opml
+    network plan, show, what-if, run   network, network_run
+    relay …                            relay, relay_run
+    simulate content, cn-star, wan     simulate
+    bench                              bench
+
+Files in reading order:
+
+    main            the table of commands, and the `headgate` command made from it
+    options         options and arguments that several commands share
+    output          printing of lines, tables, JSON and errors; exit codes
+    scripts         check and apply a script, drop one definition
+    show            list what is registered
+    explain         plans of feeds, the program of a source, why an item matches
+    subscriptions   subscribe, renew and unsubscribe
+    run             run the pipeline until it is stopped
+    run_display     the screen, the log line and the summary of a run
+    demo            run the pipeline on the feeds of headgate.demo
+    items           stored items: tail a feed, explain one item, list rejected input
+    stats           totals of the store and the outbox; statistics for the optimisers
+    backtest        evaluate a feed over the stored items before it is created
+    opml            import and export lists of feeds
+    network         plan which feeds are computed from which others; show and change the plan
+    network_views   the views, rewritings and costs that such a plan starts from
+    network_run     run the planned configuration on files
+    relay           commands around relays: the processes at the sites of a network
+    relay_options   options that the relay commands share
+    relay_run       run the relay of one site, or of all sites
+    simulate        simulators: size a network before it is built
+    bench           run a benchmark of the source tree
+"""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headgate.api.headgate import open as open_headgate
-from headgate.cli.items import print_row, row_json, tell_damaged, widest
+from headgate.cli.items import print_row, row_json, warn_of_damaged_files, widest
 from headgate.cli.options import (
     CATALOG_DEFAULT,
     FOLDER_DEFAULT,
@@ -73,7 +73,7 @@ def backtest(
             )
         except InvalidValue as error:
             raise typer.BadParameter(str(error)) from None
-        tell_damaged(h)
+        warn_of_damaged_files(h)
     if json:
         print_json({**_as_json(found), "ran": found.ran})
     else:

@@ -1,4 +1,4 @@
-"""`headgate bench`: measure it yourself."""
+"""`headgate bench`: run the benchmarks of the source tree on this machine."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from headgate.cli.options import AsJson
 from headgate.cli.output import print_json, print_line, print_table, stderr
 
 ROOT = Path(__file__).parents[3]
-"""Benchmarks lie beside the package in the source tree; they are no part of an installation."""
+"""The source tree. It holds the benchmarks, which are not part of an installed package."""
 
 
 def bench(
-    name: Annotated[str, typer.Argument(help="The benchmark; without it, they are listed.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="The benchmark; without a name, all are listed.")
+    ] = "",
     quick: Annotated[bool, typer.Option(help="A smaller run that ends within a minute.")] = False,
     json: AsJson = False,
-    plots: Annotated[Path, typer.Option(help="Where the plots go.")] = Path("bench-results"),
+    plots: Annotated[Path, typer.Option(help="The folder for the plots.")] = Path("bench-results"),
 ) -> None:
-    """Run a benchmark: the paper's figures beside ours, measured here and now.
+    """Run a benchmark and print the paper's figures next to those measured now.
 
     [bold]headgate bench catalog --quick[/bold]
     """
@@ -38,7 +40,7 @@ def bench(
         raise typer.BadParameter(f"there is no benchmark '{name}': expected {', '.join(names)}")
     sys.path.insert(0, str(ROOT))
     if not name:
-        _print_names({each: _first_line(_load(each)) for each in names}, as_json=json)
+        _print_names({known: _first_line(_load(known)) for known in names}, as_json=json)
         return
     with stderr.status(f"{name} …") as status:
         result = _load(name).run(quick=quick, say=lambda text: status.update(f"{name}: {text} …"))
@@ -47,11 +49,11 @@ def bench(
         print_json({"bench": name, "rows": rows})
     else:
         _print_rows(name, rows)
-    named = {} if result.plot is None else {name: result.plot}
-    named |= {f"{name}-{each}": plot for each, plot in result.plots.items()}
-    for each, plot in named.items():
+    plot_of = {} if result.plot is None else {name: result.plot}
+    plot_of |= {f"{name}-{suffix}": plot for suffix, plot in result.plots.items()}
+    for stem, plot in plot_of.items():
         plots.mkdir(parents=True, exist_ok=True)
-        path = plots / f"{each}.svg"
+        path = plots / f"{stem}.svg"
         importlib.import_module("bench").write_plot(plot, path)
         stderr.print(f"plot: {path}")
 
@@ -75,15 +77,15 @@ def _print_rows(name: str, rows: list[dict[str, str | bool | None]]) -> None:
     print_line(f"{name}, {datetime.now(UTC):%Y-%m-%d}, {machine()}")
     print_line("")
     columns = ["figure", "workload", "paper", "baseline", "ours", "target", "met"]
-    cells = [[_TOLD.get(row[column], str(row[column])) for column in columns] for row in rows]
+    cells = [[_CELL_TEXTS.get(row[column], str(row[column])) for column in columns] for row in rows]
     print_table(columns, cells)
 
 
-_TOLD: dict[str | bool | None, str] = {True: "yes", False: "NO", None: ""}
+_CELL_TEXTS: dict[str | bool | None, str] = {True: "yes", False: "NO", None: ""}
 
 
 def machine() -> str:
-    """The machine's size, as benchmarks state it."""
+    """Cores, memory and Python version, as benchmark tables state them."""
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{cores} cores, {memory_gb:.0f} GiB, Python {platform.python_version()}"

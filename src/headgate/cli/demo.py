@@ -1,4 +1,4 @@
-"""`headgate demo`: a newsroom on this machine, and everything that a script asks of it."""
+"""`headgate demo`: start the server of headgate.demo, apply its script and run the pipeline."""
 
 from __future__ import annotations
 
@@ -22,11 +22,21 @@ from headgate.cli.run import (
 from headgate.cli.scripts import read_text
 
 DEMO_SCRIPT = Path(__file__).parents[1] / "demo" / "newsroom.feeds"
-"""It is part of the package, with its stylesheets; examples/ in the source tree links to it."""
-MARK = "made-by-headgate-demo"
+"""Part of the package, with its stylesheets. examples/ in the source tree links to it."""
+MARKER_FILE = "made-by-headgate-demo"
 WITHOUT_TERMINAL_S = 60.0
+"""The length of a demo whose output is not a terminal."""
 LATENESS_S = 5.0
-"""The newsroom's items come within seconds, and nobody wants to wait a minute for a join."""
+"""Demo items arrive within seconds of their time, so joins need not wait for a minute."""
+FAST_FETCHING = {
+    "allow": "loopback",
+    "budget": "6000",  # fetches per minute
+    "interval_min_s": "2",
+    "interval_max_s": "4",
+    "backoff_s": "4",
+    "host_delay_s": "0.05",
+}
+"""Options of the feed source: poll one local server every few seconds."""
 
 Script = Annotated[
     Path,
@@ -35,7 +45,7 @@ Script = Annotated[
     ),
 ]
 DemoFolder = Annotated[
-    Path, typer.Option("--folder", metavar="FOLDER", help="Made anew each time.")
+    Path, typer.Option("--folder", metavar="FOLDER", help="Replaced at each start.")
 ]
 
 
@@ -46,7 +56,7 @@ def demo(
     metrics: Metrics = "off",
     seconds: Until = "",
 ) -> None:
-    """Show a living system: a newsroom on this machine publishes, and the example script runs.
+    """Run the example script on feeds that a server on this machine publishes.
 
     Without a terminal it runs for a minute, prints a summary and ends.
     """
@@ -57,7 +67,7 @@ def demo(
     if length_s is None and not stdout.is_terminal:
         length_s = WITHOUT_TERMINAL_S
     text = read_text(script)
-    _make_anew(folder)
+    _replace_folder(folder)
     with (
         starting_spark(master) as session,
         Newsroom(port=DEFAULT_PORT, or_any_port=True) as newsroom,
@@ -72,32 +82,26 @@ def demo(
             stylesheets=script.parent,
             data=folder,
             lateness_s=LATENESS_S,
-            sources={
-                "allow": "loopback",
-                "budget": "6000",
-                "interval_min_s": "2",
-                "interval_max_s": "4",
-                "backoff_s": "4",
-                "host_delay_s": "0.05",
-            },
+            sources=FAST_FETCHING,
         )
         run_until_stopped(h, session, options, metrics=metrics, seconds=length_s)
-    _tell_what_is_there(folder)
+    _print_outputs(folder)
 
 
-def _make_anew(folder: Path) -> None:
-    """Only what an earlier demo has made is removed."""
+def _replace_folder(folder: Path) -> None:
+    """Empty the folder if an earlier demo made it; refuse any other folder that is not empty."""
     if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARK).exists():
+        if not (folder / MARKER_FILE).exists():
             raise typer.BadParameter(
-                f"'{folder}' holds something else; name another folder", param_hint="--folder"
+                f"'{folder}' is not empty and not from a demo; name another folder",
+                param_hint="--folder",
             )
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).touch()
+    (folder / MARKER_FILE).touch()
 
 
-def _tell_what_is_there(folder: Path) -> None:
+def _print_outputs(folder: Path) -> None:
     for path in sorted((folder / "feeds").glob("*")):
         if not path.name.startswith("."):
             print_line(f"wrote {path} ({path.stat().st_size:,} bytes)")

@@ -1,7 +1,7 @@
-"""`headgate tail`, `why` and `rejected`: what a run has stored, item by item.
+"""`headgate tail`, `why` and `rejected`: the items that a run has stored or rejected.
 
-What is shown comes from strangers' feeds: it goes to the terminal on one line, without control
-characters and without markup (output.py).
+Item texts come from outside: each is printed on one line, without markup and control characters
+(output.py).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def tail(
     feed: Annotated[str, typer.Argument(metavar="FEED", help="A feed, or a source.")],
     lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=LINES_MAX)] = 10,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Show what comes from now on, too.")
+        bool, typer.Option("--follow", "-f", help="Go on with new items as they arrive.")
     ] = False,
     since: Since = "",
     *,
@@ -66,10 +66,10 @@ def tail(
     with open_headgate(catalog, folder=existing_folder(folder)) as h:
         try:
             for number, rows in enumerate(h.follow_batches(feed, lines, since=first)):
-                tell_damaged(h)
+                warn_of_damaged_files(h)
                 _print_rows(rows, as_json=json)
                 if number == 0 and not rows and lines and not json:
-                    print_line(f"-- nothing of {feed}" + (f" since {since}" if since else " yet"))
+                    print_line(f"-- no items of {feed}" + (f" since {since}" if since else " yet"))
                 if not follow:
                     return
         except KeyboardInterrupt:
@@ -109,32 +109,32 @@ def why(
     """
     with open_headgate(catalog, folder=existing_folder(folder)) as h:
         try:
-            told = h.why(item, subscription, source=source)
+            answer = h.why(item, subscription, source=source)
         finally:
-            tell_damaged(h)
+            warn_of_damaged_files(h)
     if json:
-        print_json(_as_json(told))
+        print_json(_why_json(answer))
         return
-    print_row(told.row)
-    print_line(f"arrived at {told.row.arrived:%Y-%m-%d %H:%M:%S}; {_feeds(told)}")
-    for annotation in told.joined:
-        items = [f"{each.get('source')} {each.get('id')}" for each in joined_items(annotation)]
+    print_row(answer.row)
+    print_line(f"arrived at {answer.row.arrived:%Y-%m-%d %H:%M:%S}; {_feeds(answer)}")
+    for annotation in answer.joined:
+        items = [f"{item.get('source')} {item.get('id')}" for item in joined_items(annotation)]
         print_line(f"{annotation.get('join')} joined {_listed(items, 'item')}")
     print_line("")
-    print_line(told.verdict())
-    if told.subscription is not None:
-        print_line(told.delivery())
-    if told.why is not None:
+    print_line(answer.verdict())
+    if answer.subscription is not None:
+        print_line(answer.delivery())
+    if answer.why is not None:
         print_line("")
-        print_text(told.why.text())
+        print_text(answer.why.text())
 
 
-def _feeds(told: WhyStored) -> str:
-    text = f"in {_listed(told.feeds, 'feed')}" if told.feeds else "in no feed"
-    if told.further:
-        text += f"; looked further at by {_listed(told.further, 'feed')}"
-    if told.dropped:
-        text += f"; {told.dropped:,} that had it are not registered any more"
+def _feeds(answer: WhyStored) -> str:
+    text = f"in {_listed(answer.feeds, 'feed')}" if answer.feeds else "in no feed"
+    if answer.further:
+        text += f"; a candidate for {_listed(answer.further, 'feed')}"
+    if answer.dropped:
+        text += f"; {answer.dropped:,} that had it have been dropped"
     return text
 
 
@@ -144,19 +144,19 @@ def _listed(names: Sequence[str], noun: str) -> str:
     return f"{count}: {', '.join(names[:FEEDS_SHOWN_MAX])}{rest}"
 
 
-def _as_json(told: WhyStored) -> dict[str, object]:
+def _why_json(answer: WhyStored) -> dict[str, object]:
     return {
-        "item": row_json(told.row),
-        "feeds": told.feeds,
-        "further": told.further,
-        "dropped": told.dropped,
-        "feed": told.feed,
-        "has": told.has,
-        "verdict": told.verdict(),
-        "why": None if told.why is None else told.why.as_json(),
-        "subscription": None if told.subscription is None else told.subscription.id,
-        "joined": told.joined,
-        "deliveries": [asdict(each) for each in told.deliveries],
+        "item": row_json(answer.row),
+        "feeds": answer.feeds,
+        "further": answer.further,
+        "dropped": answer.dropped,
+        "feed": answer.feed,
+        "has": answer.has,
+        "verdict": answer.verdict(),
+        "why": None if answer.why is None else answer.why.as_json(),
+        "subscription": None if answer.subscription is None else answer.subscription.id,
+        "joined": answer.joined,
+        "deliveries": [asdict(delivery) for delivery in answer.deliveries],
     }
 
 
@@ -167,51 +167,51 @@ def rejected(
     folder: RunFolder = FOLDER_DEFAULT,
     json: AsJson = False,
 ) -> None:
-    """Show the last lines, documents and messages that are no items, each with the reason.
+    """Show the last lines, documents and messages that were rejected, each with the reason.
 
     [bold]headgate rejected Tickets --lines 5[/bold]
     """
     last: deque[Rejected] = deque(maxlen=lines)
     total = 0
-    for each in read_rejected(DataFolder(existing_folder(folder)).sources.glob("*")):
-        if source in ("", each.source):
-            last.append(each)
-            total += each.count
-    for each in last:
+    for record in read_rejected(DataFolder(existing_folder(folder)).sources.glob("*")):
+        if source in ("", record.source):
+            last.append(record)
+            total += record.count
+    for record in last:
         if json:
-            print_json(asdict(each))
+            print_json(asdict(record))
         else:
-            print_line(_rejected_line(each))
+            print_line(_rejected_line(record))
     if not json:
         print_line(f"-- {total:,} rejected" + (f" of {source}" if source else ""))
 
 
-def _rejected_line(each: Rejected) -> str:
-    place = each.file if each.line is None else f"{each.file}:{each.line}"
-    text = f"  {printable(each.text)[:TEXT_SHOWN]}" if each.text else ""
-    return printable(f"{each.source}  {place}  {each.error}") + text
+def _rejected_line(record: Rejected) -> str:
+    place = record.file if record.line is None else f"{record.file}:{record.line}"
+    text = f"  {printable(record.text)[:TEXT_SHOWN]}" if record.text else ""
+    return printable(f"{record.source}  {place}  {record.error}") + text
 
 
-# --- rows as text and JSON, for other commands too ----------------------------------------------
+# --- rows as text and JSON, also used by other commands ------------------------------------------
 
 
-def tell_damaged(h: Headgate) -> None:
-    """Name the damaged files that were left out, on standard error, each once."""
+def warn_of_damaged_files(h: Headgate) -> None:
+    """Warn of damaged store files that were skipped, on standard error, once per file."""
     while h.damaged:
         path, reason = h.damaged.popitem()
-        text = printable(f"'{path}' is damaged and left out: {reason}")
+        text = printable(f"'{path}' is damaged and was skipped: {reason}")
         stderr.print(Text.assemble(("warning: ", "bold yellow"), text))
 
 
 def row_text(row: StoredRow, *, source_width: int = 0) -> str:
-    """Time, source, and what the item is about."""
-    joined = sum(len(joined_items(each)) for each in row.annotations)
+    """A stored item on one line: time, source, title or attributes, number of joined items."""
+    joined = sum(len(joined_items(annotation)) for annotation in row.annotations)
     about = _about(row.attributes) + (f"  ⋈ {joined:,}" if joined else "")
     return f"{row.time:%Y-%m-%d %H:%M:%S}  {row.source:<{source_width}}  {about}"
 
 
 def print_row(row: StoredRow, *, source_width: int = 0, indent: str = "") -> None:
-    """On a terminal one line, cut at its edge; else all of it, for whoever reads it."""
+    """Print a stored item on one line, truncated to the width if output is a terminal."""
     text = Text(indent + printable(row_text(row, source_width=source_width)))
     if stdout.is_terminal:
         text.truncate(stdout.width, overflow="ellipsis")
@@ -219,17 +219,18 @@ def print_row(row: StoredRow, *, source_width: int = 0, indent: str = "") -> Non
 
 
 def row_json(row: StoredRow) -> dict[str, object]:
-    found: dict[str, object] = {
+    record: dict[str, object] = {
         "id": row.id,
         "source": row.source,
         "time": row.time,
         "arrived": row.arrived,
         "attributes": {name: _plain(value) for name, value in row.attributes.items()},
     }
-    return found | ({"annotations": row.annotations} if row.annotations else {})
+    return record | ({"annotations": row.annotations} if row.annotations else {})
 
 
 def widest(rows: Iterable[StoredRow]) -> int:
+    """The length of the longest source name."""
     return max((len(row.source) for row in rows), default=0)
 
 
@@ -254,6 +255,6 @@ def _plain(value: object) -> object:
 
 
 def joined_items(annotation: Mapping[str, object]) -> list[dict[str, object]]:
-    """What a join has joined, as deliver/item_encoding.py writes it."""
+    """The joined items of one annotation, in the encoding of deliver/item_encoding.py."""
     items = annotation.get("items")
     return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []

@@ -1,4 +1,4 @@
-"""`headgate opml`: lists of feeds, as other readers export and import them."""
+"""`headgate opml`: import and export lists of feeds as OPML, the format that feed readers exchange.
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headgate.model.errors import HeadgateError, printable
 LINES_SHOWN_MAX = 100
 PAGE = 1_000
 
-opml = typer.Typer(help="Lists of feeds (OPML), in and out.", no_args_is_help=True)
+opml = typer.Typer(help="Import and export lists of feeds (OPML).", no_args_is_help=True)
 
 
 @opml.command("import")
@@ -29,7 +29,7 @@ def import_(
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
-    """Register every feed of a list. What cannot be used is listed, and the rest is imported.
+    """Register every feed of a list. Lines that cannot be used are listed and skipped.
 
     [bold]headgate opml import subscriptions.opml[/bold]
     """
@@ -40,28 +40,29 @@ def import_(
         raise typer.Exit(2) from None
     with Catalog.open(catalog) as opened, stderr.status(f"importing {printable(str(file))} …"):
         definitions = opened.definitions()
-        known = {each.url for each in _registered(opened)}
-        found = read_opml(body, taken=list(definitions))
-        fresh = [each for each in found.feeds if each.url not in known]
+        known = {feed.url for feed in _registered(opened)}
+        document = read_opml(body, taken=list(definitions))
+        fresh = [feed for feed in document.feeds if feed.url not in known]
         registered, refused = _register(opened, fresh)
-    _report(found, registered, len(found.feeds) - len(fresh), refused, as_json=json)
-    if not found.feeds:
+    _report(document, registered, len(document.feeds) - len(fresh), refused, as_json=json)
+    if not document.feeds:
         raise typer.Exit(1)
 
 
 @opml.command()
 def export(
     file: Annotated[
-        Path, typer.Argument(metavar="[FILE]", help="Where to write; else standard output.")
+        Path,
+        typer.Argument(metavar="[FILE]", help="The file to write; standard output by default."),
     ] = Path("-"),
     catalog: CatalogUrl = CATALOG_DEFAULT,
 ) -> None:
-    """Write every registered feed of the web as OPML.
+    """Write all registered web feeds as OPML.
 
     [bold]headgate opml export subscriptions.opml[/bold]
     """
     with Catalog.open(catalog) as opened:
-        feeds = [OpmlFeed(str(each.name), str(each.url)) for each in _registered(opened)]
+        feeds = [OpmlFeed(str(feed.name), str(feed.url)) for feed in _registered(opened)]
     document = write_opml(feeds)
     if str(file) == "-":
         sys.stdout.write(document.decode())
@@ -71,21 +72,25 @@ def export(
 
 
 def _registered(catalog: Catalog) -> list[RegisterFeed]:
-    found: list[RegisterFeed] = []
+    """All registered web feeds, read from the catalog page by page."""
+    feeds: list[RegisterFeed] = []
     after = ""
     while page := catalog.list_definitions([DefinitionKind.RSS], after=after, limit=PAGE):
-        statements = (parse(each.definition) for each in page)
-        found += [each for each in statements if isinstance(each, RegisterFeed)]
+        statements = (parse(entry.definition) for entry in page)
+        feeds += [each for each in statements if isinstance(each, RegisterFeed)]
         after = page[-1].name
-    return found
+    return feeds
 
 
 def _register(catalog: Catalog, feeds: list[OpmlFeed]) -> tuple[int, list[tuple[OpmlFeed, str]]]:
-    """All of them in one transaction, but for those that the catalog refuses."""
+    """Register the feeds in one transaction, without those that the catalog refuses.
+
+    Returns the number of registered feeds, and the refused feeds with the reason.
+    """
     waiting, refused = list(feeds), []
     while waiting:
         try:
-            catalog.apply([RegisterFeed(each.name, each.url) for each in waiting])
+            catalog.apply([RegisterFeed(feed.name, feed.url) for feed in waiting])
             break
         except HeadgateError as error:
             number = error.statement_number
@@ -96,20 +101,20 @@ def _register(catalog: Catalog, feeds: list[OpmlFeed]) -> tuple[int, list[tuple[
 
 
 def _report(
-    found: Opml,
+    document: Opml,
     registered: int,
     known: int,
     refused: list[tuple[OpmlFeed, str]],
     *,
     as_json: bool,
 ) -> None:
-    bad = [*found.bad_lines, *(BadLine(0, f"'{each.url}': {why}") for each, why in refused)]
+    bad = [*document.bad_lines, *(BadLine(0, f"'{feed.url}': {why}") for feed, why in refused)]
     if as_json:
-        lines = [{"line": each.line, "reason": each.reason} for each in bad]
+        lines = [{"line": bad_line.line, "reason": bad_line.reason} for bad_line in bad]
         print_json({"registered": registered, "known": known, "bad_lines": lines})
         return
-    for each in bad[:LINES_SHOWN_MAX]:
-        stderr.print(printable(str(each) if each.line else each.reason), style="yellow")
+    for bad_line in bad[:LINES_SHOWN_MAX]:
+        stderr.print(printable(str(bad_line) if bad_line.line else bad_line.reason), style="yellow")
     if len(bad) > LINES_SHOWN_MAX:
         stderr.print(f"and {len(bad) - LINES_SHOWN_MAX:,} more", style="yellow")
     print_line(

@@ -1,14 +1,14 @@
-"""Printing: results on standard output, everything else on standard error.
+"""Printing: results go to standard output, everything else to standard error.
 
-What is printed comes from scripts, feeds and catalogs, so no markup is interpreted and no control
-character reaches the terminal.
+The printed text comes from scripts, feeds and catalogs. Therefore no markup is interpreted and
+control characters are replaced.
 
 Exit codes:
 
-    0    done
-    1    a statement is wrong (what and where is on standard error)
-    2    the command was called wrongly, or a file cannot be read
-    3    refused: unknown or taken name, cycle, in use, bad ticket, no plan
+    0    success
+    1    a statement is wrong (the error and its place are on standard error)
+    2    wrong usage, or a file cannot be read
+    3    refused: unknown or duplicate name, cycle, in use, bad ticket, no plan
     4    the catalog cannot be reached
 """
 
@@ -34,7 +34,7 @@ def print_line(text: str, *, style: str = "") -> None:
 
 
 def print_text(text: str) -> None:
-    """Several lines, as they are but for control characters."""
+    """Print a text of several lines, with control characters replaced."""
     for line in text.split("\n"):
         print_line(line)
 
@@ -49,7 +49,7 @@ def _json_value(value: object) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table with the first column flush right. Nothing is cut, so it can be piped on."""
+    """Print a table, the first column right-aligned. No cell is truncated."""
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     for style, row in [("bold", columns), *(("", row) for row in rows)]:
         first, *rest = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -67,7 +67,7 @@ def print_error(text: str) -> None:
 def report_error(
     error: HeadgateError, *, as_json: bool, file: str = "", line: int | None = None
 ) -> None:
-    """An error, with the place in the file where there is one."""
+    """Print an error, with file and line if they are known."""
     if as_json:
         place = {} if line is None else {"line": line}
         print_json({"error": {**place, **error_json(error, file=file)}})
@@ -101,7 +101,7 @@ UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def sparkline(numbers: Sequence[float]) -> str:
-    """A bar for each number; the least bar is for the least number above 0.
+    """One bar per number, scaled to the greatest; a number above 0 has at least the lowest bar.
 
     >>> sparkline([0, 1, 4, 8])
     ' ▁▄█'
@@ -110,12 +110,13 @@ def sparkline(numbers: Sequence[float]) -> str:
     """
     greatest = max(numbers, default=0)
     return "".join(
-        BARS[max(1, ceil(each / greatest * len(BARS))) - 1] if each > 0 else " " for each in numbers
+        BARS[max(1, ceil(number / greatest * len(BARS))) - 1] if number > 0 else " "
+        for number in numbers
     )
 
 
 def rate_text(rate_per_s: float | None) -> str:
-    """In the unit in which there is at least one.
+    """A rate per second, minute, hour or day: the first unit in which it is at least 1.
 
     >>> rate_text(2.5), rate_text(0.01), rate_text(None)
     ('2.5/s', '36/h', 'at once')
@@ -129,7 +130,8 @@ def rate_text(rate_per_s: float | None) -> str:
 
 
 def size_text(count: float) -> str:
-    """
+    """A number of bytes with a decimal unit.
+
     >>> size_text(999), size_text(1_500_000)
     ('999 B', '1.5 MB')
     """
@@ -140,7 +142,7 @@ def size_text(count: float) -> str:
 
 
 def ago(since: datetime, now: datetime) -> str:
-    """How long ago, in the unit that people would use.
+    """The time between two instants in days, hours or seconds.
 
     >>> ago(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC))
     '15 days'

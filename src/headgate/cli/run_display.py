@@ -1,6 +1,8 @@
-"""What a run looks like: a screen that renews itself, or, without a terminal, a line now and then.
+"""How a run is shown: a live screen on a terminal, else a log line every few seconds and a
+summary.
 
-Everything from outside is printed as plain text: titles of feeds may hold anything.
+Titles of items, error messages and console lines come from outside. They are printed as plain text,
+without markup and control characters.
 """
 
 from __future__ import annotations
@@ -23,41 +25,42 @@ from headgate.pipeline.status import Status
 LATEST_SHOWN = 12
 SOURCES_SHOWN = 12
 OPERATORS_SHOWN = 8
-TROUBLES_SHOWN = 6
+PROBLEMS_SHOWN = 6
 CONSOLE_LINES = 5
 TITLE_WIDTH = 60
 
 
 class ConsoleLines(io.StringIO):
-    """What subscriptions with `output console` print while a screen is shown: the last lines."""
+    """A stream that keeps the last lines of subscriptions with `output console`, for the screen."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: deque[str] = deque(maxlen=CONSOLE_LINES)
-        self._begun = ""
+        self._partial_line = ""
 
     def write(self, text: str) -> int:
-        *whole, self._begun = (self._begun + text).split("\n")
-        self.lines.extend(whole)
+        *complete_lines, self._partial_line = (self._partial_line + text).split("\n")
+        self.lines.extend(complete_lines)
         return len(text)
 
 
 def screen(status: Status, *, uptime_s: float, console: Iterable[str] = ()) -> RenderableType:
+    """The live screen: totals, sources, operators, latest matches, console lines, problems."""
     parts: list[RenderableType] = [_headline(status, uptime_s), Text(), _sources(status)]
-    if any(each.learned.items for each in status.operators.values()):
+    if any(operator.learned.items for operator in status.operators.values()):
         parts += [Text(), _operators(status)]
     if status.latest:
         parts += [Text(), _latest(status)]
     lines = [Text(printable(line), overflow="ellipsis", no_wrap=True) for line in console]
     if lines:
         parts += [Text(), Text("console", style="bold"), *lines]
-    if troubles := _troubles(status):
-        parts += [Text(), *troubles]
+    if problems := _problems(status):
+        parts += [Text(), *problems]
     return Group(*parts)
 
 
 def line(status: Status, *, uptime_s: float) -> str:
-    """One line for logs."""
+    """The log line of a run without a terminal."""
     tally = status.tally
     return (
         f"{uptime_s:5.0f} s  {tally.items:,} items  {tally.items_per_s:,.1f}/s  "
@@ -67,7 +70,7 @@ def line(status: Status, *, uptime_s: float) -> str:
 
 
 def summary(status: Status, *, uptime_s: float) -> list[str]:
-    """What is left to say at the end."""
+    """The lines that are printed when a run ends."""
     tally, outbox = status.tally, status.outbox
     return [
         f"ran for {uptime_s:.0f} s: {tally.items:,} items of {len(tally.by_source)} sources "
@@ -81,7 +84,7 @@ def summary(status: Status, *, uptime_s: float) -> list[str]:
             f"rejected: {count:,} of {name} (see 'headgate rejected {name}')"
             for name, count in status.rejected.items()
         ),
-        *(f"broken: {each.name}: {each.error}" for each in status.broken),
+        *(f"broken: {feed.name}: {feed.error}" for feed in status.broken),
         *(f"cannot run: {name}: {reason}" for name, reason in status.refused.items()),
         *(f"trouble: {name}: {reason}" for name, reason in status.errors.items()),
     ]
@@ -107,7 +110,7 @@ def _headline(status: Status, uptime_s: float) -> Table:
 
 
 def _sources(status: Status) -> Table:
-    broken = {each.name for each in status.broken}
+    broken = {feed.name for feed in status.broken}
     table = Table.grid(padding=(0, 2))
     heads = [Text("sources", style="bold"), Text("items", style="dim")]
     table.add_row(*heads, Text("rejected" if status.rejected else "", style="dim"))
@@ -128,14 +131,22 @@ def _sources(status: Status) -> Table:
 
 
 def _operators(status: Status) -> Table:
-    """Those that were asked, the costly ones first."""
+    """Operators that were called, by total cost, the highest first."""
     table = Table.grid(padding=(0, 2))
-    heads = ("asked", "µs each", "true")
-    table.add_row(Text("operators", style="bold"), *(Text(each, style="dim") for each in heads))
-    asked = [(name, each.learned) for name, each in status.operators.items() if each.learned.items]
-    asked.sort(key=lambda pair: -pair[1].cost_s * pair[1].items)
-    for name, each in asked[:OPERATORS_SHOWN]:
-        figures = (f"{each.items:,}", f"{1e6 * each.cost_s:,.1f}", f"{each.selectivity:.1%}")
+    heads = ("calls", "µs each", "true")
+    table.add_row(Text("operators", style="bold"), *(Text(head, style="dim") for head in heads))
+    called = [
+        (name, operator.learned)
+        for name, operator in status.operators.items()
+        if operator.learned.items
+    ]
+    called.sort(key=lambda pair: -pair[1].cost_s * pair[1].items)
+    for name, estimate in called[:OPERATORS_SHOWN]:
+        figures = (
+            f"{estimate.items:,}",
+            f"{1e6 * estimate.cost_s:,.1f}",
+            f"{estimate.selectivity:.1%}",
+        )
         table.add_row(Text(name), *(Text(figure, justify="right") for figure in figures))
     return table
 
@@ -143,33 +154,33 @@ def _operators(status: Status) -> Table:
 def _latest(status: Status) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_row(Text("feeds", style="bold"))
-    for found in list(status.latest)[-LATEST_SHOWN:]:
+    for match in list(status.latest)[-LATEST_SHOWN:]:
         table.add_row(
-            Text(found.feed, style="green"),
-            Text(found.item.source, style="dim"),
-            Text(headline_of(found.item), overflow="ellipsis", no_wrap=True),
+            Text(match.feed, style="green"),
+            Text(match.item.source, style="dim"),
+            Text(headline_of(match.item), overflow="ellipsis", no_wrap=True),
         )
     return table
 
 
-def _troubles(status: Status) -> list[Text]:
+def _problems(status: Status) -> list[Text]:
     now = datetime.now(UTC)
-    found = [
-        f"broken feed {each.name}: {each.error} (again in {max((each.next_at - now).seconds, 0)} s)"
-        for each in status.broken
+    problems = [
+        f"broken feed {feed.name}: {feed.error} (again in {max((feed.next_at - now).seconds, 0)} s)"
+        for feed in status.broken
     ]
-    found += [f"cannot run {name}: {reason}" for name, reason in status.refused.items()]
-    found += [f"{name}: {reason}" for name, reason in status.errors.items()]
-    return [Text(printable(each), style="yellow") for each in _shortened(found)]
+    problems += [f"cannot run {name}: {reason}" for name, reason in status.refused.items()]
+    problems += [f"{name}: {reason}" for name, reason in status.errors.items()]
+    return [Text(printable(problem), style="yellow") for problem in _shortened(problems)]
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - TROUBLES_SHOWN
-    return [*lines[:TROUBLES_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
+    more = len(lines) - PROBLEMS_SHOWN
+    return [*lines[:PROBLEMS_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def headline_of(item: Item) -> str:
-    """An item on one line: its title, or what it has."""
+    """An item on one line: its title, or its attributes if it has none."""
     title = item.attributes.get("title")
     if isinstance(title, str):
         return printable(title)[:TITLE_WIDTH]

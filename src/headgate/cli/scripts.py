@@ -1,4 +1,4 @@
-"""`headgate check`, `apply` and `drop`: scripts of statements, and single ones."""
+"""`headgate check`, `apply` and `drop`: check or apply a script, or drop one definition."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ Tickets = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the tickets of new subscriptions to this new file instead, readable by you.",
+        help="Write the tickets of new subscriptions to this new file, readable by you only.",
     ),
 ]
 
@@ -75,8 +75,8 @@ def check(
 ) -> None:
     """Check a script: its statements, names, types and plans. Nothing is changed.
 
-    It is checked against the catalog, where there is one, and otherwise on its own. Operators that
-    cannot be loaded here are named; that is no error.
+    The script is checked against the catalog if there is one, else on its own. Operators that
+    cannot be loaded here are listed; that is not an error.
 
     [bold]headgate check examples/newsroom.feeds[/bold]
     """
@@ -84,8 +84,8 @@ def check(
 
     text = read_text(file)
     statements = read_statements(text, file=file, as_json=json)
-    alone = catalog == CATALOG_DEFAULT and not Path(catalog).exists()
-    with open_headgate(IN_MEMORY if alone else catalog) as h:
+    without_catalog = catalog == CATALOG_DEFAULT and not Path(catalog).exists()
+    with open_headgate(IN_MEMORY if without_catalog else catalog) as h:
         outcomes = apply_script(h, statements, text=text, file=file, as_json=json, dry_run=True)
         checked = check_outcomes(h.catalog, outcomes, modules_of(operators))
         name = h.catalog.name
@@ -94,7 +94,7 @@ def check(
         result = {"file": str(file), "statements": len(outcomes), "ok": True}
         print_json(result | ({"cannot_run": cannot_run} if cannot_run else {}))
     else:
-        against = "" if alone else f", checked against {name}"
+        against = "" if without_catalog else f", checked against {name}"
         print_line(f"{file}: {_summary(outcomes)}{against}")
         for problem in cannot_run:
             print_line(f"cannot run here: {problem}")
@@ -106,16 +106,16 @@ def apply(
     json: AsJson = False,
     tickets: Tickets = None,
 ) -> None:
-    """Apply a script: all of it, or, if a statement is refused, nothing.
+    """Apply a script. If a statement is refused, nothing is applied.
 
-    What is registered already with the same definition stays as it is; every 'subscribe' makes a
-    subscription of its own. A ticket is shown once: keep it to renew or end the subscription.
+    Definitions that are already registered do not change; every 'subscribe' makes a new
+    subscription. A ticket is shown once: keep it to renew or end the subscription.
 
     [bold]headgate apply examples/newsroom.feeds[/bold]
     """
     text = read_text(file)
     statements = read_statements(text, file=file, as_json=json)
-    # The file is made first: tickets that cannot be written would be lost.
+    # Create the file first: a ticket that cannot be written afterwards would be lost.
     ticket_file = None if tickets is None else _new_private_file(tickets)
     with open_headgate(catalog) as h:
         outcomes = apply_script(h, statements, text=text, file=file, as_json=json)
@@ -133,7 +133,7 @@ def drop(
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
-    """Drop a source, feed or operator. What others use is not dropped; its users are named.
+    """Drop a source, feed or operator. If others use it, it stays and its users are named.
 
     [bold]headgate drop feed RockConcertStream[/bold]
     """
@@ -141,11 +141,11 @@ def drop(
         print_outcome(h.apply_statement(Drop(kind, name)), as_json=json)
 
 
-# --- reading and applying scripts, for other commands too ---------------------------------------
+# --- reading and applying scripts, also used by other commands ----------------------------------
 
 
 def read_text(file: Path) -> str:
-    """The text of a script; a file that cannot be read is a wrong call."""
+    """The text of a script. A file that cannot be read ends the command with exit code 2."""
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
         return data.decode("utf-8-sig")
@@ -158,7 +158,7 @@ def read_text(file: Path) -> str:
 
 
 def read_statements(text: str, *, file: Path, as_json: bool) -> list[Statement]:
-    """All statements of a script, or every error in it and exit code 1."""
+    """All statements of a script. If it has errors, all are printed and the exit code is 1."""
     statements: list[Statement] = []
     errors: list[LanguageError] = []
     with stderr.status("reading the script …") as status:
@@ -170,12 +170,12 @@ def read_statements(text: str, *, file: Path, as_json: bool) -> list[Statement]:
             if number % STATUS_EVERY == 0:
                 status.update(f"reading the script … {number:,} statements")
     if errors:
-        _report(errors, file=file, as_json=as_json)
+        _report_errors(errors, file=file, as_json=as_json)
         raise typer.Exit(1)
     return statements
 
 
-def _report(errors: list[LanguageError], *, file: Path, as_json: bool) -> None:
+def _report_errors(errors: list[LanguageError], *, file: Path, as_json: bool) -> None:
     if as_json:
         print_json({"errors": [error_json(error, file=str(file)) for error in errors]})
         return
@@ -194,7 +194,7 @@ def apply_script(
     as_json: bool,
     dry_run: bool = False,
 ) -> list[Outcome]:
-    """The outcomes; an error is reported with its place in the file, and the command ends."""
+    """Apply the statements. An error is printed with its line, and the command ends."""
     try:
         with stderr.status(f"applying {len(statements):,} statements …"):
             return h.apply(statements, text=text, dry_run=dry_run)
@@ -204,7 +204,7 @@ def apply_script(
 
 
 def _line(error: HeadgateError, statements: Sequence[Statement]) -> int | None:
-    """The line of the statement that the catalog refused, where its name tells it."""
+    """The line of the refused statement, if a name in it has a position."""
     number = error.statement_number
     if number is None:
         return None
@@ -225,8 +225,8 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_ticket: bool = True) 
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
-    """What is known of the outcome, without what is empty."""
-    found: dict[str, object] = {
+    """The fields of the outcome that have a value."""
+    fields: dict[str, object] = {
         "action": outcome.action,
         "name": outcome.name,
         "changed": outcome.changed,
@@ -234,7 +234,7 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
         "ticket": outcome.ticket,
         "expires_at": outcome.expires_at.isoformat() if outcome.expires_at else None,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _print_outcomes(outcomes: list[Outcome], h: Headgate, *, with_tickets: bool) -> None:

@@ -1,4 +1,9 @@
-"""`headgate stats` and `statistics`: what came and was delivered; what the optimisers learn."""
+"""`headgate stats` and `headgate statistics`.
+
+`stats` prints totals: items by source and day, matches by feed, deliveries by state. `statistics`
+measures the rate of each source and the selectivity of each atom, and stores both in the catalog
+for the optimisers.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headgate.api.headgate import open as open_headgate
-from headgate.cli.items import tell_damaged
+from headgate.cli.items import warn_of_damaged_files
 from headgate.cli.options import (
     CATALOG_DEFAULT,
     FOLDER_DEFAULT,
@@ -50,7 +55,7 @@ def stats(
     *,
     json: AsJson = False,
 ) -> None:
-    """Show what came from each source and day, what feeds had of it, and what was delivered.
+    """Show the items of each source and day, the matches of each feed, and the deliveries.
 
     [bold]headgate stats --since 30d[/bold]
     """
@@ -59,63 +64,63 @@ def stats(
         open_headgate(catalog, folder=existing_folder(folder)) as h,
         stderr.status("reading the store …") as status,
     ):
-        found = h.stats(first, top=top, note=lambda text: status.update(f"{text} …"))
-        tell_damaged(h)
-    stored, names = found.stored, found.feed_names
+        report = h.stats(first, top=top, note=lambda text: status.update(f"{text} …"))
+        warn_of_damaged_files(h)
+    stored, names = report.stored, report.feed_names
     if json:
-        print_json(_as_json(stored, names, found.deliveries, found.dead_letters))
+        print_json(_as_json(stored, names, report.deliveries, report.dead_letters))
         return
     if not stored.sources:
-        print_line(f"-- nothing has come since {since}")
+        print_line(f"-- no items since {since}")
     else:
         _print_summary(stored)
         _print_sources(stored, top)
         _print_feeds(stored, names, top)
-    _print_outbox(found.deliveries, found.dead_letters)
+    _print_outbox(report.deliveries, report.dead_letters)
 
 
-def _print_summary(found: Stats) -> None:
-    days = found.days
+def _print_summary(stored: Stats) -> None:
+    days = stored.days
     print_line(
-        f"{found.items:,} items from {days[0]} to {days[-1]}"
-        f" in {found.files:,} files of {size_text(found.bytes)}"
+        f"{stored.items:,} items from {days[0]} to {days[-1]}"
+        f" in {stored.files:,} files of {size_text(stored.bytes)}"
     )
-    rate = found.rate_per_s(found.items)
-    print_line(f"{rate_text(rate)}; " + _matches(found))
+    rate = stored.rate_per_s(stored.items)
+    print_line(f"{rate_text(rate)}; " + _matches(stored))
     print_line("")
 
 
-def _matches(found: Stats) -> str:
-    none = found.unmatched / found.items
-    return f"an item is in {found.matches / found.items:,.2f} feeds; {none:.1%} are in none"
+def _matches(stored: Stats) -> str:
+    none = stored.unmatched / stored.items
+    return f"an item is in {stored.matches / stored.items:,.2f} feeds; {none:.1%} are in none"
 
 
-def _print_sources(found: Stats, top: int) -> None:
-    days = found.days[-DAYS_SHOWN_MAX:]
+def _print_sources(stored: Stats, top: int) -> None:
+    days = stored.days[-DAYS_SHOWN_MAX:]
     rows = [
         [
-            f"{each.items:,}",
+            f"{totals.items:,}",
             source,
-            sparkline([each.by_day[day] for day in days]),
-            rate_text(found.rate_per_s(each.items)),
-            f"{each.unmatched / each.items:.1%}",
+            sparkline([totals.by_day[day] for day in days]),
+            rate_text(stored.rate_per_s(totals.items)),
+            f"{totals.unmatched / totals.items:.1%}",
         ]
-        for source, each in list(found.sources.items())[:top]
+        for source, totals in list(stored.sources.items())[:top]
     ]
     print_table(["items", "source", "by day", "rate", "in no feed"], rows)
-    _print_rest(len(found.sources) - top, "source")
+    _print_rest(len(stored.sources) - top, "source")
 
 
-def _print_feeds(found: Stats, names: Mapping[int, str], top: int) -> None:
-    if not found.feeds:
+def _print_feeds(stored: Stats, names: Mapping[int, str], top: int) -> None:
+    if not stored.feeds:
         return
     rows = [
-        [f"{items:,}", names.get(number, f"(dropped: {number})"), f"{items / found.items:.2%}"]
-        for number, items in list(found.feeds.items())[:top]
+        [f"{items:,}", names.get(number, f"(dropped: {number})"), f"{items / stored.items:.2%}"]
+        for number, items in list(stored.feeds.items())[:top]
     ]
     print_line("")
     print_table(["items", "feed", "of all"], rows)
-    _print_rest(len(found.feeds) - top, "feed")
+    _print_rest(len(stored.feeds) - top, "feed")
 
 
 def _print_outbox(outbox: Mapping[str, int], dead: Sequence[DeadLetters]) -> None:
@@ -123,8 +128,8 @@ def _print_outbox(outbox: Mapping[str, int], dead: Sequence[DeadLetters]) -> Non
     print_line("outbox: " + ", ".join(f"{count:,} {state}" for state, count in outbox.items()))
     if dead:
         rows = [
-            [f"{each.count:,}", str(each.subscription), each.error[:ERROR_SHOWN_MAX]]
-            for each in dead
+            [f"{letters.count:,}", str(letters.subscription), letters.error[:ERROR_SHOWN_MAX]]
+            for letters in dead
         ]
         print_line("")
         print_table(["dead", "subscription", "last error"], rows)
@@ -136,37 +141,37 @@ def _print_rest(count: int, noun: str) -> None:
 
 
 def _as_json(
-    found: Stats, names: Mapping[int, str], outbox: Mapping[str, int], dead: Sequence[DeadLetters]
+    stored: Stats, names: Mapping[int, str], outbox: Mapping[str, int], dead: Sequence[DeadLetters]
 ) -> dict[str, object]:
     return {
-        "since": found.since,
-        "items": found.items,
-        "unmatched": found.unmatched,
-        "matches": found.matches,
-        "rate_per_s": found.rate_per_s(found.items),
-        "files": found.files,
-        "bytes": found.bytes,
+        "since": stored.since,
+        "items": stored.items,
+        "unmatched": stored.unmatched,
+        "matches": stored.matches,
+        "rate_per_s": stored.rate_per_s(stored.items),
+        "files": stored.files,
+        "bytes": stored.bytes,
         "sources": [
             {
                 "source": source,
-                "items": each.items,
-                "unmatched": each.unmatched,
-                "matches": each.matches,
-                "first": each.first,
-                "last": each.last,
-                "rate_per_s": found.rate_per_s(each.items),
-                "by_day": {day.isoformat(): n for day, n in sorted(each.by_day.items())},
+                "items": totals.items,
+                "unmatched": totals.unmatched,
+                "matches": totals.matches,
+                "first": totals.first,
+                "last": totals.last,
+                "rate_per_s": stored.rate_per_s(totals.items),
+                "by_day": {day.isoformat(): n for day, n in sorted(totals.by_day.items())},
             }
-            for source, each in found.sources.items()
+            for source, totals in stored.sources.items()
         ],
         "feeds": [
             {"feed": names.get(number), "number": number, "items": items}
-            for number, items in found.feeds.items()
+            for number, items in stored.feeds.items()
         ],
         "outbox": outbox,
         "dead_letters": [
-            {"subscription": each.subscription, "count": each.count, "error": each.error}
-            for each in dead
+            {"subscription": letters.subscription, "count": letters.count, "error": letters.error}
+            for letters in dead
         ],
     }
 
@@ -181,44 +186,44 @@ def statistics(
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
-    """Measure how much comes from each source, and how often each atom of each feed is true.
+    """Measure the rate of each source, and how often each atom of each feed is true.
 
-    It is kept in the catalog for the optimisers.
+    The result is stored in the catalog for the optimisers.
 
     [bold]headgate statistics --since 7d[/bold]
     """
     first, now = since_option(since), datetime.now(UTC)
-    assert first is not None, "it has a default"
+    assert first is not None, "--since has a default"
     with (
         open_headgate(catalog, folder=existing_folder(folder)) as h,
         stderr.status("planning all feeds …") as status,
     ):
-        found = h.measure(
+        result = h.measure(
             since=first,
             master=master or None,
             local=local,
             note=lambda text: status.update(f"{text} …"),
         )
-        tell_damaged(h)
-    for feed, reason in found.refused.items():
+        warn_of_damaged_files(h)
+    for feed, reason in result.refused.items():
         stderr.print(f"{feed} has no plan: {reason}")
     if json:
-        sources = [_measured_json(each) for each in found.statistics]
-        print_json({"ran": found.ran, "sources": sources})
+        sources = [_measured_json(measured) for measured in result.statistics]
+        print_json({"ran": result.ran, "sources": sources})
         return
-    print_line(f"{found.kept:,} sources over {ago(first, now)}, {found.ran}")
-    if found.statistics:
-        _print_measured(found.statistics, top)
-        _print_atoms(found.statistics, top)
+    print_line(f"{result.kept:,} sources over {ago(first, now)}, {result.ran}")
+    if result.statistics:
+        _print_measured(result.statistics, top)
+        _print_atoms(result.statistics, top)
     else:
-        print_line("-- nothing has come")
+        print_line("-- no items")
 
 
 def _print_measured(measured: Sequence[SourceStatistics], top: int) -> None:
-    ordered = sorted(measured, key=lambda each: (-each.items, each.source))
+    ordered = sorted(measured, key=lambda row: (-row.items, row.source))
     rows = [
-        [f"{each.items:,}", each.source, rate_text(each.rate_per_s), f"{len(each.matched):,}"]
-        for each in ordered[:top]
+        [f"{row.items:,}", row.source, rate_text(row.rate_per_s), f"{len(row.matched):,}"]
+        for row in ordered[:top]
     ]
     print_line("")
     print_table(["items", "source", "rate", "atoms"], rows)
@@ -226,13 +231,13 @@ def _print_measured(measured: Sequence[SourceStatistics], top: int) -> None:
 
 
 def _print_atoms(measured: Sequence[SourceStatistics], top: int) -> None:
-    """Those that are true most often first: they let the most through to what comes behind them."""
+    """The atoms by selectivity, the least selective first."""
     atoms = [
-        (matched / each.items, each.source, atom, matched)
-        for each in measured
-        for atom, matched in each.matched.items()
+        (matched / row.items, row.source, atom, matched)
+        for row in measured
+        for atom, matched in row.matched.items()
     ]
-    atoms.sort(key=lambda each: (-each[0], each[1:]))
+    atoms.sort(key=lambda atom: (-atom[0], atom[1:]))
     if atoms:
         rows = [
             [f"{matched:,}", f"{share:.3%}", source, atom]
@@ -248,11 +253,11 @@ def _print_more(count: int, noun: str) -> None:
         print_line(f"-- and {count:,} more {noun}{'' if count == 1 else 's'}; --json has all")
 
 
-def _measured_json(each: SourceStatistics) -> dict[str, object]:
+def _measured_json(measured: SourceStatistics) -> dict[str, object]:
     return {
-        "source": each.source,
-        "items": each.items,
-        "span_s": each.span_s,
-        "rate_per_s": each.rate_per_s,
-        "atoms": each.matched,
+        "source": measured.source,
+        "items": measured.items,
+        "span_s": measured.span_s,
+        "rate_per_s": measured.rate_per_s,
+        "atoms": measured.matched,
     }
