@@ -15,8 +15,10 @@ command only.
     stats, statistics                  stats
     backtest                           backtest
     opml                               opml
-    network plan, show, what-if, run   network, network_run
-    relay …                            relay, relay_run
+    network plan, show, what-if        network
+    network run                        network_run
+    relay plan, publish, read, status  relay
+    relay run, all                     relay_run
     simulate content, cn-star, wan     simulate
     bench                              bench
 
@@ -41,6 +43,7 @@ Files in reading order:
     network_run     run the planned configuration on files
     relay           commands around relays: the processes at the sites of a network
     relay_options   options that the relay commands share
+    relay_status    ask all relays for their status, and the table of the answers
     relay_run       run the relay of one site, or of all sites
     simulate        simulators: size a network before it is built
     bench           run a benchmark of the source tree

@@ -1,4 +1,4 @@
-"""`headgate opml`: import and export lists of feeds as OPML, the format that feed readers exchange.
+"""`headgate opml`: import and export lists of feeds as OPML, which feed readers exchange."""
 
 from __future__ import annotations
 
