@@ -89,17 +89,17 @@ def test_a_damaged_file_is_named(headgate: Run, store: SmallStore) -> None:
 
 
 def test_follow(headgate: Run, store: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    look, looks = Follower.look, count(1)
+    poll, polls = Follower.poll, count(1)
 
-    def look_and_put(follower: Follower) -> object:
-        rows, number = look(follower), next(looks)
+    def poll_and_put(follower: Follower) -> object:
+        rows, number = poll(follower), next(polls)
         if number == 3:
             raise KeyboardInterrupt
         arrived = NOON + timedelta(hours=2 + number)
         store.put([ticket(f"new {number}", 5, "Oslo")], arrived=arrived)
         return rows
 
-    monkeypatch.setattr(Follower, "look", look_and_put)
+    monkeypatch.setattr(Follower, "poll", poll_and_put)
     monkeypatch.setattr("headgate.api.stored_items.POLL_S", 0.0)
     code, out, _ = headgate("tail", "Cheap", "--lines", "1", "--follow", "--json")
     assert code == 0

@@ -144,6 +144,7 @@ def size_text(count: float) -> str:
 def ago(since: datetime, now: datetime) -> str:
     """The time between two instants in days, hours or seconds.
 
+    >>> from datetime import UTC
     >>> ago(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC))
     '15 days'
     """
