@@ -41,7 +41,7 @@ from headgate.pipeline.session import start_session
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_snapshot
 from headgate.pipeline.sources.change_batch_source import ChangeBatchReader
 from headgate.pipeline.table_join_query import TableJoinQuery
-from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
+from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_change_batch
 from headgate.store.data_folder import DataFolder
 from headgate.tables.boxes import Boxes, BoxGroup
 from headgate.tables.bucket import Bucket, ServerCache
@@ -177,12 +177,12 @@ class Taken:
     told: list[Sequence[BucketSummary]]
 
     def finish(self, told: Sequence[BucketSummary]) -> None:
-        number = told[0].lot
+        number = told[0].batch
         self.at_s.append(time.perf_counter())
         self.cpu_s.append(_cpu_s())
         self.told.append(told)
         lot = self.lots[number - 1]
-        progress = ChangeProgress(number, lot.moment, self.ground.groups)
+        progress = ChangeProgress(number, lot.instant, self.ground.groups)
         write_change_progress(self.ground.folder.tables, progress)
         if number < len(self.lots):
             write_change_batch(self.ground.folder.tables, self.lots[number])
@@ -239,7 +239,7 @@ def in_process(ground: Ground | MixGround, lots: Sequence[ChangeBatch]) -> tuple
                 if each["lane"] == lane and each["group"]
             ]
             bucket = Bucket(number, 2, str(number), blobs[number], held)
-            told += run_lot(bucket, lot, pieces, ground.folder)
+            told += run_change_batch(bucket, lot, pieces, ground.folder)
         if lot.number > 2:
             took_s += time.perf_counter() - began
             messages += sum(each.messages for each in told)

@@ -13,9 +13,9 @@ def test_queries_joins_and_what_cannot_run() -> None:
     text = CliRunner().invoke(make_app(), command).output
     for part in (
         "  EventAnnounces: 2 filters",
-        "made within: MuseWithPhotos",
+        "materialised: MuseWithPhotos",
         "[title similar window.title] and 3 more joins: by similar title",
-        "operators, for Drones",
+        "operators on Drones",
         "locIn('Bronx')",
         "Stocks ⋈ Reviews on Symbol: 1 join of 1 feed",
         "Stocks(Symbol, PER)^Reviews on Symbol: 1 semijoin of 1 feed, by Ref-SJ-Clu+",
@@ -27,6 +27,13 @@ def test_queries_joins_and_what_cannot_run() -> None:
     assert found["cannot_run"] == {}
     assert len(found["table_joins"]) == 8
     assert list(found["operators"]) == ["Drones"]
+
+
+def test_the_chosen_join_scheme_is_shown() -> None:
+    command = ["explain", "--run", "--script", "examples/papers.feeds", "--join-scheme", "tup"]
+    text = CliRunner().invoke(make_app(), command).output
+    assert "Stocks(Symbol, PER)^Reviews on Symbol: 1 semijoin of 1 feed, by Ref-SJ-Tup" in text
+    assert "Ref-SJ-Clu+" not in text
 
 
 def test_the_ranges_of_a_join_of_tables() -> None:

@@ -114,7 +114,7 @@ def test_results_of_tables_reach_subscribers_once(home: Home) -> None:
         home.write("stocks", "c", [{"Symbol": "IBM", "PER": 61.0, "op": "sold"}])
         until(lambda: "table Stocks" in status_of(run).errors)
         assert status_of(run).errors == {
-            "table Stocks": "1 rows are left out: 'sold' says nothing about a row"
+            "table Stocks": "1 rows are left out: 'sold' is not a known operation"
         }
     expected = Counter({("GOOG", n): 1 for n in range(1, 14, 2)})
     assert home.found() == expected

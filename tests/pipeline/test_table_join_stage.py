@@ -146,7 +146,7 @@ def test_the_query_takes_lots_one_by_one_and_after_a_restart_goes_on(tmp_path: P
     failing = threading.Event()
 
     def finish(some: list[BucketSummary]) -> None:
-        number = some[0].lot
+        number = some[0].batch
         told.setdefault(number, []).append(found_in(world, [t for t in some if t.results]))
         if number == 2 and not failing.is_set():
             failing.set()

@@ -20,7 +20,7 @@ from headgate.model.schema import Schema
 from headgate.model.values import Value
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_numbers, write_snapshot
 from headgate.pipeline.sources.change_batch_source import ChangeBatchReader
-from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_lot
+from headgate.pipeline.table_join_stage import BucketSummary, PieceRow, run_change_batch
 from headgate.plan.algebra import Plan
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all
@@ -173,7 +173,7 @@ class TableWorld:
             ]
             remembered = self.held if held is None else held
             bucket = Bucket(number, self.buckets, str(number), self.blobs[number], remembered)
-            told += run_lot(bucket, lot, own, self.folder, scheme)
+            told += run_change_batch(bucket, lot, own, self.folder, scheme)
         return told
 
     def results(self, told: Sequence[BucketSummary]) -> dict[str, set[tuple[object, ...]]]:

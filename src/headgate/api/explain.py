@@ -19,12 +19,11 @@ from headgate.language.statements import (
     RegisterOperator,
     RegisterTable,
     Statement,
-    TableJoin,
 )
 from headgate.language.unparse import unparse_filter
 from headgate.model.errors import InvalidValue, alternatives, did_you_mean
 from headgate.model.items import Item, attributes_of_json
-from headgate.plan.algebra import Plan, Source, bottom_up
+from headgate.plan.algebra import NaturalJoin, Plan, Source, bottom_up
 from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
 from headgate.plan.leaves import Leaves, leaves_by_source
@@ -78,7 +77,7 @@ def _table_joins(plans: Iterable[Plan], definitions: Definitions) -> list[str]:
     texts = []
     for plan in plans:
         parts = list(bottom_up([plan]))
-        if any(isinstance(each, TableJoin) for each in parts):
+        if any(isinstance(each, NaturalJoin) for each in parts):
             from headgate.tables.explain import describe_join  # noqa: PLC0415 - kernels
 
             read = {each.name: definitions[each.name] for each in parts if isinstance(each, Source)}
@@ -202,7 +201,7 @@ def explain_run(
 ) -> Explained:
     """How everything registered is run: queries, windows, indexes, orders, and what cannot run.
     Estimates of operators are those that the run in this folder has learned, if there is one."""
-    parts = _run_parts(definitions, DataFolder(folder))
+    parts = _run_parts(definitions, DataFolder(folder), methods)
     lines: list[str] = []
     for name, sources in parts.queries.items():
         lines.append(f"query {name}")
@@ -243,12 +242,13 @@ def _methods(methods: Methods) -> Sequence[str]:
     return describe_methods(methods)
 
 
-def _run_parts(definitions: Definitions, folder: DataFolder) -> _RunParts:
+def _run_parts(definitions: Definitions, folder: DataFolder, methods: Methods | None) -> _RunParts:
     # Late imports: kernels and Spark.
     from headgate.pipeline.layer_builder import Source as SourceStatement  # noqa: PLC0415
     from headgate.pipeline.source_groups import group_sources  # noqa: PLC0415
     from headgate.tables.explain import describe_groups, refused_joins  # noqa: PLC0415
     from headgate.tables.join_groups import split_plan  # noqa: PLC0415
+    from headgate.tables.schemes import DEFAULT_SCHEME  # noqa: PLC0415
     from headgate.windows.describe import describe  # noqa: PLC0415
     from headgate.windows.stage import JoinStage  # noqa: PLC0415
 
@@ -262,13 +262,14 @@ def _run_parts(definitions: Definitions, folder: DataFolder) -> _RunParts:
     leaves = leaves_by_source(plans)
     join_plans = _join_plans(leaves, plans)
     stage = JoinStage(join_plans, schemas)
+    scheme = DEFAULT_SCHEME if methods is None else methods.scheme
     joins = [line for line in describe(stage) if not line.startswith("not joined")]
     return _RunParts(
         queries={n: [each.name for each in g.sources] for n, g in groups.groups.items()},
         filters={source: len(own) for source, own in leaves.items()},
         materialised=[n for n, each in sources.items() if isinstance(each, MaterializeFeed)],
         joins=joins if join_plans else [],
-        table_joins=describe_groups(every, tables),
+        table_joins=describe_groups(every, tables, scheme),
         operators=_operator_orders(leaves, definitions, folder),
         cannot_run={**groups.refused, **refused_joins(every), **stage.unsupported},
     )

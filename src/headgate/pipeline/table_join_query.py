@@ -1,11 +1,11 @@
-"""The streaming query of the joins of tables: started when there is a lot, kept running.
+"""The stateful streaming query of the table joins: started when it is needed, and kept running.
 
-It has a session of its own, of the same Spark, since it needs other settings:
+The query has a Spark session of its own, in the same Spark context, with other settings:
 
-    RocksDB, with a log of changes     a batch writes what has changed of the state, not all of it
-    checked file system                RocksDB's files cannot be copied by the one without checksums
-                                       that other queries use (session.py)
-    as many partitions as buckets      each bucket has a task, and no other task is started
+    RocksDB with changelog             a batch writes only the changes of the state
+    checksum file system               RocksDB's files cannot be copied by the raw file system that
+                                       the other queries use (session.py)
+    as many partitions as buckets      each bucket has a task, and there are no empty tasks
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class TableJoinQuery:
     session: SparkSession
     folder: DataFolder
     finish: Callable[[Sequence[BucketSummary]], None]
-    """Called when all buckets have taken a lot, with what they have told."""
+    """Called when all buckets have processed a change batch, with their summaries."""
     scheme: JoinScheme = DEFAULT_SCHEME
-    """How messages describe the subscriptions that they are for."""
+    """How messages describe the subscriptions that they concern."""
     _kept: KeptQuery = field(default_factory=KeptQuery)
-    _own_session: SparkSession | None = None
+    _table_session: SparkSession | None = None
     _buckets: int = 0
     _unmute: Callable[[], None] = lambda: None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -71,7 +71,7 @@ class TableJoinQuery:
                 self._kept.keep(self._start)
 
     def stop(self) -> None:
-        """A running batch is waited for."""
+        """Wait for a running batch, then stop the query."""
         self._stopping.set()
         with self._lock, quiet(self.session):
             if is_alive(self.session):
@@ -81,23 +81,24 @@ class TableJoinQuery:
         return BucketProcessor(self.folder, buckets, self.scheme)
 
     def _start(self) -> StreamingQuery:
-        if self._own_session is None:
+        if self._table_session is None:
             self._buckets = bucket_count(self.folder, self.session.sparkContext.defaultParallelism)
-            self._own_session = self.session.newSession()
-            self._own_session.dataSource.register(ChangeBatchSource)
+            self._table_session = self.session.newSession()
+            self._table_session.dataSource.register(ChangeBatchSource)
             for name, value in SETTINGS.items():
-                self._own_session.conf.set(name, value)
-            self._own_session.conf.set("spark.sql.shuffle.partitions", str(self._buckets))
-        reader = self._own_session.readStream.format(ChangeBatchSource.name())
+                self._table_session.conf.set(name, value)
+            self._table_session.conf.set("spark.sql.shuffle.partitions", str(self._buckets))
+        reader = self._table_session.readStream.format(ChangeBatchSource.name())
         reader = reader.option("folder", str(self.folder.path.absolute()))
         reader = reader.option("buckets", str(self._buckets)).option("parts", str(self._buckets))
         frame = reader.load()
+        # The column "lane" has the partition key of a bucket; checkpoints contain its name.
         staged = frame.groupBy("lane").transformWithState(
             self.processor(self._buckets), ddl(BucketSummary), "update", "none"
         )
         writer = staged.writeStream.queryName(NAME).outputMode("update").foreachBatch(self._run)
         checkpoint = (self.folder.checkpoints / NAME).absolute()
-        # Spark has a process that looks at the state once, and prints each step of it.
+        # Spark starts a process that reads the state schema once and prints every step.
         self._unmute = mute(self.session)
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
@@ -112,17 +113,19 @@ class TableJoinQuery:
 
 
 def bucket_count(folder: DataFolder, cores: int) -> int:
-    """How many buckets a run's folder has: as many as there were cores when it was first used. The
-    state is cut by it, so it stays."""
+    """The number of buckets in this folder: the number of cores at its first use. It never changes,
+    since the state is partitioned by it."""
     path = folder.tables / "buckets"
     if not path.exists():
         write_whole(path, str(min(max(cores, 1), BUCKETS_MAX)).encode())
     try:
         return int(path.read_text())
     except ValueError:
-        raise PipelineError(f"'{path}' is damaged: it has no number of buckets") from None
+        raise PipelineError(
+            f"'{path}' is damaged: it does not contain the number of buckets"
+        ) from None
 
 
 def has_state(folder: DataFolder) -> bool:
-    """Whether the query has been started before, so that it has rows of earlier lots."""
+    """Whether the query has committed before, so that its state has rows of earlier batches."""
     return (folder.checkpoints / NAME / "commits").exists()

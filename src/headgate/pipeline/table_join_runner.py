@@ -1,15 +1,15 @@
-"""The joins of tables of a run: lots for their query, and results to subscribers.
+"""The driver's part of the table joins: makes change batches for their query, delivers the results.
 
-    finished batches ──► step: a lot ──► the query takes it (select_join_stage.py)
-                                             │
-    store, outbox, materialised feeds ◄── finish: results, tested ◄──┘ ──► progress ──► next lot
+    finished batches ──► step: a change batch ──► the query processes it (table_join_stage.py)
+                                                         │ results
+    store, outbox, materialised feeds ◄── finish: residual filters ──► progress ──► next batch
 
-There is one lot at a time: what arrives meanwhile is in the next one. All steps can be done again.
-A lot is a file before the query sees it; its results are put under a record of the journal, which
-is the same in a replay; then progress is written; then the record is finished. What the outbox has
-already it does not take again.
+There is one change batch at a time; changes that arrive in the meantime go into the next one. All
+steps are idempotent. A change batch is written to a file before the query reads it. Its results are
+delivered under a record of the journal, which is the same in a replay; then progress is written;
+then the record is finished. The outbox ignores deliveries that it already has.
 
-A feed that is new, or has new subscribers, gets the results that changes make from now on.
+A new feed, and a new subscriber, receive the results of changes from then on.
 """
 
 from __future__ import annotations
@@ -56,24 +56,25 @@ from headgate.windows.progress import NEVER
 
 GROUP = "tables"
 EXPIRE_S = 60.0
-"""How often rows are looked for that are kept no longer, where nothing else happens."""
+"""How often expired rows are removed when no changes arrive."""
 PROGRESS_S = 5.0
 SUBSCRIBED_S = 60.0
-"""For how long the list of subscribed feeds is used: subscriptions expire with time."""
+"""How long the list of subscribed feeds is used; subscriptions expire with time."""
 
 
 class TableJoinRunner:
-    """`announced` may be called by any thread, `finish` by the query's, all else by one."""
+    """`announced` is thread-safe; `finish` is called by the thread of the query; all other methods
+    are for one thread."""
 
     def __init__(
         self, context: RunContext, batches: BatchRunner, *, tests: ResidualFilters, has_state: bool
     ) -> None:
-        """`has_state` says whether the query has rows of earlier lots."""
+        """`has_state` says whether the query has rows of earlier change batches."""
         self._context, self._batches, self._tests = context, batches, tests
         self._subscribed: Sequence[str] = ()
         self._subscribed_at = -1, 0.0
-        self._wanted_for: tuple[Sequence[str], Path] | None = None
-        self._wanted_last = ""
+        self._feeds_file_key: tuple[Sequence[str], Path] | None = None
+        self._feeds_file = ""
         self._folder = context.folder.tables
         self._progress = read_change_progress(self._folder)
         if self._progress.decided == NEVER:
@@ -83,12 +84,12 @@ class TableJoinRunner:
         self._has_recovered = False
         self._written_at = self._expired_at = time.monotonic()
         self.problems: dict[str, str] = {}
-        """What is wrong with changes of tables, by table."""
+        """Problems with the changes of a table, by table."""
         self._unknown: Counter[tuple[str, str]] = Counter()
         self.wake = threading.Event()
         self.files = threading.Lock()
-        """Held by whoever merges or removes files of the store, and while a lot is made of them."""
-        self._lot = self._open_lot(has_state=has_state)
+        """Held while store files are merged or removed, and while a change batch is made."""
+        self._batch_in_work = self._interrupted_batch(has_state=has_state)
         context.finished_readers.append(self.announced)
         write_change_progress(self._folder, self._progress)
         for group, number in context.journal.pending():
@@ -97,24 +98,24 @@ class TableJoinRunner:
 
     @property
     def decided(self) -> datetime:
-        """What arrived until this moment is taken in."""
+        """The instant up to which all changes have been processed."""
         return self._progress.decided
 
     @property
     def reads_history(self) -> bool:
-        """Whether a lot is being taken that needs all files of the store as they are."""
-        lot = self._lot
-        return lot is not None and bool(lot.history)
+        """Whether the batch in work reads the history: files of the store must not change then."""
+        change_batch = self._batch_in_work
+        return change_batch is not None and bool(change_batch.history)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The names of groups whose rows are known."""
+        """The names of groups whose rows are in the state."""
         return self._progress.groups
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is something for the query to do, now or at any time."""
-        return self._lot is not None or bool(self._context.plans.snapshot.groups)
+        """Whether the query has to run: there is a change batch in work, or a table join."""
+        return self._batch_in_work is not None or bool(self._context.plans.snapshot.groups)
 
     def announced(self, arrived: datetime, parts: Sequence[PartitionSummary]) -> None:
         """A batch has stored these partitions."""
@@ -122,12 +123,12 @@ class TableJoinRunner:
         self.wake.set()
 
     def step(self) -> None:
-        """Make the next lot, if the last one is taken and there is something for it."""
+        """Make the next change batch, if the last one is finished and there is work for it."""
         self.wake.clear()
-        if self._lot is not None:
+        if self._batch_in_work is not None:
             return
-        planned = self._context.plans
-        groups = planned.snapshot.groups
+        plans = self._context.plans
+        groups = plans.snapshot.groups
         if groups and not self._has_recovered:
             self._finished.recover(self._progress.decided)
             self._has_recovered = True
@@ -141,66 +142,68 @@ class TableJoinRunner:
         if files or fresh or ended or self._is_time_to_expire(groups):
             self._expired_at = time.monotonic()
             with self.files:
-                lot = ChangeBatch(
+                change_batch = ChangeBatch(
                     self._progress.number + 1,
-                    planned.path.name,
+                    plans.path.name,
                     complete,
-                    tuple(_lot_file(each, tables) for each in _in_order(files)),
+                    tuple(_change_file(file, tables) for file in _in_order(files)),
                     self._history(fresh, groups),
                     fresh,
                     tuple(groups),
                     ended,
-                    self._wanted_file(planned),
+                    self._delivered_feeds_file(plans),
                 )
-                write_change_batch(self._folder, lot)
-                self._lot = lot
+                write_change_batch(self._folder, change_batch)
+                self._batch_in_work = change_batch
             return
         self._progress = ChangeProgress(self._progress.number, complete, self._progress.groups)
         if time.monotonic() - self._written_at > PROGRESS_S:
             self._write(self._progress)
 
-    def finish(self, told: Sequence[BucketSummary]) -> None:
-        """All buckets have taken a lot: deliver its results."""
-        number = max(each.lot for each in told)
+    def finish(self, summaries: Sequence[BucketSummary]) -> None:
+        """All buckets have processed a change batch: deliver its results."""
+        number = max(summary.batch for summary in summaries)
         if number <= self._progress.number:
-            return  # Spark was cut off before it had noted that it was done
-        lot = read_change_batch(self._folder, number)
-        found = [each for each in told if each.results]
-        self._note_unknown(told)
-        self._context.meters.add(joined=sum(each.results for each in found))
-        if found:
-            self._put(lot, found)
-        self._write(ChangeProgress(number, lot.moment, lot.groups))
-        for each in found:
-            Path(each.results_path).unlink(missing_ok=True)
-        if found:
-            record = self._context.journal.begin(GROUP, number, lot.snapshot, NEVER)
+            return  # a replay: Spark was stopped before it recorded its commit
+        change_batch = read_change_batch(self._folder, number)
+        with_results = [summary for summary in summaries if summary.results]
+        self._note_unknown(summaries)
+        self._context.meters.add(joined=sum(summary.results for summary in with_results))
+        if with_results:
+            self._deliver(change_batch, with_results)
+        self._write(ChangeProgress(number, change_batch.moment, change_batch.groups))
+        for summary in with_results:
+            Path(summary.results_path).unlink(missing_ok=True)
+        if with_results:
+            record = self._context.journal.begin(GROUP, number, change_batch.snapshot, NEVER)
             self._context.journal.finish(record)
-        self._lot = None
+        self._batch_in_work = None
         self.wake.set()
 
-    def _note_unknown(self, told: Sequence[BucketSummary]) -> None:
-        for each in told:
-            for table, word, count in json.loads(each.unknown or "[]"):
+    def _note_unknown(self, summaries: Sequence[BucketSummary]) -> None:
+        """Count rows whose operation is none of the known words."""
+        for summary in summaries:
+            for table, word, count in json.loads(summary.unknown or "[]"):
                 self._unknown[table, word] += count
                 self.problems[table] = (
                     f"{self._unknown[table, word]:,} rows are left out: "
-                    f"'{word}' says nothing about a row"
+                    f"'{word}' is not a known operation"
                 )
 
-    def _open_lot(self, *, has_state: bool) -> ChangeBatch | None:
-        """The lot that an earlier process has left; without a state it begins with the history."""
+    def _interrupted_batch(self, *, has_state: bool) -> ChangeBatch | None:
+        """The change batch that an earlier process has not finished. If the state is missing, a
+        batch that does not load the history is dropped, and the next one loads it."""
         progress = self._progress
         if last_change_batch(self._folder, after=progress.number) == progress.number:
             if not has_state:
                 self._progress = ChangeProgress(progress.number, progress.decided)
             return None
-        lot = read_change_batch(self._folder, progress.number + 1)
-        if not has_state and set(lot.fresh) != set(lot.groups):
+        change_batch = read_change_batch(self._folder, progress.number + 1)
+        if not has_state and set(change_batch.fresh) != set(change_batch.groups):
             self._progress = ChangeProgress(progress.number, progress.decided)
-            (self._folder / "lots" / f"{lot.number}.json").unlink()
+            (self._folder / "lots" / f"{change_batch.number}.json").unlink()
             return None
-        return lot
+        return change_batch
 
     def _is_time_to_expire(self, groups: Mapping[str, JoinGroup]) -> bool:
         keeps = all(group.keeps_forever for group in groups.values())
@@ -209,30 +212,33 @@ class TableJoinRunner:
     def _history(
         self, fresh: Sequence[str], groups: Mapping[str, JoinGroup]
     ) -> tuple[ChangeFile, ...]:
-        """All that is stored of the tables of these groups, until what is taken in already."""
+        """All stored files of the tables of these groups, up to the last processed instant."""
         if not fresh:
             return ()
         tables = {table.source for name in fresh for table in groups[name].tables}
         schemas = self._context.plans.schemas
-        named = {group_of(schemas[table]) for table in tables if table in schemas}
+        schema_names = {group_of(schemas[table]) for table in tables if table in schemas}
         self._context.note(f"reading the rows of {len(tables):,} tables from the store")
-        files = self._finished.stored(NEVER, until=self._progress.decided, schemas=named)
-        return tuple(_lot_file(each, tables) for each in _in_order(files) if each.sources & tables)
+        files = self._finished.stored(NEVER, until=self._progress.decided, schemas=schema_names)
+        return tuple(
+            _change_file(file, tables) for file in _in_order(files) if file.sources & tables
+        )
 
-    def _wanted_file(self, planned: CurrentPlans) -> str:
-        """The file with the numbers of feeds whose results are to be found; empty if none are."""
-        wanted = self._subscribed_feeds(planned)
-        last = self._wanted_for
-        if last is not None and last[0] is wanted and last[1] == planned.path:
-            return self._wanted_last
-        self._wanted_for = wanted, planned.path
-        names = set(wanted)
-        numbers = [number for number, name in planned.names.items() if name in names]
-        self._wanted_last = ""
+    def _delivered_feeds_file(self, plans: CurrentPlans) -> str:
+        """The file with the numbers of the feeds whose results are delivered; empty if there are
+        none. It is written again only after a change."""
+        feeds = self._subscribed_feeds(plans)
+        key = self._feeds_file_key
+        if key is not None and key[0] is feeds and key[1] == plans.path:
+            return self._feeds_file
+        self._feeds_file_key = feeds, plans.path
+        names = set(feeds)
+        numbers = [number for number, name in plans.names.items() if name in names]
+        self._feeds_file = ""
         if numbers:
-            ordered = np.array(sorted(numbers), np.int32)
-            self._wanted_last = write_numbers(self._context.folder.plans, ordered)
-        return self._wanted_last
+            ascending = np.array(sorted(numbers), np.int32)
+            self._feeds_file = write_numbers(self._context.folder.plans, ascending)
+        return self._feeds_file
 
     def _subscribed_feeds(self, plans: CurrentPlans) -> Sequence[str]:
         """Feeds with subscribers, and feeds that are materialised. The same object is returned
@@ -240,23 +246,24 @@ class TableJoinRunner:
         version, now = self._context.catalog.version(), time.monotonic()
         if version != self._subscribed_at[0] or now > self._subscribed_at[1] + SUBSCRIBED_S:
             sources = plans.sources.items()
-            materialised = [name for name, each in sources if isinstance(each, MaterializeFeed)]
+            materialised = [name for name, source in sources if isinstance(source, MaterializeFeed)]
             self._subscribed = [*self._context.catalog.subscribed(), *materialised]
             self._subscribed_at = version, now
         return self._subscribed
 
-    def _put(self, lot: ChangeBatch, told: Sequence[BucketSummary]) -> None:
+    def _deliver(self, change_batch: ChangeBatch, summaries: Sequence[BucketSummary]) -> None:
+        """Test the results with the residual filters; store and deliver those that pass."""
         context, plans, now = self._context, self._context.plans, datetime.now(UTC)
-        record = context.journal.begin(GROUP, lot.number, lot.snapshot, now)
-        groups = open_snapshot(str(context.folder.plans / lot.snapshot)).groups
-        found: list[FeedMatch] = []
-        for at, each in enumerate(told):
-            group = groups[each.group]
-            tested = self._tests.tested(pq.read_table(each.results_path), group)
-            self._store(tested, group.schema, record, str(at))
-            found += _found(tested, group.schema, plans.names)
+        record = context.journal.begin(GROUP, change_batch.number, change_batch.snapshot, now)
+        groups = open_snapshot(str(context.folder.plans / change_batch.snapshot)).groups
+        matches: list[FeedMatch] = []
+        for part, summary in enumerate(summaries):
+            group = groups[summary.group]
+            results = self._tests.tested(pq.read_table(summary.results_path), group)
+            self._store(results, group.schema, record, str(part))
+            matches += _matches_of(results, group.schema, plans.names)
         task = batch_task(context.folder, record)
-        parts = self._batches.dispatch_matches(found, task, plans, now)
+        parts = self._batches.dispatch_matches(matches, task, plans, now)
         context.announce(record.arrived, parts)
 
     def _store(self, results: pa.Table, schema: Schema, record: BatchRecord, part: str) -> None:
@@ -274,16 +281,16 @@ class TableJoinRunner:
 
 
 def _in_order(files: Iterable[FinishedFile]) -> list[FinishedFile]:
-    """By arrival; parts of a batch, which arrive together, by their numbers."""
-    return sorted(files, key=lambda each: (each.arrived, len(each.path.name), each.path))
+    """By arrival instant; parts of one batch, which have the same instant, by number."""
+    return sorted(files, key=lambda file: (file.arrived, len(file.path.name), file.path))
 
 
-def _lot_file(file: FinishedFile, tables: set[str]) -> ChangeFile:
+def _change_file(file: FinishedFile, tables: set[str]) -> ChangeFile:
     return ChangeFile(str(file.path), tuple(sorted(file.sources & tables)))
 
 
-def _found(results: pa.Table, schema: Schema, names: Mapping[int, str]) -> Iterator[FeedMatch]:
+def _matches_of(results: pa.Table, schema: Schema, names: Mapping[int, str]) -> Iterator[FeedMatch]:
     for batch in results.combine_chunks().to_batches():
         feeds = batch.column(FEEDS).to_pylist()
-        for item, own in zip(items_from_arrow(batch, schema), feeds, strict=True):
-            yield from (FeedMatch(names[feed], item) for feed in own if feed in names)
+        for item, item_feeds in zip(items_from_arrow(batch, schema), feeds, strict=True):
+            yield from (FeedMatch(names[feed], item) for feed in item_feeds if feed in names)

@@ -1,14 +1,16 @@
-"""Joins of tables on Spark: a query of its own, with the rows of tables as its state.
+"""Table joins on Spark: what a bucket does with its changes. Its state is the rows of tables.
 
-    lots_source ──► groupBy(lane) ──► transformWithState ──► one row for each group and bucket
-    pieces of changes                 BucketProcessor         files of messages and results
+    change_batch_source ──► groupBy(partition key) ──► transformWithState ──► BucketSummary rows
+    pieces of changes                                  BucketProcessor        files of messages
+                                                                              and results
 
-Spark's cost is for each key that it calls, and for each value of the state: about a millisecond, or
-as long as a thousand changes. So there is one key for each bucket, and few buckets; the state of a
-group is a base and a log (`bucket.py`); changes come as pieces of many (`lots_source.py`).
-Subscriptions are mapped from the snapshot's files, and shared by all workers of a machine.
+Spark takes about a millisecond for each key that it calls and for each value of the state, as long
+as the join takes for a thousand changes. So there is one key for each bucket, and there are few
+buckets; the state of a group is a base and a log (tables/bucket.py); changes come in large pieces
+(sources/change_batch_source.py). Subscriptions are memory-mapped from the snapshot's files and
+shared by all workers of a machine.
 
-`run_lot` is the same in one process, with a dictionary for Spark's state.
+`run_change_batch` does the same in one process, with a dictionary in place of Spark's state.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ STATE_DDL = "content binary"
 
 
 class PieceRow(NamedTuple):
-    """What comes from the source for one bucket (`lots_source.py`)."""
+    """A piece of the changes for one bucket (change_batch_source.py)."""
 
     group: str
     file: int
@@ -53,9 +55,10 @@ class PieceRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BucketSummary:
-    """What a bucket has told of one group; without a group, that it has taken the lot."""
+    """What a bucket has done for one group in a change batch. A summary without a group only says
+    that the bucket has processed the batch."""
 
-    lot: int
+    batch: int
     bucket: int
     group: str = ""
     changes: int = 0
@@ -65,68 +68,70 @@ class BucketSummary:
     results: int = 0
     results_path: str = ""
     unknown: str = ""
-    """Words that say nothing about rows: [table, word, rows], …"""
+    """JSON: unknown words in place of insert, update or delete, as [table, word, rows], …"""
 
 
-def run_lot(
+def run_change_batch(
     bucket: Bucket,
-    lot: ChangeBatch,
+    batch: ChangeBatch,
     pieces: Iterable[PieceRow],
     folder: DataFolder,
     scheme: JoinScheme = DEFAULT_SCHEME,
 ) -> Iterator[BucketSummary]:
-    """Take the changes of a lot that are this bucket's."""
+    """Process the changes of a batch that belong to this bucket."""
     by_group: dict[str, list[PieceRow]] = {}
-    for each in pieces:
-        by_group.setdefault(each.group, []).append(each)
-    opened = open_snapshot(str(folder.plans / lot.snapshot))
-    for name in lot.ended:
+    for piece in pieces:
+        by_group.setdefault(piece.group, []).append(piece)
+    opened = open_snapshot(str(folder.plans / batch.snapshot))
+    for name in batch.ended:
         bucket.forget(name)
-    yield BucketSummary(lot.number, bucket.number)
+    yield BucketSummary(batch.number, bucket.number)
     for name, group in opened.groups.items():
-        own = sorted(by_group.get(name, ()), key=lambda each: (each.file, each.part))
-        if own or name in lot.fresh or not group.keeps_forever:
-            step = GroupUpdate(
-                lot.moment.timestamp(),
-                [each.content for each in own if each.file < 0],
-                [each.content for each in own if each.file >= 0],
+        ordered = sorted(by_group.get(name, ()), key=lambda piece: (piece.file, piece.part))
+        if ordered or name in batch.fresh or not group.keeps_forever:
+            update = GroupUpdate(
+                batch.instant.timestamp(),
+                [piece.content for piece in ordered if piece.file < 0],  # of the history
+                [piece.content for piece in ordered if piece.file >= 0],
             )
-            yield _run_group(bucket, lot, group, step, folder=folder, scheme=scheme)
+            yield _run_group(bucket, batch, group, update, folder=folder, scheme=scheme)
 
 
 def _run_group(
     bucket: Bucket,
-    lot: ChangeBatch,
+    batch: ChangeBatch,
     group: JoinGroup,
-    step: GroupUpdate,
+    update: GroupUpdate,
     *,
     folder: DataFolder,
     scheme: JoinScheme,
 ) -> BucketSummary:
-    opened = open_snapshot(str(folder.plans / lot.snapshot))
-    held = bucket.opened(group, is_fresh=group.name in lot.fresh)
-    subscribed = SUBSCRIPTIONS.every(opened, group.name, scheme)
-    wanted = None
-    if lot.wanted:
-        wanted = SUBSCRIPTIONS.wanted(subscribed, group.name, folder.plans / lot.wanted)
-    held.select_by(_attributes(subscribed.boxes, group))
-    teller = GroupOutput(group, held, subscribed, wanted)
-    held.run(step, teller.announce)
-    day = f"day={lot.moment.date().isoformat()}"
-    name = f"{lot.number}-{bucket.number}.parquet"
+    opened = open_snapshot(str(folder.plans / batch.snapshot))
+    bucket_server = bucket.opened(group, is_fresh=group.name in batch.fresh)
+    subscriptions = SUBSCRIPTIONS.of_all_feeds(opened, group.name, scheme)
+    with_results = None
+    if batch.wanted:
+        with_results = SUBSCRIPTIONS.with_results(
+            subscriptions, group.name, folder.plans / batch.wanted
+        )
+    bucket_server.select_by(_attributes(subscriptions.boxes, group))
+    output = GroupOutput(group, bucket_server, subscriptions, with_results)
+    bucket_server.run(update, output.announce)
+    day = f"day={batch.instant.date().isoformat()}"
+    name = f"{batch.number}-{bucket.number}.parquet"
     messages_count, messages_path = _write(
-        teller.messages, folder.messages / group.name / day / name
+        output.messages, folder.messages / group.name / day / name
     )
     results_count, results_path = _write(
-        teller.results, results_file(folder, lot, group, bucket.number)
+        output.results, results_file(folder, batch, group, bucket.number)
     )
-    bucket.commit(group.name, step, held)
+    bucket.commit(group.name, update, bucket_server)
     return BucketSummary(
-        lot.number,
+        batch.number,
         bucket.number,
         group.name,
-        teller.changes,
-        len(held.server.rows),
+        output.changes,
+        len(bucket_server.server.rows),
         messages_count,
         messages_path,
         results_count,
@@ -140,12 +145,13 @@ def _attributes(boxes: OpenBoxes, group: JoinGroup) -> Attributes:
     return boxes.attributes
 
 
-def results_file(folder: DataFolder, lot: ChangeBatch, group: JoinGroup, bucket: int) -> Path:
-    return folder.tables / "results" / f"{lot.number}-{bucket}-{group.name}.parquet"
+def results_file(folder: DataFolder, batch: ChangeBatch, group: JoinGroup, bucket: int) -> Path:
+    return folder.tables / "results" / f"{batch.number}-{bucket}-{group.name}.parquet"
 
 
 def _write(tables: list[pa.Table], path: Path) -> tuple[int, str]:
-    """How many rows there are, and where; nothing is left there of an earlier attempt."""
+    """Write rows to a file that replaces the file of an earlier attempt. Returns the number of rows
+    and the path; the path is empty if there are no rows."""
     writer = WholeParquet(path, compression="lz4")
     for table in tables:
         writer.write(table)
@@ -154,64 +160,68 @@ def _write(tables: list[pa.Table], path: Path) -> tuple[int, str]:
 
 
 @dataclass(slots=True)
-class Subscriptions:
-    """What a worker has opened of the subscriptions of each group: of the last snapshot only, as
-    they may be large."""
+class SubscriptionCache:
+    """A worker's cache of the subscriptions of each group. It holds only those of the last
+    snapshot, since they may be large."""
 
-    _every: dict[str, tuple[object, GroupSubscriptions]] = field(default_factory=dict)
-    _wanted: dict[str, tuple[object, str, GroupSubscriptions | None]] = field(default_factory=dict)
+    _of_all: dict[str, tuple[object, GroupSubscriptions]] = field(default_factory=dict)
+    _with_results: dict[str, tuple[object, str, GroupSubscriptions | None]] = field(
+        default_factory=dict
+    )
 
-    def every(self, opened: OpenSnapshot, group: str, scheme: JoinScheme) -> GroupSubscriptions:
-        """Those of all feeds."""
+    def of_all_feeds(
+        self, opened: OpenSnapshot, group: str, scheme: JoinScheme
+    ) -> GroupSubscriptions:
+        """The subscriptions of all feeds; messages are written for these."""
         key = (scheme, *opened.joins[group], opened.dropped.tobytes())
-        known = self._every.get(group)
-        if known is not None and known[0] == key:
-            return known[1]
+        cached = self._of_all.get(group)
+        if cached is not None and cached[0] == key:
+            return cached[1]
         files = [_opened_file(path) for path in opened.joins[group]]
-        found = _subscribed(gathered_boxes(files, opened.dropped), scheme)
-        self._every[group] = key, found
-        return found
+        subscriptions = _index(gathered_boxes(files, opened.dropped), scheme)
+        self._of_all[group] = key, subscriptions
+        return subscriptions
 
-    def wanted(
-        self, every: GroupSubscriptions, group: str, path: Path
+    def with_results(
+        self, of_all: GroupSubscriptions, group: str, path: Path
     ) -> GroupSubscriptions | None:
-        """Those of feeds whose results somebody wants, by the file with their numbers; None if
-        there are none."""
-        known = self._wanted.get(group)
-        if known is not None and known[0] is every and known[1] == path.name:
-            return known[2]
-        feeds, boxes = read_numbers(path), every.boxes
-        found = None
+        """The subscriptions of feeds whose results are delivered; None if there are none. The file
+        has the numbers of these feeds."""
+        cached = self._with_results.get(group)
+        if cached is not None and cached[0] is of_all and cached[1] == path.name:
+            return cached[2]
+        feeds, boxes = read_numbers(path), of_all.boxes
+        subscriptions = None
         if np.isin(boxes.feeds, feeds).any():
-            found = _subscribed(boxes.only(feeds), JoinScheme.REF_J_PLUS)
-        self._wanted[group] = every, path.name, found
-        return found
+            subscriptions = _index(boxes.only(feeds), JoinScheme.REF_J_PLUS)
+        self._with_results[group] = of_all, path.name, subscriptions
+        return subscriptions
 
 
-SUBSCRIPTIONS = Subscriptions()
-"""Workers live on from batch to batch."""
+SUBSCRIPTIONS = SubscriptionCache()
+"""Of this process: workers are kept from batch to batch."""
 
 
 @lru_cache(maxsize=64)
 def _opened_file(path: str) -> OpenBoxes:
-    """Files never change, so what was opened stays right."""
+    """Cached: the files never change."""
     return open_boxes(Path(path))
 
 
-def _subscribed(boxes: OpenBoxes, scheme: JoinScheme) -> GroupSubscriptions:
+def _index(boxes: OpenBoxes, scheme: JoinScheme) -> GroupSubscriptions:
     index = SubscriptionIndex.of(boxes.dimensions, boxes.trees, boxes.anchors, scheme)
     return GroupSubscriptions(boxes, index)
 
 
 class SparkBlobs:
-    """Spark's state of the key that is being called."""
+    """Named values in Spark's state, of the key that Spark is processing."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getMapState("blobs", "name string", STATE_DDL)
 
     def get(self, name: str) -> bytes | None:
-        found = self._state.getValue((name,))
-        return None if found is None else bytes(found[0])
+        value = self._state.getValue((name,))
+        return None if value is None else bytes(value[0])
 
     def put(self, name: str, content: bytes) -> None:
         self._state.updateValue((name,), (content,))
@@ -220,11 +230,13 @@ class SparkBlobs:
         self._state.removeKey((name,))
 
 
-HELD = ServerCache()
-"""Workers live on from batch to batch, and so do the servers that they remember."""
+SERVERS = ServerCache()
+"""Of this process: servers stay in memory from batch to batch, with their rows decoded."""
 
 
 class BucketProcessor(StatefulProcessor):
+    """Processes the rows of one bucket in a micro-batch; the key is its partition key."""
+
     def __init__(
         self, folder: DataFolder, buckets: int, scheme: JoinScheme = DEFAULT_SCHEME
     ) -> None:
@@ -236,21 +248,22 @@ class BucketProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002
         freeze_garbage()
         number = partition_keys(self._buckets).index(int(key[0]))
-        place = f"{self._folder.path}/{number}"
-        bucket = Bucket(number, self._buckets, place, self._blobs, HELD)
-        some = list(rows)
-        lot = read_change_batch(self._folder.tables, int(some[0].lot))
+        cache_key = f"{self._folder.path}/{number}"
+        bucket = Bucket(number, self._buckets, cache_key, self._blobs, SERVERS)
+        # The columns have the names of earlier versions: "lot" is the change batch.
+        inputs = list(rows)
+        batch = read_change_batch(self._folder.tables, int(inputs[0].lot))
         pieces = [
-            PieceRow(each.group, each.file, each.part, bytes(each.content))
-            for each in some
-            if each.group
+            PieceRow(row.group, row.file, row.part, bytes(row.content))
+            for row in inputs
+            if row.group
         ]
-        for told in run_lot(bucket, lot, pieces, self._folder, self._scheme):
-            yield Row(**to_row(told))
-        for each in some:
-            if not each.group and each.content:
-                unknown = bytes(each.content).decode()
-                yield Row(**to_row(BucketSummary(lot.number, number, unknown=unknown)))
+        for summary in run_change_batch(bucket, batch, pieces, self._folder, self._scheme):
+            yield Row(**to_row(summary))
+        for row in inputs:
+            if not row.group and row.content:
+                unknown = bytes(row.content).decode()
+                yield Row(**to_row(BucketSummary(batch.number, number, unknown=unknown)))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """There is nothing to close."""

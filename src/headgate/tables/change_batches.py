@@ -41,7 +41,7 @@ class ChangeFile:
 class ChangeBatch:
     number: int
     snapshot: str
-    moment: datetime
+    instant: datetime
     """All changes that arrived until then are processed with this batch."""
     files: tuple[ChangeFile, ...] = ()
     history: tuple[ChangeFile, ...] = ()
@@ -67,7 +67,7 @@ class ChangeProgress:
 def write_change_batch(folder: Path, batch: ChangeBatch) -> None:
     content = {
         "snapshot": batch.snapshot,
-        "moment": batch.moment.isoformat(),
+        "moment": batch.instant.isoformat(),
         "files": [[each.path, each.tables] for each in batch.files],
         "history": [[each.path, each.tables] for each in batch.history],
         "fresh": batch.fresh,
@@ -110,7 +110,7 @@ def changes_complete_until(folder: Path) -> datetime:
     """The instant until which all changes are in a batch: nothing may arrive before it any more."""
     progress = read_change_progress(folder)
     if last_change_batch(folder, after=progress.number) > progress.number:
-        return read_change_batch(folder, progress.number + 1).moment
+        return read_change_batch(folder, progress.number + 1).instant
     return progress.decided
 
 

@@ -26,19 +26,21 @@ from headgate.tables.group_joins import (
     split_payloads,
 )
 from headgate.tables.join_groups import JoinGroup, split_plan
-from headgate.tables.schemes import DEFAULT_SCHEME
+from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 from headgate.tables.stabbing_sets import stab
 
 
-def describe_groups(plans: Mapping[str, Plan], tables: Registered) -> list[str]:
-    """The groups of all joins of tables that are served, two lines for each."""
+def describe_groups(
+    plans: Mapping[str, Plan], tables: Registered, scheme: JoinScheme = DEFAULT_SCHEME
+) -> list[str]:
+    """The groups of all table joins that are served by this scheme, two lines for each."""
     parts = GroupAssigner(tables)
     groups: dict[str, list[tuple[str, GroupMember]]] = {}
     for feed, plan in plans.items():
         for join in split_plan(plan).joins:
             for part in parts.of(join):
                 groups.setdefault(part.group.name, []).append((feed, part))
-    return [line for own in groups.values() for line in _group(own)]
+    return [line for members in groups.values() for line in _group(members, scheme)]
 
 
 def refused_joins(plans: Mapping[str, Plan]) -> dict[str, str]:
@@ -47,29 +49,29 @@ def refused_joins(plans: Mapping[str, Plan]) -> dict[str, str]:
     return {feed: reason for feed, reason in found.items() if reason}
 
 
-def describe_join(plan: Plan, tables: Registered) -> list[str]:
+def describe_join(plan: Plan, tables: Registered, scheme: JoinScheme = DEFAULT_SCHEME) -> list[str]:
     """The ranges of a feed's joins of tables; nothing if it has none."""
     split = split_plan(plan)
     if split.refused:
         return [f"not served: {split.refused}"]
-    return [line for join in split.joins for line in _join(join, tables)]
+    return [line for join in split.joins for line in _join(join, tables, scheme)]
 
 
-def _group(own: Sequence[tuple[str, GroupMember]]) -> Iterable[str]:
-    boxes = box_group(range(len(own)), [part.boxed for _, part in own])
-    group, feeds = own[0][1].group, _count(len({feed for feed, _ in own}), "feed")
+def _group(members: Sequence[tuple[str, GroupMember]], scheme: JoinScheme) -> Iterable[str]:
+    boxes = box_group(range(len(members)), [part.boxed for _, part in members])
+    group, feeds = members[0][1].group, _count(len({feed for feed, _ in members}), "feed")
     names, on = [table.name for table in group.tables], ", ".join(group.on)
     if group.is_for_results:
         selected = _selected(names, attributes_by_table(boxes.attributes, len(names)))
-        yield f"{' ⋈ '.join(names)} on {on}: {_count(len(own), 'join')} of {feeds}"
+        yield f"{' ⋈ '.join(names)} on {on}: {_count(len(members), 'join')} of {feeds}"
         yield f"  results: {selected}; {_spread(group)}"
         return
     left, right = boxes.dimensions
     sides = slice(0, left), slice(left, left + right)
     clusters = [len(stab(boxes.boxes.low[:, p], boxes.boxes.high[:, p])[1]) for p in sides]
     what = " ⋈ ".join(names) if group.form is None else str(group.form)
-    count = _count(len(own), "join" if group.form is None else "semijoin")
-    yield f"{what} on {on}: {count} of {feeds}, by {DEFAULT_SCHEME}"
+    count = _count(len(members), "join" if group.form is None else "semijoin")
+    yield f"{what} on {on}: {count} of {feeds}, by {scheme}"
     selected = _selected(names, boxes.attributes)
     yield f"  {selected}; clusters: {clusters[0]:,} and {clusters[1]:,}"
 
@@ -87,11 +89,11 @@ def _spread(group: JoinGroup) -> str:
     return "all rows in one bucket, as no join attribute is in all tables"
 
 
-def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
+def _join(join: SelectJoin, tables: Registered, scheme: JoinScheme) -> Iterable[str]:
     split = split_payloads(join, tables)
     many = len(split.join.sides) > 2
-    scheme = "" if many else f", by {DEFAULT_SCHEME}"
-    yield f"{' ⋈ '.join(side.table for side in join.sides)} on {', '.join(join.on)}{scheme}"
+    served_by = "" if many else f", by {scheme}"
+    yield f"{' ⋈ '.join(side.table for side in join.sides)} on {', '.join(join.on)}{served_by}"
     for side in join.sides:
         ranges = [f"{name} {_range(own)}" for name, own in sorted(side.ranges.items())]
         yield f"  {side.table}: {', '.join(ranges) or 'all rows'}" + _rest(side.rest)
@@ -102,7 +104,7 @@ def _join(join: SelectJoin, tables: Registered) -> Iterable[str]:
             choose_semijoins(split.join, split.tables),
             semijoin_costs(split.join, split.tables),
         )
-        yield f"  clients hold {', '.join(map(str, chosen.values()))}, by {DEFAULT_SCHEME}"
+        yield f"  clients hold {', '.join(map(str, chosen.values()))}, by {scheme}"
         for form in sorted(costs.keys() - set(chosen.values())):
             least = costs[chosen[form.base]]
             if costs[form] < math.inf:
