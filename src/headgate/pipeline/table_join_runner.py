@@ -171,7 +171,7 @@ class TableJoinRunner:
         self._context.meters.add(joined=sum(summary.results for summary in with_results))
         if with_results:
             self._deliver(change_batch, with_results)
-        self._write(ChangeProgress(number, change_batch.moment, change_batch.groups))
+        self._write(ChangeProgress(number, change_batch.instant, change_batch.groups))
         for summary in with_results:
             Path(summary.results_path).unlink(missing_ok=True)
         if with_results:
