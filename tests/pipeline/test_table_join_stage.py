@@ -15,7 +15,7 @@ from tests.pipeline.waiting import until
 from tests.tables.table_world import TableWorld
 
 from headgate.pipeline.table_join_query import TableJoinQuery
-from headgate.pipeline.table_join_stage import HELD, BucketProcessor, BucketSummary
+from headgate.pipeline.table_join_stage import SERVERS, BucketProcessor, BucketSummary
 from headgate.tables.change_batches import ChangeBatch, ChangeProgress, write_change_progress
 from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 from headgate.tables.spark_partition_keys import partition_keys, partition_of
@@ -48,7 +48,7 @@ def test_a_processor_keeps_its_rows_in_spark_s_state(tmp_path: Path) -> None:
         for lane in partition_keys(2)
     }
     for number, lot in enumerate(lots):
-        HELD.servers.clear()  # as if another worker had been called
+        SERVERS.servers.clear()  # as if another worker had been called
         told: list[BucketSummary] = []
         for lane, tester in testers.items():
             rows = [Row(**row) for row in world.pieces(lot) if row["lane"] == lane]
