@@ -96,7 +96,7 @@ def _annotation_order(annotation: Annotation) -> tuple[str, list[tuple[datetime,
 
 def encode_value(value: Value) -> Json:
     """
-    >>> json_of_value(Link("https://muse.mu")), json_of_value(5), json_of_value(b"a")
+    >>> encode_value(Link("https://muse.mu")), encode_value(5), encode_value(b"a")
     ({'link': 'https://muse.mu'}, 5, {'bytes': 'YQ=='})
     """
     match value:
