@@ -56,7 +56,6 @@ def test_cuts_that_come_to_one_place_move_few_labels() -> None:
     assert 0 < moved < 40 * count
 
 
-# === part: tests.cover.test_cubes
 # A cube says of a filter what its restrictions say, and equal sets of values have one number.
 
 

@@ -48,7 +48,6 @@ def test_nothing_is_an_answer_too() -> None:
     assert failed_part(2, [pa.int64()]).lists[0].to_pylist() == [[], []]
 
 
-# === part: tests.operators.test_answers
 # The same arrays as `pa.array` makes, but pandas is not loaded for them.
 
 texts = st.text(max_size=5)

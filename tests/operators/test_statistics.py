@@ -90,7 +90,6 @@ def test_what_others_observe_counts_the_same(observed: list[tuple[bytes, int, fl
         assert mine.selectivity == pytest.approx(theirs.selectivity)
 
 
-# === part: tests.operators.test_statistics
 # What workers report adds up to what one process would have known.
 
 REPORTED = [Declaration("near", "m:near", cost=40.0), Declaration("mob", "m:mob")]
