@@ -120,7 +120,7 @@ def test_results_of_tables_reach_subscribers_once(home: Home) -> None:
     assert home.found() == expected
     with home.run() as run, pytest.MonkeyPatch.context() as patch:
         run.start()
-        patch.setattr(table_join_runner, "write_lot_progress", _fails)
+        patch.setattr(table_join_runner, "write_change_progress", _fails)
         home.write("reviews", "c", reviews(20, 4))
         until(lambda: home.delivered() == 9)
         until(lambda: "no space left" in status_of(run).errors.get("tables", ""))

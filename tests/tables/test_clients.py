@@ -76,7 +76,7 @@ def test_a_stale_client_keeps_what_it_has_and_takes_nothing() -> None:
 
 def test_a_client_needs_only_python() -> None:
     code = (
-        "import sys; from headgate.tables.clients import Client; Client();"
+        "import sys; from headgate.tables.clients import JoinClient; JoinClient();"
         "print(sorted({'numpy', 'numba', 'pyspark'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
