@@ -158,7 +158,7 @@ def test_a_run_of_ones_own_session(tmp_path: Path) -> None:
         h.subscribe("Cheap", file="cheap.json")
         options = {"output": tmp_path / "out", "data": tmp_path, "operator_order": "naive"}
         with h.run(spark=spark(), **options) as run:
-            assert run.settings.operators.order == "naive"
+            assert run.context.operators.order == "naive"
             row = {"id": "7", "price": 20, "place": "Paris"}
             (tmp_path / "tickets" / "a.json").write_text(json.dumps(row) + "\n")
             item = next(h.follow("Cheap"))

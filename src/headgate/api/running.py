@@ -74,7 +74,6 @@ class RunOptions:
         webhook = WebhookSettings.from_environment(os.environ)
         allowed = Options(self.sources).allowed()
         self.output.mkdir(parents=True, exist_ok=True)
-        methods = self.methods()
         return RunSettings(
             self.folder,
             DeliverySettings(
@@ -87,8 +86,8 @@ class RunOptions:
             base=self.data,
             options=self.sources,
             lateness_s=self.lateness_s,
-            operators=OperatorRules(self.operators, order=methods.operator_order),
-            methods=methods,
+            operators=OperatorRules(self.operators),
+            methods=self.methods(),
         )
 
 
