@@ -20,7 +20,7 @@ from headgate.api.frames import batches_of
 from headgate.api.matcher import Matcher
 from headgate.language.unparse import unparse_filter
 from headgate.match.batch import batch_of_arrow
-from headgate.match.matcher import ProgramMatcher
+from headgate.match.matcher import BatchSize, ProgramMatcher
 
 ADDED = 1_000
 TIMES = 5
@@ -61,8 +61,9 @@ def _frame_row(matcher: Matcher, what: str, rows: int, *, say: Say) -> Row:
     bare = ProgramMatcher(matcher._compacted().program)
 
     def kernels() -> None:
-        for part in batches_of(frame, SCHEMA):
-            bare.match(batch_of_arrow(part, SCHEMA))
+        size = BatchSize()
+        for part in batches_of(frame, SCHEMA, size):
+            size.learn(bare.match(batch_of_arrow(part, SCHEMA)))
 
     kernels()
     per_row = matcher.match_frame(frame).num_rows / rows

@@ -41,7 +41,7 @@ def walks_us(programs: Sequence[Program], batches: Sequence[Batch]) -> list[floa
             found = np.empty((2, forest.end_start.size), np.int32)
             began = time.thread_time()
             for bits in prepared[at]:
-                count_ends(forest.nodes, bits, *found)
+                count_ends(tuple(forest.nodes), tuple(bits), *found)
             least[at] = min(least[at], time.thread_time() - began)
     return [each / len(batches) * 1e6 for each in least]
 

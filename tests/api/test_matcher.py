@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests.match.strategies import SCHEMA, filters, items
 
 import headgate as hg
-from headgate.api import frames
 from headgate.api import matcher as matcher_module
 from headgate.api.frames import item_of
 from headgate.language import parse_filter
 from headgate.language.unparse import unparse_filter
 from headgate.match import living
+from headgate.match import matcher as program_matcher
 from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Comparison, IsPresent, Relation
 from headgate.model.errors import (
@@ -80,7 +80,9 @@ def _small_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiers, batches and bulks so small that a short history passes through all of them."""
     monkeypatch.setattr(living, "TIER_ROOMS", (2, 4))
     monkeypatch.setattr(matcher_module, "BULK", 3)
-    monkeypatch.setattr(frames, "BATCH_ROWS", 5)
+    monkeypatch.setattr(program_matcher, "BATCH_ROWS", 3)
+    monkeypatch.setattr(program_matcher, "LARGE_BATCH_ROWS", 5)
+    monkeypatch.setattr(program_matcher, "FEW_MATCHES", 1)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -65,7 +65,9 @@ def test_the_stage_alone(
 ) -> None:
     """Batches of any size, in lists that are written at once or not."""
     monkeypatch.setattr("headgate.api.spark.MATCHES_AT_ONCE", at_once)
-    monkeypatch.setattr("headgate.api.spark.BATCH_ROWS", 7)
+    monkeypatch.setattr("headgate.match.matcher.BATCH_ROWS", 7)
+    monkeypatch.setattr("headgate.match.matcher.LARGE_BATCH_ROWS", 11)
+    monkeypatch.setattr("headgate.match.matcher.FEW_MATCHES", 2)
     matcher = hg.Matcher({"n": "int"})
     matcher.add_many({f"below {limit}": f"n < {limit}" for limit in range(20)})
     path = tmp_path / "m.headgate"

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from headgate.match.matcher import BatchSize
 from headgate.model.errors import InvalidValue, did_you_mean
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema
@@ -44,9 +45,6 @@ from headgate.model.values import (
     parse_timestamp,
     with_article,
 )
-
-BATCH_ROWS = 4_096
-"""Rows that are matched at once: their bits fit into the cache."""
 
 _FITTING = {
     Type.INT: {Type.INT, Type.FLOAT},
@@ -131,8 +129,8 @@ def frame_schema(frame: object) -> pa.Schema:
     return _reader(frame).schema
 
 
-def batches_of(frame: object, schema: Schema) -> Iterator[pa.RecordBatch]:
-    """The attributes' columns of a frame in batches of at most BATCH_ROWS rows, checked.
+def batches_of(frame: object, schema: Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
+    """The attributes' columns of a frame, checked, in batches of at most `size.rows` rows.
 
     An attribute without a column is missing in all rows. A frame that has none of the attributes is
     an error, as is a column whose type does not fit.
@@ -140,9 +138,16 @@ def batches_of(frame: object, schema: Schema) -> Iterator[pa.RecordBatch]:
     reader = _pandas_reader(frame, schema) if _is_pandas(frame) else _reader(frame)
     columns = attribute_columns(reader.schema, schema)
     for batch in reader:
-        chosen = select_columns(batch, columns)
-        for start in range(0, chosen.num_rows, BATCH_ROWS):
-            yield chosen.slice(start, BATCH_ROWS)
+        yield from parts_of(select_columns(batch, columns), size)
+
+
+def parts_of(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch in parts of `size.rows` rows, which may change between two parts."""
+    start = 0
+    while start < batch.num_rows:
+        part = batch.slice(start, size.rows)
+        yield part
+        start += part.num_rows
 
 
 def attribute_columns(columns: pa.Schema, schema: Schema) -> dict[str, Type]:

@@ -37,6 +37,7 @@ from headgate.language.parse import FilterParser
 from headgate.language.unparse import unparse_filter
 from headgate.match.batch import batch_of_arrow, batch_of_items
 from headgate.match.bit_rows import Ints, Longs
+from headgate.match.matcher import BatchSize
 from headgate.model.errors import (
     InvalidValue,
     LanguageError,
@@ -258,16 +259,17 @@ found the text 'x'
         Safe in any thread; the whole frame is matched by the filters of one instant.
         """
         filters = self._filters
-        view, offset = filters.view(), 0
-        rows: list[Longs] = [np.zeros(0, np.int64)]
-        numbers: list[Ints] = [np.zeros(0, np.int32)]
-        for batch in batches_of(frame, self._schema):
+        view, size, offset = filters.view(), BatchSize(), 0
+        rows: list[Longs] = []
+        numbers: list[Ints] = []
+        for batch in batches_of(frame, self._schema, size):
             found = view.match(batch_of_arrow(batch, self._schema))
-            rows.append(found.rows + offset)
+            size.learn(found)
+            rows.append(found.rows(offset))
             numbers.append(found.subscriptions)
             offset += batch.num_rows
-        names = _named(np.concatenate(numbers), filters.arrow_names())
-        return pa.table({"row": np.concatenate(rows), "name": names})
+        names = _named(numbers, filters.arrow_names())
+        return pa.table({"row": pa.chunked_array(rows, pa.int64()), "name": names})
 
     def count_frame(self, frame: object, *, by: Literal["row", "name"] = "row") -> pa.Table:
         """How many matches each row of a frame has, or each filter.
@@ -287,7 +289,8 @@ found the text 'x'
         """
         filters = self._filters
         view = filters.view()
-        batches = (batch_of_arrow(each, self._schema) for each in batches_of(frame, self._schema))
+        columns = batches_of(frame, self._schema, BatchSize())
+        batches = (batch_of_arrow(each, self._schema) for each in columns)
         if by == "row":
             counts = [np.diff(view.match(batch).starts) for batch in batches]
             joined = np.concatenate([np.zeros(0, np.int64), *counts])
@@ -383,10 +386,13 @@ def _checked(name: str) -> str:
     return name
 
 
-def _named(numbers: Ints, names: pa.Array) -> pa.DictionaryArray:
-    """The numbers as names. Where there are fewer matches than names, the dictionary has only the
-    names that occur."""
-    if numbers.size < len(names):
+def _named(chunks: list[Ints], names: pa.Array) -> pa.ChunkedArray:
+    """The numbers as names: the chunks share one dictionary. Where there are fewer matches than
+    names, it has only the names that occur."""
+    if sum(chunk.size for chunk in chunks) < len(names):
+        numbers = np.concatenate([np.zeros(0, np.int32), *chunks])
         present, places = np.unique(numbers, return_inverse=True)
-        names, numbers = names.take(pa.array(present)), places.astype(np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(numbers), names)
+        names, chunks = names.take(pa.array(present)), [places.astype(np.int32)]
+    # Numbers are places in `names` by construction: Arrow need not check each one.
+    arrays = [pa.DictionaryArray.from_arrays(pa.array(c), names, safe=False) for c in chunks]
+    return pa.chunked_array(arrays, pa.dictionary(pa.int32(), names.type))

@@ -34,10 +34,16 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.api.filter_table import StoredMatcher, open_matcher, write_matcher_in
-from headgate.api.frames import BATCH_ROWS, attribute_columns, schema_of, select_columns, type_of
+from headgate.api.frames import (
+    attribute_columns,
+    parts_of,
+    schema_of,
+    select_columns,
+    type_of,
+)
 from headgate.api.matcher import Matcher
 from headgate.match.batch import batch_of_arrow
-from headgate.match.matcher import BatchMatches, ProgramMatcher
+from headgate.match.matcher import BatchMatches, BatchSize, ProgramMatcher
 from headgate.model.errors import InvalidValue
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
@@ -192,9 +198,14 @@ def match_stage(
     """A function for `mapInArrow`: batches of rows in, the same rows with their matches out."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened = _opened.get(file.name) or _open(file)
+        opened, size = _opened.get(file.name) or _open(file), BatchSize()
+        names = None if ids else opened.names
         for batch in batches:
-            yield from _matched(batch, opened, attributes, column, ids=ids)
+            read = select_columns(batch, attributes)
+            start, end = 0, 0
+            for lists in _matches(read, opened, size, names):
+                start, end = end, end + len(lists)
+                yield batch.slice(start, end - start).append_column(column, lists)
 
     return stage
 
@@ -224,34 +235,28 @@ def _open(file: ShippedFile) -> OpenMatcher:
     return opened
 
 
-def _matched(
-    batch: pa.RecordBatch,
-    opened: OpenMatcher,
-    attributes: Mapping[str, Type],
-    column: str,
-    *,
-    ids: bool,
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch with their matches, in as few batches as Arrow's offsets allow."""
-    read = select_columns(batch, attributes)
-    names, first, pending = None if ids else opened.names, 0, list[BatchMatches]()
-    for start in range(0, batch.num_rows, BATCH_ROWS):
-        rows = batch_of_arrow(read.slice(start, BATCH_ROWS), opened.schema)
-        pending.append(opened.program.match(rows))
-        end = start + rows.size
-        found = sum(each.subscriptions.size for each in pending)
-        if end == batch.num_rows or found >= MATCHES_AT_ONCE:
-            part, first = batch.slice(first, end - first), end
-            yield part.append_column(column, _lists(pending, names))
+def _matches(
+    read: pa.RecordBatch, opened: OpenMatcher, size: BatchSize, names: pa.Array | None
+) -> Iterator[pa.ListArray]:
+    """The matches of all rows, in as few columns as Arrow's 32-bit offsets allow."""
+    pending = list[BatchMatches]()
+    for part in parts_of(read, size):
+        found = opened.program.match(batch_of_arrow(part, opened.schema))
+        size.learn(found)
+        pending.append(found)
+        if sum(matches.subscriptions.size for matches in pending) >= MATCHES_AT_ONCE:
+            yield _lists(pending, names)
             pending = []
+    if pending:
+        yield _lists(pending, names)
 
 
-def _lists(found: list[BatchMatches], names: pa.Array | None) -> pa.ListArray:
+def _lists(parts: list[BatchMatches], names: pa.Array | None) -> pa.ListArray:
     """The matches of some batches, one after the other, as lists of numbers or names."""
     offsets, total = [np.zeros(1, np.int64)], 0
-    for each in found:
-        offsets.append(each.starts[1:] + total)
-        total += int(each.starts[-1])
-    numbers = pa.array(np.concatenate([each.subscriptions for each in found]))
+    for matches in parts:
+        offsets.append(matches.starts[1:] + total)
+        total += int(matches.starts[-1])
+    numbers = pa.array(np.concatenate([matches.subscriptions for matches in parts]))
     values = numbers if names is None else names.take(numbers)
     return pa.ListArray.from_arrays(pa.array(np.concatenate(offsets).astype(np.int32)), values)

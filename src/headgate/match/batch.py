@@ -156,13 +156,13 @@ def batch_of_arrow(table: pa.RecordBatch, schema: Schema) -> Batch:
             if type_ in ORDERED_TYPES:
                 columns[name] = _arrow_column(column, type_)
             else:
-                texts[name] = TextColumn(column_texts(column), np.asarray(column.is_valid()), type_)
+                texts[name] = TextColumn(column_texts(column), _valid(column), type_)
     return Batch(table.num_rows, columns, texts)
 
 
 def column_texts(column: pa.Array) -> Texts:
     """The buffers of an Arrow column as texts; a null becomes an empty text."""
-    filled = pc.fill_null(column, b"" if pa.types.is_binary(column.type) else "")
+    filled = _filled(column, b"" if pa.types.is_binary(column.type) else "")
     _, offsets, data = filled.buffers()
     if data is None or not len(filled):
         return texts_of([b""] * len(filled))
@@ -173,7 +173,8 @@ def column_texts(column: pa.Array) -> Texts:
 def _cast(name: str, column: pa.Array, type_: Type) -> pa.Array:
     try:
         stored = column.cast(STORED_AS[type_])
-        stored.validate(full=True)  # kernels rely on valid UTF-8
+        if type_ not in ORDERED_TYPES:
+            stored.validate(full=True)  # kernels rely on valid UTF-8
         return stored
     except pa.ArrowException as reason:
         detail = str(reason).split("\n", maxsplit=1)[0]
@@ -183,9 +184,20 @@ def _cast(name: str, column: pa.Array, type_: Type) -> pa.Array:
 
 
 def _arrow_column(column: pa.Array, type_: Type) -> Column:
-    valid = np.asarray(column.is_valid())
+    valid = _valid(column)
     if type_ is Type.FLOAT:
-        numbers = np.asarray(pc.fill_null(column, 0.0))
+        numbers = np.asarray(_filled(column, 0.0))
         return numbers, valid & ~np.isnan(numbers)
     whole = column.cast(pa.int64())
-    return np.asarray(pc.fill_null(whole, 0)).astype(np.int64, copy=False), valid
+    return np.asarray(_filled(whole, 0)).astype(np.int64, copy=False), valid
+
+
+# Most columns have no nulls: then nothing is computed or copied.
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), bool)
+
+
+def _filled(column: pa.Array, value: object) -> pa.Array:
+    return pc.fill_null(column, value) if column.null_count else column

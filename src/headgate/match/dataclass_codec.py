@@ -77,19 +77,20 @@ def to_arrays(part: object) -> tuple[dict[str, Array], JSON]:
     return arrays, encode(part, "")
 
 
+_LEAVES = frozenset([type(None), bool, str, int, float, datetime, bytes])
+
+
 def freeze(part: object) -> None:
     """Make the arrays within a dataclass read-only, as those of a file are."""
-    match part:
-        case np.ndarray():
-            part.setflags(write=False)
-        case None | str() | int() | float() | datetime() | bytes():
-            return
-        case tuple():
-            for each in part:
-                freeze(each)
-        case _ if is_dataclass(part):
-            for name in part.__dataclass_fields__:
-                freeze(getattr(part, name))
+    if isinstance(part, np.ndarray):
+        part.setflags(write=False)
+    elif isinstance(part, tuple):
+        for value in part:
+            if type(value) not in _LEAVES:
+                freeze(value)
+    elif is_dataclass(part):
+        for name in part.__dataclass_fields__:
+            freeze(getattr(part, name))
 
 
 def from_arrays(kind: type[Part], arrays: Mapping[str, Array], stored: JSON) -> Part:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -49,6 +50,8 @@ from headgate.model.values import Type
 
 TABLE_MAX = 65_536
 """How many values a look-up table may have, for each attribute."""
+_index_of = attrgetter(*OrderedIndex._fields)
+"""The arrays of `fill_ordered_rows` as a plain tuple (walks.py says why)."""
 _FAR = 2**62
 """Constants beyond it have no table, so that no sum of a value and a table's size overflows."""
 
@@ -88,8 +91,7 @@ class OrderedAtoms:
                 columns[at], valid[at] = column
         widest = 2 * int(np.diff(self.cut_start).max()) + 2
         prefix = np.zeros((widest, rows.shape[1]), np.uint64)
-        index = OrderedIndex(*(getattr(self, name) for name in OrderedIndex._fields))
-        fill_ordered_rows(columns, valid, index, prefix, rows)
+        fill_ordered_rows(columns, valid, _index_of(self), prefix, rows)
 
     def check(self, row_count: int) -> None:
         """Raise `SnapshotError` where a stored place is out of its bounds."""

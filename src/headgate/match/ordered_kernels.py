@@ -65,6 +65,7 @@ def fill_ordered_rows(columns, valid, index, prefix, rows):  # type: ignore[no-u
     In: columns [groups, items], the values that the groups compare; valid bool [groups, items],
     whether the item has a value; index OrderedIndex; prefix uint64 [cuts + 2, words], scratch.
     """
+    index = OrderedIndex(*index)
     for group in range(columns.shape[0]):
         cuts = index.cut_values[index.cut_start[group] : index.cut_start[group + 1]]
         cut_count = 2 * cuts.shape[0]

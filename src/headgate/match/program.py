@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -195,8 +196,6 @@ def compile_rows(
     derived = found.derived
     operands = [row for _, rows in derived for row in rows]
     starts = np.cumsum([0, *(len(rows) for _, rows in derived)])
-    nothing = np.zeros(0, np.int32)
-    empty = build_forest(nothing, nothing, nothing, np.arange(found.row_count, dtype=np.int32))
     count = found.filter_count
     rows = Program(
         compile_groups([(atom, row) for row, atom in enumerate(found.atoms)], types),
@@ -204,7 +203,7 @@ def compile_rows(
         np.array([operator for operator, _ in derived], np.int32),
         starts.astype(np.int32),
         np.array(operands, np.int32),
-        empty,
+        _empty_forest(),
         np.array(found.always, np.int32),
         np.arange(count, dtype=np.int32) if names is None else np.array(names, np.int32),
         types,
@@ -215,9 +214,14 @@ def compile_rows(
 
 def with_forest(program: Program, forest: Forest) -> Program:
     """The program with this forest over its rows, ready for use."""
-    grown = replace(program, forest=forest)
-    freeze(grown)
-    return grown
+    freeze(forest)
+    return replace(program, forest=forest)
+
+
+@lru_cache(maxsize=1)
+def _empty_forest() -> Forest:
+    nothing = np.zeros(0, np.int32)
+    return build_forest(nothing, nothing, nothing, nothing)
 
 
 def atoms_of(filters: Sequence[Filter]) -> list[Atom]:

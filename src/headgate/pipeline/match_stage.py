@@ -116,7 +116,7 @@ def _united(parts: Sequence[BatchMatches], size: int, dropped: Ints) -> BatchMat
     if len(parts) == 1 and not dropped.size:
         return parts[0]
     feeds = np.concatenate([part.subscriptions for part in parts])
-    items = np.concatenate([part.rows for part in parts])
+    items = np.concatenate([part.rows() for part in parts])
     order = np.argsort(items, kind="stable")
     feeds, items = feeds[order], items[order]
     registered = np.isin(feeds, dropped, invert=True)
@@ -127,9 +127,9 @@ def _without(matches: BatchMatches, known: BatchMatches) -> BatchMatches:
     """The matches that are not in `known`: several branches of a feed may have the same item."""
     if not matches.subscriptions.size or not known.subscriptions.size:
         return matches
-    rows, feeds = matches.rows, matches.subscriptions
+    rows, feeds = matches.rows(), matches.subscriptions
     pairs = (rows << 32) | feeds
-    is_new = np.isin(pairs, (known.rows << 32) | known.subscriptions, invert=True)
+    is_new = np.isin(pairs, (known.rows() << 32) | known.subscriptions, invert=True)
     return BatchMatches.of_rows(matches.starts.size - 1, rows[is_new], feeds[is_new])
 
 

@@ -92,7 +92,7 @@ class OperatorTester:
 
     def _candidates(self, clauses: BatchMatches, dropped: Ints) -> CandidateClauses:
         """The clauses of registered feeds, ascending for each item."""
-        rows, numbers = clauses.rows, clauses.subscriptions
+        rows, numbers = clauses.rows(), clauses.subscriptions
         if dropped.size:
             feeds = self._table.subscriptions[self._table.owner[numbers]]
             registered = np.isin(feeds, dropped, invert=True)
