@@ -83,7 +83,7 @@ def test_a_region_in_its_own_words(
     [
         ([[1.0, math.nan]], [[2.0, 2.0]], "subscription 7 has a bound that is not a number"),
         ([[3.0, 1.0]], [[2.0, 2.0]], "subscription 7 has a range that is empty"),
-        ([[1.0]], [[2.0, 2.0]], "bounds do not fit"),
+        ([[1.0]], [[2.0, 2.0]], "bounds have different shapes"),
     ],
 )
 def test_bad_boxes_are_refused(
@@ -94,7 +94,7 @@ def test_bad_boxes_are_refused(
 
 
 def test_a_number_stands_for_one_subscription() -> None:
-    with pytest.raises(InvalidValue, match="stands for one subscription"):
+    with pytest.raises(InvalidValue, match="must be unique"):
         Boxes(np.array([7, 7]), np.zeros((2, 2)), np.ones((2, 2)))
 
 

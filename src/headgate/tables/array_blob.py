@@ -26,21 +26,21 @@ import numpy.typing as npt
 from headgate.match.array_file_layout import DTYPES, JSON
 from headgate.model.errors import StateError
 
-Array = npt.NDArray[Any]  # which type each has, its reader knows
+Array = npt.NDArray[Any]  # the reader checks the dtype of each array
 MAGIC = b"HGA1"
 _START = struct.Struct("<4sII")
 _STEP = 8
 
 
 def pack(head: Mapping[str, JSON], arrays: Mapping[str, Array]) -> bytes:
-    plain = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
-    listed = [[name, each.dtype.str, list(each.shape)] for name, each in plain.items()]
-    header = json.dumps({"head": dict(head), "arrays": listed}, separators=(",", ":")).encode()
-    header = header.ljust(_whole(_START.size + len(header)) - _START.size)
+    contiguous = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
+    descriptors = [[name, each.dtype.str, list(each.shape)] for name, each in contiguous.items()]
+    header = json.dumps({"head": dict(head), "arrays": descriptors}, separators=(",", ":")).encode()
+    header = header.ljust(_padded(_START.size + len(header)) - _START.size)
     pieces = [header]
-    for each in plain.values():
-        pieces.append(each.tobytes())
-        pieces.append(bytes(_whole(each.nbytes) - each.nbytes))
+    for array in contiguous.values():
+        pieces.append(array.tobytes())
+        pieces.append(bytes(_padded(array.nbytes) - array.nbytes))
     content = b"".join(pieces)
     return _START.pack(MAGIC, zlib.crc32(content), len(header)) + content
 
@@ -50,25 +50,26 @@ def unpack(blob: bytes) -> tuple[dict[str, JSON], dict[str, Array]]:
         magic, checksum, length = _START.unpack_from(blob)
         view = memoryview(blob)[_START.size :]
         if magic != MAGIC or zlib.crc32(view) != checksum:
-            raise ValueError("its checksum differs")
+            raise ValueError("its checksum is wrong")
         content = json.loads(bytes(view[:length]))
         return content["head"], _arrays(content["arrays"], view[length:])
     except (struct.error, ValueError, KeyError, TypeError) as error:
         raise StateError(f"the state of a join cannot be read: {error}") from None
 
 
-def _arrays(listed: list[tuple[str, str, list[int]]], data: memoryview) -> dict[str, Array]:
-    found: dict[str, Array] = {}
-    at = 0
-    for name, dtype, shape in listed:
+def _arrays(descriptors: list[tuple[str, str, list[int]]], data: memoryview) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    offset = 0
+    for name, dtype, shape in descriptors:
         kind, count = DTYPES[dtype], math.prod(shape)
-        if any(each < 0 for each in shape) or at + count * kind.itemsize > len(data):
-            raise ValueError(f"'{name}' lies outside of it")
-        found[name] = np.frombuffer(data, kind, count, at).reshape(shape)
-        found[name].setflags(write=False)
-        at += _whole(count * kind.itemsize)
-    return found
+        if any(size < 0 for size in shape) or offset + count * kind.itemsize > len(data):
+            raise ValueError(f"the array '{name}' extends beyond the end")
+        arrays[name] = np.frombuffer(data, kind, count, offset).reshape(shape)
+        arrays[name].setflags(write=False)
+        offset += _padded(count * kind.itemsize)
+    return arrays
 
 
-def _whole(length: int) -> int:
+def _padded(length: int) -> int:
+    """The length, rounded up to whole steps of alignment."""
     return -(-length // _STEP) * _STEP

@@ -76,8 +76,8 @@ class BoxTree:
         self._used += size
         self._count += size
         while self._tiers and self._tiers[-1][1] <= size:
-            start, more, _ = self._tiers.pop()
-            size += more
+            start, tier_size, _ = self._tiers.pop()
+            size += tier_size
         self._build(start, size)
 
     def remove(self, numbers: Longs) -> None:
@@ -93,10 +93,10 @@ class BoxTree:
 
     def holds(self, numbers: Longs) -> npt.NDArray[np.bool_]:
         """Which of these subscriptions are in the tree."""
-        known = (numbers >= 0) & (numbers < len(self._place))
-        found: npt.NDArray[np.bool_] = known.copy()
-        found[known] = self._place[numbers[known]] != GONE
-        return found
+        in_range = (numbers >= 0) & (numbers < len(self._place))
+        is_held: npt.NDArray[np.bool_] = in_range.copy()
+        is_held[in_range] = self._place[numbers[in_range]] != GONE
+        return is_held
 
     def bounds(self, numbers: Longs) -> tuple[Floats, Floats]:
         """The lower and upper bounds of subscriptions that are in the tree."""
@@ -105,16 +105,16 @@ class BoxTree:
 
     def numbers(self) -> Longs:
         """All subscriptions that are in the tree, in the order of their numbers."""
-        own = self._subscription[: self._used]
-        return np.sort(own[own != GONE])
+        numbers = self._subscription[: self._used]
+        return np.sort(numbers[numbers != GONE])
 
     def _build(self, start: int, size: int) -> None:
         """Make the last `size` points from `start` on one tier, without holes."""
         end = start + size
-        kept = self._subscription[start:end] != GONE
-        size = int(kept.sum())
-        self._points[start : start + size] = self._points[start:end][kept]
-        self._subscription[start : start + size] = self._subscription[start:end][kept]
+        is_kept = self._subscription[start:end] != GONE
+        size = int(is_kept.sum())
+        self._points[start : start + size] = self._points[start:end][is_kept]
+        self._subscription[start : start + size] = self._subscription[start:end][is_kept]
         self._used = start + size
         node = self._tiers[-1][2] + node_count(self._tiers[-1][1]) if self._tiers else 0
         self._reserve_nodes(node + node_count(size))

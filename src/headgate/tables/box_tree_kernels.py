@@ -73,10 +73,10 @@ def node_count(size: int) -> int:
 
 
 @nb.njit(nogil=True, cache=True)
-def swap(points, subscription, one, other):  # type: ignore[no-untyped-def]
+def swap(points, subscription, left, right):  # type: ignore[no-untyped-def]
     for m in range(points.shape[1]):
-        points[one, m], points[other, m] = points[other, m], points[one, m]
-    subscription[one], subscription[other] = subscription[other], subscription[one]
+        points[left, m], points[right, m] = points[right, m], points[left, m]
+    subscription[left], subscription[right] = subscription[right], subscription[left]
 
 
 @nb.njit(nogil=True, cache=True)

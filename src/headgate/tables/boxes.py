@@ -41,9 +41,10 @@ LEAST = -float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boxes:
-    """Bounds are [subscription, attribute], the attributes of the left table first.
+    """Subscriptions as boxes: bounds are [subscription, attribute], the left table's attributes
+    first.
 
-    A number stands for a subscription. Numbers are small and may be used again after its end.
+    A number identifies a subscription. Numbers are small, and are reused after it has ended.
     """
 
     numbers: Longs
@@ -53,31 +54,31 @@ class Boxes:
     def __post_init__(self) -> None:
         if self.low.shape != self.high.shape or len(self.low) != len(self.numbers):
             raise InvalidValue(
-                f"bounds do not fit: {len(self.numbers)} subscriptions, lower bounds "
+                f"bounds have different shapes: {len(self.numbers)} subscriptions, lower bounds "
                 f"{self.low.shape}, upper bounds {self.high.shape}"
             )
         if np.isnan(self.low).any() or np.isnan(self.high).any():
-            at = int(np.argmax((np.isnan(self.low) | np.isnan(self.high)).any(axis=1)))
-            raise InvalidValue(f"subscription {self.numbers[at]} has a bound that is not a number")
+            row = int(np.argmax((np.isnan(self.low) | np.isnan(self.high)).any(axis=1)))
+            raise InvalidValue(f"subscription {self.numbers[row]} has a bound that is not a number")
         if len(np.unique(self.numbers)) < len(self.numbers) or (self.numbers < 0).any():
-            raise InvalidValue("a number stands for one subscription, and is not negative")
+            raise InvalidValue("subscription numbers must be unique and not negative")
         if (self.low > self.high).any():
-            at = int(np.argmax((self.low > self.high).any(axis=1)))
-            raise InvalidValue(f"subscription {self.numbers[at]} has a range that is empty")
+            row = int(np.argmax((self.low > self.high).any(axis=1)))
+            raise InvalidValue(f"subscription {self.numbers[row]} has a range that is empty")
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ROUNDED_FROM = 2.0**53
-"""From here on not every whole number is a float."""
+"""From here on, not every integer is a float."""
 Range = tuple[float, float]
 ANY: Range = (MISSING, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedTable:
-    """One side of a select-join: a table, its ranges by attribute, and what ranges cannot say.
+    """One side of a select-join: a table, its ranges by attribute, and its residual filter `rest`.
 
-    `on` are the join attributes that the table has: with more than two sides, maybe not all.
+    `on` are the join attributes that the table has; with more than two sides it may lack some.
     """
 
     table: str
@@ -88,25 +89,27 @@ class SelectedTable:
 
 @dataclass(frozen=True, slots=True)
 class SelectJoin:
+    """A natural join of selected tables; `rest` is the residual filter above the join."""
+
     on: tuple[str, ...]
     sides: tuple[SelectedTable, ...]
     rest: Filter = TRUE
 
     @property
     def signature(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What subscriptions that are processed together have in common."""
+        """Tables and join attributes: joins with the same signature are processed together."""
         return tuple(side.table for side in self.sides), self.on
 
     @property
     def is_empty(self) -> bool:
-        """Whether a range is empty, so that nothing is ever in the join."""
+        """Whether a range is empty, so that the join never has a result."""
         return any(low > high for side in self.sides for low, high in side.ranges.values())
 
 
 def select_join_of(plan: algebra.Plan) -> SelectJoin | None:
-    """The select-join that a plan in normal form is; None if it is something else.
+    """A plan in normal form as a select-join; None if it is not one.
 
-    A side that is not a table with a filter (a union, a join) makes it something else.
+    Each side must be a table with or without a filter, not a union or a join.
     """
     match plan:
         case algebra.Filter(rest, algebra.NaturalJoin() as join):
@@ -116,11 +119,11 @@ def select_join_of(plan: algebra.Plan) -> SelectJoin | None:
         case _:
             return None
     sides = [
-        _side(each, tuple(name for name in join.on if name in side.attributes))
-        for side, each in zip(join.sides, join.inputs, strict=True)
+        _side(input_, tuple(name for name in join.on if name in side.attributes))
+        for side, input_ in zip(join.sides, join.inputs, strict=True)
     ]
-    found = tuple(side for side in sides if side is not None)
-    return SelectJoin(join.on, found, rest) if len(found) == len(sides) else None
+    selected = tuple(side for side in sides if side is not None)
+    return SelectJoin(join.on, selected, rest) if len(selected) == len(sides) else None
 
 
 def _side(plan: algebra.Plan, on: tuple[str, ...]) -> SelectedTable | None:
@@ -137,18 +140,18 @@ def _selected(table: str, filter_: Filter, on: tuple[str, ...]) -> SelectedTable
     ranges: dict[str, Range] = {}
     rest: list[Filter] = []
     for part in conjuncts(filter_):
-        found = None if isinstance(part, And | Or | Not) else range_of(part)
-        if found is None:
+        bounds = None if isinstance(part, And | Or | Not) else range_of(part)
+        if bounds is None:
             rest.append(part)
             continue
-        attribute, (low, high) = found
-        known = ranges.get(attribute, ANY)
-        ranges[attribute] = max(low, known[0]), min(high, known[1])
+        attribute, (low, high) = bounds
+        before = ranges.get(attribute, ANY)
+        ranges[attribute] = max(low, before[0]), min(high, before[1])
     return SelectedTable(table, ranges, conjunction(rest) if rest else TRUE, on)
 
 
 def range_of(atom: Atom) -> tuple[str, Range] | None:
-    """The attribute and the range that an atom means; None if it is no range of numbers.
+    """The attribute and range of an atom; None if the atom is not a range of numbers.
 
     >>> range_of(Comparison("PER", Relation.GREATER_EQUAL, 45))
     ('PER', (45.0, inf))
@@ -170,7 +173,7 @@ def range_of(atom: Atom) -> tuple[str, Range] | None:
 
 
 def _range_of_relation(relation: Relation, number: float, *, is_exact: bool) -> Range:
-    """Where rounding may have moved the bound, it is in the range."""
+    """A bound that rounding may have moved is included in the range."""
     match relation:
         case Relation.EQUAL:
             return number, number
@@ -207,8 +210,7 @@ def _is_exact(value: Value, number: float) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxGroup:
-    """Subscriptions of one signature as boxes over the attributes that any of them has a range
-    on."""
+    """Subscriptions of one signature as boxes over all attributes that any of them restricts."""
 
     attributes: tuple[tuple[str, ...], tuple[str, ...]]
     boxes: Boxes
@@ -222,19 +224,19 @@ class BoxGroup:
 def box_group(numbers: Sequence[int], joins: Iterable[SelectJoin]) -> BoxGroup:
     """The boxes of two-way select-joins that have the same signature.
 
-    None of them is empty. A table on which no one has a range gets one attribute without a name,
-    and all ranges contain whatever it has.
+    None of them may be empty. A table that nobody restricts gets one attribute with the empty name
+    and the range [−∞, ∞].
     """
     joins = list(joins)
-    assert len({join.signature for join in joins}) <= 1, "they have one signature"
-    assert all(len(join.sides) == 2 for join in joins), "they have two sides"
+    assert len({join.signature for join in joins}) <= 1, "joins of one group have one signature"
+    assert all(len(join.sides) == 2 for join in joins), "joins of a box group have two sides"
     left, right = (
         tuple(sorted({name for join in joins for name in join.sides[side].ranges}))
         for side in range(2)
     )
-    named = [(0, name) for name in left or ("",)] + [(1, name) for name in right or ("",)]
+    columns = [(0, name) for name in left or ("",)] + [(1, name) for name in right or ("",)]
     bounds = np.array(
-        [[join.sides[side].ranges.get(name, ANY) for side, name in named] for join in joins]
-    ).reshape(len(joins), len(named), 2)
+        [[join.sides[side].ranges.get(name, ANY) for side, name in columns] for join in joins]
+    ).reshape(len(joins), len(columns), 2)
     low, high = np.ascontiguousarray(bounds[..., 0]), np.ascontiguousarray(bounds[..., 1])
     return BoxGroup((left, right), Boxes(np.array(numbers, np.int64), low, high))

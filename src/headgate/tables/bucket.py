@@ -9,9 +9,9 @@ in another worker, or be a replay of one whose outcome was lost. So a cached ser
 it has the *token* in the head of the state, a random number drawn for each batch. With an older
 token it replays the log entries after that token; otherwise base and log are read.
 
-A batch adds one entry to the log: its changes, as they came. When the log is longer than the base,
-all rows become the new base. So a small batch writes little, and in total each change is written
-about twice.
+A batch adds one entry to the log: its changes, as they arrived. When the log is longer than the
+base, all rows become the new base. So a small batch writes little, and in total each change is
+written about twice.
 
 Invariant: whichever worker runs a batch, with or without a cached server, and however often, the
 result is the same rows with the same version numbers, and the same messages.
@@ -48,6 +48,7 @@ Server = SelectJoinServer | ResultJoin
 BASE_MIN = 1 << 20
 """A shorter log is never replaced by a new base."""
 HELD_MAX = 256
+"""The most servers in a worker's memory; the least recently used is dropped."""
 
 
 class BucketState(Protocol):
@@ -85,13 +86,15 @@ class GroupUpdate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _LogEntry:
+    """An update, and the tokens of the rows before and after it."""
+
     before: str
     after: str
     update: GroupUpdate
 
     @classmethod
-    def unpacked(cls, blob: bytes) -> _Entry:
+    def unpacked(cls, blob: bytes) -> _LogEntry:
         head, arrays = unpack(blob)
         try:
             ends = np.cumsum(arrays["sizes"]).tolist()
@@ -189,10 +192,11 @@ class ServerCache:
     )
 
     def take(self, place: str, group: str) -> tuple[str, BucketServer] | None:
-        """The caller may change the server, so the cache no longer has it."""
+        """Remove a server from the cache and return it with its token: the caller may change it."""
         return self.servers.pop((place, group), None)
 
     def keep(self, place: str, group: str, token: str, server: BucketServer) -> None:
+        """Put a server back, with the token of its rows."""
         self.servers[place, group] = token, server
         while len(self.servers) > HELD_MAX:
             self.servers.popitem(last=False)
@@ -219,13 +223,13 @@ class Bucket:
         if server is not None and token == head.token and token:
             return server
         log = self._log(group.name, head)
-        known = [at for at, each in enumerate(log) if each.before == token]
-        if server is None or not token or not known:
-            server, known = BucketServer(group, (self.number, self.count)), [0]
+        resume_at = [at for at, each in enumerate(log) if each.before == token]
+        if server is None or not token or not resume_at:
+            server, resume_at = BucketServer(group, (self.number, self.count)), [0]
             if (base := self.blobs.get(f"{group.name}/base")) is not None:
                 server.restore(base)
-        for each in log[known[0] :]:
-            server.run(each.update)
+        for entry in log[resume_at[0] :]:
+            server.run(entry.update)
         return server
 
     def commit(self, group: str, update: GroupUpdate, server: BucketServer) -> None:
@@ -256,14 +260,14 @@ class Bucket:
     def _head(self, group: str) -> _Head:
         return _Head.from_bytes(self.blobs.get(f"{group}/head"))
 
-    def _log(self, group: str, head: _Head) -> list[_Entry]:
-        found: list[_Entry] = []
+    def _log(self, group: str, head: _Head) -> list[_LogEntry]:
+        entries: list[_LogEntry] = []
         for number in range(head.first, head.next):
             entry = self.blobs.get(f"{group}/log/{number}")
             if entry is None:
                 raise StateError(f"entry {number} of a join's log is missing")
-            found.append(_Entry.unpacked(entry))
-        return found
+            entries.append(_LogEntry.unpacked(entry))
+        return entries
 
     def _cut_log(self, group: str, head: _Head) -> None:
         for number in range(head.first, head.next):

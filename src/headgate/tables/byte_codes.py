@@ -40,25 +40,25 @@ class CodeTable(NamedTuple):
 @nb.njit(nogil=True, cache=True)
 def hash_of(data, begin, end, mix):  # type: ignore[no-untyped-def]
     mixed = mix
-    for at in range(begin, end):
-        mixed = hash_byte(mixed, data[at])
+    for place in range(begin, end):
+        mixed = hash_byte(mixed, data[place])
     return hash_end(mixed)
 
 
 @nb.njit(nogil=True, cache=True)
-def are_equal(one, first, last, other, begin, end):  # type: ignore[no-untyped-def]
-    """Whether one[first:last] and other[begin:end] have the same bytes."""
+def are_equal(left, first, last, right, begin, end):  # type: ignore[no-untyped-def]
+    """Whether left[first:last] and right[begin:end] have the same bytes."""
     if last - first != end - begin:
         return False
-    for at in range(last - first):  # noqa: SIM110 - Numba compiles loops, generators slowly
-        if one[first + at] != other[begin + at]:
+    for place in range(last - first):  # noqa: SIM110 - Numba compiles loops, generators slowly
+        if left[first + place] != right[begin + place]:
             return False
     return True
 
 
 @nb.njit(nogil=True, cache=True)
 def intern(codes, data, begin, end):  # type: ignore[no-untyped-def]
-    """The code of one string; there is room for a new one."""
+    """The code of a string; a new string gets the next code. The caller has reserved space."""
     mask = codes.slots.shape[0] - 1
     slot = np.int64(hash_of(data, begin, end, codes.mix) & np.uint64(mask))
     while codes.slots[slot] >= 0:
@@ -68,8 +68,8 @@ def intern(codes, data, begin, end):  # type: ignore[no-untyped-def]
         slot = (slot + 1) & mask
     code = codes.used[0]
     first = codes.start[code]
-    for at in range(end - begin):
-        codes.data[first + at] = data[begin + at]
+    for place in range(end - begin):
+        codes.data[first + place] = data[begin + place]
     codes.start[code + 1] = first + end - begin
     codes.slots[slot] = code
     codes.used[0] += 1
@@ -78,13 +78,13 @@ def intern(codes, data, begin, end):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def intern_all(codes, start, data, out):  # type: ignore[no-untyped-def]
-    for at in range(start.shape[0] - 1):
-        out[at] = intern(codes, data, start[at], start[at + 1])
+    for row in range(start.shape[0] - 1):
+        out[row] = intern(codes, data, start[row], start[row + 1])
 
 
 @nb.njit(nogil=True, cache=True)
 def fill(codes):  # type: ignore[no-untyped-def]
-    """Put all codes into slots that are free."""
+    """Insert all codes into empty slots."""
     mask = codes.slots.shape[0] - 1
     for code in range(codes.used[0]):
         hashed = hash_of(codes.data, codes.start[code], codes.start[code + 1], codes.mix)
@@ -96,11 +96,11 @@ def fill(codes):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def copy_pieces(begin, data, start, out):  # type: ignore[no-untyped-def]
-    """Put pieces of `data` one behind the other: each begins at `begin`, and ends up at `start`."""
-    for at in range(begin.shape[0]):
-        first, size = begin[at], start[at + 1] - start[at]
+    """Copy each piece p of `data`, which begins at begin[p], to out[start[p] : start[p + 1]]."""
+    for piece in range(begin.shape[0]):
+        first, size = begin[piece], start[piece + 1] - start[piece]
         for place in range(size):
-            out[start[at] + place] = data[first + place]
+            out[start[piece] + place] = data[first + place]
 
 
 SLOTS_MIN = 64
@@ -128,20 +128,20 @@ class ByteCodes:
         return Texts(self._start[: count + 1], self._data[: self._start[count]])
 
     def reserve(self, texts: Texts) -> None:
-        """Have room for all of these, new or not."""
+        """Reserve space for all of these strings, whether new or not."""
         count = len(self)
-        more = count + len(texts)
-        if more + 1 > len(self._start):
-            self._start = np.concatenate([self._start, np.zeros(more, np.int64)])
-        bytes_ = int(self._start[count] + texts.start[-1] - texts.start[0])
-        if bytes_ > len(self._data):
-            self._data = np.concatenate([self._data, np.zeros(bytes_, np.uint8)])
-        if 2 * more > len(self._slots):
-            self._slots = np.full(1 << (2 * more).bit_length(), -1, np.int64)
+        capacity = count + len(texts)
+        if capacity + 1 > len(self._start):
+            self._start = np.concatenate([self._start, np.zeros(capacity, np.int64)])
+        byte_count = int(self._start[count] + texts.start[-1] - texts.start[0])
+        if byte_count > len(self._data):
+            self._data = np.concatenate([self._data, np.zeros(byte_count, np.uint8)])
+        if 2 * capacity > len(self._slots):
+            self._slots = np.full(1 << (2 * capacity).bit_length(), -1, np.int64)
             fill(self.arrays)
 
     def codes_of(self, texts: Texts) -> Longs:
-        """The code of each string; those that have none get one."""
+        """The code of each string; new strings get new codes."""
         self.reserve(texts)
         out = np.empty(len(texts), np.int64)
         intern_all(self.arrays, texts.start, texts.data, out)

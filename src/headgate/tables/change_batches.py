@@ -82,17 +82,17 @@ def write_change_batch(folder: Path, batch: ChangeBatch) -> None:
 def read_change_batch(folder: Path, number: int) -> ChangeBatch:
     path = _path(folder, number)
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
         return ChangeBatch(
             number,
-            str(found["snapshot"]),
-            datetime.fromisoformat(found["moment"]),
-            _files(found["files"]),
-            _files(found["history"]),
-            tuple(map(str, found["fresh"])),
-            tuple(map(str, found["groups"])),
-            tuple(map(str, found["ended"])),
-            str(found["wanted"]),
+            str(content["snapshot"]),
+            datetime.fromisoformat(content["moment"]),
+            _files(content["files"]),
+            _files(content["history"]),
+            tuple(map(str, content["fresh"])),
+            tuple(map(str, content["groups"])),
+            tuple(map(str, content["ended"])),
+            str(content["wanted"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"the change batch '{path}' cannot be read: {error}") from None
@@ -119,9 +119,9 @@ def read_change_progress(folder: Path) -> ChangeProgress:
     if not path.exists():
         return ChangeProgress()
     try:
-        found = json.loads(path.read_bytes())
-        decided = datetime.fromisoformat(found["decided"])
-        return ChangeProgress(int(found["number"]), decided, tuple(map(str, found["groups"])))
+        content = json.loads(path.read_bytes())
+        decided = datetime.fromisoformat(content["decided"])
+        return ChangeProgress(int(content["number"]), decided, tuple(map(str, content["groups"])))
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"'{path}' is damaged: {error}") from None
 
@@ -139,5 +139,5 @@ def _path(folder: Path, number: int) -> Path:
     return folder / "lots" / f"{number}.json"
 
 
-def _files(found: Sequence[tuple[str, Sequence[str]]]) -> tuple[ChangeFile, ...]:
-    return tuple(ChangeFile(str(path), tuple(map(str, tables))) for path, tables in found)
+def _files(entries: Sequence[tuple[str, Sequence[str]]]) -> tuple[ChangeFile, ...]:
+    return tuple(ChangeFile(str(path), tuple(map(str, tables))) for path, tables in entries)

@@ -149,28 +149,28 @@ def mark_selected_rows(event, excluded, marks):  # type: ignore[no-untyped-def]
         return False
     if other.value.shape[1] > 1:
         is_any = False
-        for at in range(size):
-            require_containing(query, query.other_first, other.value[other.pool[begin + at]])
-            marks[at] = any_match(tree, query, excluded)
-            is_any |= marks[at]
+        for row in range(size):
+            require_containing(query, query.other_first, other.value[other.pool[begin + row]])
+            marks[row] = any_match(tree, query, excluded)
+            is_any |= marks[row]
         return is_any
     low, high = query.other_first, query.least.shape[0] // 2 + query.other_first
-    at, is_any, last = 0, False, value_at(other, begin + size - 1)
-    while at < size:
-        value = value_at(other, begin + at)
+    row, is_any, last = 0, False, value_at(other, begin + size - 1)
+    while row < size:
+        value = value_at(other, begin + row)
         require_range(query, -np.inf, value, value, np.inf)
-        found, reach = greatest(tree, query, excluded, high, 1.0, last)
-        if found:
+        is_found, reach = greatest(tree, query, excluded, high, 1.0, last)
+        if is_found:
             is_any = True
-            while at < size and value_at(other, begin + at) <= reach:
-                marks[at] = True
-                at += 1
+            while row < size and value_at(other, begin + row) <= reach:
+                marks[row] = True
+                row += 1
             continue
         require_range(query, np.nextafter(value, np.inf), last, np.nextafter(value, np.inf), np.inf)
-        found, start = greatest(tree, query, excluded, low, -1.0, np.inf)
-        if not found:
+        is_found, start = greatest(tree, query, excluded, low, -1.0, np.inf)
+        if not is_found:
             break
-        at = first_at_least(other, join, -start) - begin
+        row = first_at_least(other, join, -start) - begin
     return is_any
 
 
@@ -225,10 +225,10 @@ def write_exposed(event, slot, replaces, sink, sends):  # type: ignore[no-untype
         sink.marks[:size] = True
     elif not mark_selected_rows(event, excluded, sink.marks):
         return
-    for at in range(size):
-        if not sink.marks[at]:
+    for place in range(size):
+        if not sink.marks[place]:
             continue
-        row, number = other.pool[begin + at], event.number
+        row, number = other.pool[begin + place], event.number
         if sends == SEMIJOINS:
             version = other.number[row]
             head = MessageHead(number, INSERT, 1 - side, side, row, -1, version, -1)
@@ -284,15 +284,15 @@ def apply_changes(changes, first, tables, sinks, needs):  # type: ignore[no-unty
     for number in range(first, changes.shape[0]):
         change = changes[number]
         own, other = tables[change[SIDE]], tables[1 - change[SIDE]]
-        for at in range(len(sinks)):
-            if not has_space(sinks[at], change, own, other, needs):
-                return number, at
+        for sink in range(len(sinks)):
+            if not has_space(sinks[sink], change, own, other, needs):
+                return number, sink
         if own.used[0] + space_to_insert(own, change[JOIN]) > own.pool.shape[0]:
             needs[2] = space_to_insert(own, change[JOIN])
             return number, -1
-        for at in range(len(sinks)):
-            event = event_of(number, change, tables, sinks[at])
-            write_change(event, change, sinks[at], False)
+        for sink in range(len(sinks)):
+            event = event_of(number, change, tables, sinks[sink])
+            write_change(event, change, sinks[sink], False)
         update_index(change, own)
     return changes.shape[0], -1
 

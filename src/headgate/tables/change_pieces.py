@@ -33,7 +33,7 @@ from headgate.model.errors import SnapshotError, StateError, printable
 from headgate.tables.array_blob import pack, unpack
 from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.change_batches import ChangeFile
-from headgate.tables.changes import ChangeColumns, Mask, pieces, texts_together
+from headgate.tables.changes import ChangeColumns, Mask, concatenate_texts, copy_texts
 from headgate.tables.join_groups import JoinedTable, JoinGroup
 from headgate.tables.row_changes import RowChange, row_change
 from headgate.tables.row_format import RowFormat
@@ -88,41 +88,41 @@ def cut_rows(
     keep_s: float = math.inf,
     seed: np.uint64 = HASH_START,
 ) -> Iterator[tuple[int, ChangePiece]]:
-    """The changes of these rows by bucket; `gone` are those that say that a row is no more.
+    """The changes of these rows by bucket; `gone` marks deletions.
 
-    Rows that are placed by no attribute are all in the bucket that the seed says.
+    If no attribute determines the bucket of a row, the seed alone does: all rows are in one bucket.
     """
     keys = row_format.keys(rows)
     joins, missing = row_format.joins(rows)
-    places, is_nowhere = row_format.partition_values(rows) or (joins, missing)
+    places, lacks_place = row_format.partition_values(rows) or (joins, missing)
     payloads, body = row_format.payloads(rows)
-    until_s = _until(rows, keep_s)
+    until_s = _expiry_s(rows, keep_s)
     hashes = np.empty(rows.num_rows, np.uint64)
     hash_rows(places.start, places.data, seed, hashes)
     bucket = (hashes % np.uint64(buckets)).astype(np.int64)
-    homeless = is_nowhere | (gone & (not row_format.is_partitioned_by_key))
-    bucket[homeless] = -1
-    for each in range(buckets):
-        own = bucket == each
-        chosen = np.flatnonzero(own | (bucket == -1) | (not row_format.is_partitioned_by_key))
+    is_sent_to_all = lacks_place | (gone & (not row_format.is_partitioned_by_key))
+    bucket[is_sent_to_all] = -1
+    for number in range(buckets):
+        is_inside = bucket == number
+        chosen = np.flatnonzero(is_inside | (bucket == -1) | (not row_format.is_partitioned_by_key))
         if not chosen.size:
             continue
-        leaves = ~own[chosen] | gone[chosen] | missing[chosen]
+        is_deletion = ~is_inside[chosen] | gone[chosen] | missing[chosen]
         yield (
-            each,
+            number,
             ChangePiece(
                 side,
-                leaves,
+                is_deletion,
                 _chosen(keys, chosen),
-                _chosen(joins, chosen, empty=leaves),
-                _chosen(payloads, chosen, empty=leaves),
-                np.where(leaves, 0, body[chosen]),
+                _chosen(joins, chosen, empty=is_deletion),
+                _chosen(payloads, chosen, empty=is_deletion),
+                np.where(is_deletion, 0, body[chosen]),
                 until_s[chosen],
             ),
         )
 
 
-def _until(rows: pa.RecordBatch, keep_s: float) -> Floats:
+def _expiry_s(rows: pa.RecordBatch, keep_s: float) -> Floats:
     if keep_s == math.inf:
         return np.full(rows.num_rows, math.inf)
     times = rows.column("@time").cast(pa.timestamp("us", tz="UTC"), safe=False)
@@ -133,37 +133,40 @@ def _chosen(texts: Texts, chosen: Longs, *, empty: Mask | None = None) -> Texts:
     lengths = texts.start[chosen + 1] - texts.start[chosen]
     if empty is not None:
         lengths = np.where(empty, 0, lengths)
-    return pieces(texts.start[chosen], lengths, texts.data)
+    return copy_texts(texts.start[chosen], lengths, texts.data)
 
 
 def combine_pieces(
-    some: Sequence[ChangePiece], formats: Sequence[RowFormat], attributes: Sequence[Sequence[str]]
+    pieces: Sequence[ChangePiece],
+    formats: Sequence[RowFormat],
+    attributes: Sequence[Sequence[str]],
 ) -> ChangeColumns:
     """The changes of these pieces, one after the other, with the values of these attributes."""
     width = max(1, *map(len, attributes))
-    strange = {each.side for each in some} - set(range(len(attributes)))
-    if strange:
-        raise StateError(f"there is no table {min(strange)}")
-    values = [np.full((len(each), width), math.nan) for each in some]
-    for piece, own in zip(some, values, strict=True):
-        names, there = attributes[piece.side], ~piece.gone
-        if names and there.any():
-            rows = _chosen(piece.payloads, np.flatnonzero(there))
-            own[there, : len(names)] = formats[piece.side].numbers(rows, names)
+    unknown = {each.side for each in pieces} - set(range(len(attributes)))
+    if unknown:
+        raise StateError(f"there is no table {min(unknown)}")
+    values = [np.full((len(each), width), math.nan) for each in pieces]
+    for piece, numbers in zip(pieces, values, strict=True):
+        names, is_present = attributes[piece.side], ~piece.gone
+        if names and is_present.any():
+            rows = _chosen(piece.payloads, np.flatnonzero(is_present))
+            numbers[is_present, : len(names)] = formats[piece.side].numbers(rows, names)
     return ChangeColumns(
-        np.concatenate([np.full(len(each), each.side, np.int8) for each in some]),
-        np.concatenate([each.gone for each in some]),
-        texts_together([each.keys for each in some]),
-        texts_together([each.joins for each in some]),
-        texts_together([each.payloads for each in some]),
-        np.concatenate([each.body_bytes for each in some]),
+        np.concatenate([np.full(len(each), each.side, np.int8) for each in pieces]),
+        np.concatenate([each.gone for each in pieces]),
+        concatenate_texts([each.keys for each in pieces]),
+        concatenate_texts([each.joins for each in pieces]),
+        concatenate_texts([each.payloads for each in pieces]),
+        np.concatenate([each.body_bytes for each in pieces]),
         np.concatenate(values),
-        np.concatenate([each.until_s for each in some]),
+        np.concatenate([each.until_s for each in pieces]),
     )
 
 
 ROWS_AT_ONCE = 65_536
 WORD_MAX = 40
+"""Unknown change words are reported up to this length."""
 
 
 def cut_file(
@@ -175,7 +178,7 @@ def cut_file(
 ) -> Iterator[tuple[str, int, ChangePiece]]:
     """The pieces of a file with the name of their group and their bucket, in the order of rows.
 
-    `unknown` counts rows by table and word that nobody knows.
+    `unknown` counts the rows with an unknown change word, by table and word.
     """
     with pq.ParquetFile(file.path) as opened:
         joined = [
@@ -188,14 +191,14 @@ def cut_file(
         for _, _, table in joined:
             needed.update(_table_columns(table))
         for batch in opened.iter_batches(ROWS_AT_ONCE, columns=sorted(needed)) if joined else ():
-            known: dict[tuple[str, str | None], tuple[pa.RecordBatch, Mask]] = {}
+            selected: dict[tuple[str, str | None], tuple[pa.RecordBatch, Mask]] = {}
             for group, side, table in joined:
                 key = table.source, table.changes
-                if key not in known:
-                    known[key] = rows_of(batch, *key, unknown)
-                rows, gone = known[key]
+                if key not in selected:
+                    selected[key] = rows_of(batch, *key, unknown)
+                rows, gone = selected[key]
                 if rows.num_rows:
-                    own = cut_rows(
+                    pieces = cut_rows(
                         rows,
                         gone,
                         group.formats[side],
@@ -204,17 +207,18 @@ def cut_file(
                         keep_s=group.keep_s(side),
                         seed=group.seed,
                     )
-                    yield from ((group.name, bucket, piece) for bucket, piece in own)
+                    yield from ((group.name, bucket, piece) for bucket, piece in pieces)
 
 
 def _table_columns(table: JoinedTable) -> dict[str, pa.DataType]:
-    """What a file must have to be of this table."""
-    found = {str(each.name): STORED_AS[each.type] for each in table.rows.attributes}
-    return found if table.changes is None else {**found, table.changes: pa.string()}
+    """The columns that a file of this table has, with their types."""
+    columns = {str(each.name): STORED_AS[each.type] for each in table.rows.attributes}
+    return columns if table.changes is None else {**columns, table.changes: pa.string()}
 
 
 def _fits(schema: pa.Schema, table: JoinedTable) -> bool:
-    """Whether a file has the table's attributes: one that was dropped may have had its name."""
+    """Whether a file has the table's attributes; a dropped table of the same name may have had
+    others."""
     return all(
         name in schema.names and schema.field(name).type == type_
         for name, type_ in _table_columns(table).items()
@@ -224,29 +228,28 @@ def _fits(schema: pa.Schema, table: JoinedTable) -> bool:
 def rows_of(
     batch: pa.RecordBatch, table: str, changes: str | None, unknown: Counter[tuple[str, str]]
 ) -> tuple[pa.RecordBatch, Mask]:
-    """The rows of a table, without those to which nothing happens; which of them are gone.
+    """The rows of a table that are put or deleted, and which of them are deleted.
 
-    `changes` is the attribute that says so.
+    `changes` is the table's change attribute, if it has one. Rows with an unknown word are skipped
+    and counted in `unknown`.
     """
-    own = pc.equal(batch.column(SOURCE), table)
-    if not pc.all(own).as_py():
-        batch = batch.filter(own)
+    is_of_table = pc.equal(batch.column(SOURCE), table)
+    if not pc.all(is_of_table).as_py():
+        batch = batch.filter(is_of_table)
     if changes is None:
         return batch, np.zeros(batch.num_rows, np.bool_)
     words = pc.dictionary_encode(batch.column(changes))
-    known = {word: row_change(word) for word in words.dictionary.to_pylist()}
-    kinds = np.array([*map(_kind, known.values())] or [RowChange.PUT], np.int64)
+    kind_of = {word: row_change(word) for word in words.dictionary.to_pylist()}
+    # Rows with an unknown word are skipped, as those of kind BEFORE are.
+    effects = [RowChange.BEFORE if kind is None else kind for kind in kind_of.values()]
+    kinds = np.array(effects or [RowChange.PUT], np.int64)
     places = np.asarray(pc.fill_null(words.indices, -1))
-    for at, (word, kind) in enumerate(known.items()):
+    for code, (word, kind) in enumerate(kind_of.items()):
         if kind is None:
-            unknown[table, printable(word)[:WORD_MAX]] += int((places == at).sum())
-    found = np.where(places < 0, RowChange.PUT, kinds[np.maximum(places, 0)])
-    kept = found != RowChange.BEFORE
+            unknown[table, printable(word)[:WORD_MAX]] += int((places == code).sum())
+    row_kinds = np.where(places < 0, RowChange.PUT, kinds[np.maximum(places, 0)])
+    kept = row_kinds != RowChange.BEFORE
     if not kept.all():
-        batch, found = batch.filter(pa.array(kept)), found[kept]
-    gone: Mask = found == RowChange.DELETE
+        batch, row_kinds = batch.filter(pa.array(kept)), row_kinds[kept]
+    gone: Mask = row_kinds == RowChange.DELETE
     return batch, gone
-
-
-def _kind(known: RowChange | None) -> RowChange:
-    return RowChange.BEFORE if known is None else known

@@ -36,10 +36,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class JoinChange:
-    """What happened to a row: its values now, or None if it is gone.
+    """A change of a row: its current values, or None if it was deleted.
 
-    A row whose join attributes are not all there joins with nothing: `join` is None. A table with a
-    retention window says until when the row is kept.
+    `join` is None if the row lacks a join attribute; it then joins with nothing. `until_s` is when
+    the row expires, if its table keeps rows for a limited time.
     """
 
     table: int
@@ -52,8 +52,8 @@ class JoinChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangeColumns:
-    """Changes in their order. Values are [change, attribute], as wide as the wider table has
-    them."""
+    """Changes in their order. Values are [change, attribute]; there are as many columns as the
+    table with the most selection attributes has."""
 
     side: npt.NDArray[np.int8]
     gone: Mask
@@ -69,7 +69,7 @@ class ChangeColumns:
 
     @property
     def arrays(self) -> ChangeArrays:
-        """What the kernels see."""
+        """The columns as kernels take them."""
         return ChangeArrays(
             frozen_view(self.side),
             frozen_view(self.gone),
@@ -92,9 +92,11 @@ class ChangeColumns:
         if lengths != {count}:
             raise InvalidValue(f"the columns of {count} changes are not equally long")
         if ((self.body_bytes < 0) | (self.body_bytes > np.diff(self.payloads.start))).any():
-            raise InvalidValue("what is compared of a payload lies outside of it")
+            raise InvalidValue("the body of a payload is longer than the payload")
         if ((self.side < 0) | (self.side >= len(dimensions))).any():
-            raise InvalidValue(f"a change is of table 0 to {len(dimensions) - 1}")
+            raise InvalidValue(
+                f"a change names an unknown table: expected 0 to {len(dimensions) - 1}"
+            )
         if self.values.shape[1] < max(dimensions):
             raise InvalidValue(
                 f"changes have {self.values.shape[1]} selection values: expected {max(dimensions)}"
@@ -108,16 +110,16 @@ def selection_values(values: Floats) -> Floats:
 
 
 def columns_of(changes: Sequence[JoinChange], dimensions: Sequence[int]) -> ChangeColumns:
-    """Changes that are objects as columns; this is the slow form, one by one."""
+    """Changes given as objects, converted to columns one by one: for tests and small inputs."""
     values = np.full((len(changes), max(dimensions)), math.nan)
-    for at, each in enumerate(changes):
-        if each.values is not None:
-            width = dimensions[each.table]
-            if len(each.values) != width:
+    for row, change in enumerate(changes):
+        if change.values is not None:
+            width = dimensions[change.table]
+            if len(change.values) != width:
                 raise InvalidValue(
-                    f"a row has {len(each.values)} selection values: expected {width}"
+                    f"a row has {len(change.values)} selection values: expected {width}"
                 )
-            values[at, :width] = each.values
+            values[row, :width] = change.values
     payloads = texts_of(each.payload for each in changes)
     return ChangeColumns(
         np.array([each.table for each in changes], np.int8),
@@ -132,48 +134,48 @@ def columns_of(changes: Sequence[JoinChange], dimensions: Sequence[int]) -> Chan
 
 
 def deletions(keys: Sequence[Texts], dimensions: Sequence[int]) -> ChangeColumns:
-    """That the rows of each table with these keys are gone."""
+    """Changes that delete the rows with these keys; keys are by table."""
     counts = [len(own) for own in keys]
     count = sum(counts)
-    none = Texts(np.zeros(count + 1, np.int64), np.zeros(0, np.uint8))
+    no_texts = Texts(np.zeros(count + 1, np.int64), np.zeros(0, np.uint8))
     return ChangeColumns(
         np.repeat(np.arange(len(keys), dtype=np.int8), counts),
         np.ones(count, np.bool_),
-        texts_together(keys),
-        none,
-        none,
+        concatenate_texts(keys),
+        no_texts,
+        no_texts,
         np.zeros(count, np.int64),
         np.full((count, max(dimensions)), math.nan),
         np.full(count, math.inf),
     )
 
 
-def gathered(start: Longs, data: Bytes, chosen: Longs) -> Texts:
-    """Some strings of many, without a loop over them.
+def take_texts(start: Longs, data: Bytes, chosen: Longs) -> Texts:
+    """The strings at the positions `chosen`.
 
-    >>> some = texts_of(["rock", "pop", "jazz"])
-    >>> [gathered(some.start, some.data, np.array([2, 0])).text(at) for at in range(2)]
+    >>> genres = texts_of(["rock", "pop", "jazz"])
+    >>> [take_texts(genres.start, genres.data, np.array([2, 0])).text(row) for row in range(2)]
     ['jazz', 'rock']
     """
     lengths = start[chosen + 1] - start[chosen]
-    return pieces(start[chosen], lengths, data)
+    return copy_texts(start[chosen], lengths, data)
 
 
-def pieces(begin: Longs, lengths: Longs, data: Bytes) -> Texts:
-    """The strings that begin here and are so long."""
-    fresh = np.zeros(lengths.size + 1, np.int64)
-    np.cumsum(lengths, out=fresh[1:])
-    found = np.empty(int(fresh[-1]), np.uint8)
-    copy_pieces(frozen_view(begin), frozen_view(data), fresh, found)
-    return Texts(fresh, found)
-
-
-def texts_together(some: Sequence[Texts]) -> Texts:
-    """All of these texts as one list."""
-    if len(some) == 1:
-        return some[0]
-    lengths = np.concatenate([np.diff(each.start) for each in some])
+def copy_texts(begin: Longs, lengths: Longs, data: Bytes) -> Texts:
+    """The strings data[begin : begin + length], copied."""
     start = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=start[1:])
-    data = [each.data[each.start[0] : each.start[-1]] for each in some]
+    out = np.empty(int(start[-1]), np.uint8)
+    copy_pieces(frozen_view(begin), frozen_view(data), start, out)
+    return Texts(start, out)
+
+
+def concatenate_texts(parts: Sequence[Texts]) -> Texts:
+    """All strings of these lists as one list."""
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([np.diff(each.start) for each in parts])
+    start = np.zeros(lengths.size + 1, np.int64)
+    np.cumsum(lengths, out=start[1:])
+    data = [each.data[each.start[0] : each.start[-1]] for each in parts]
     return Texts(start, np.concatenate(data))

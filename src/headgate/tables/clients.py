@@ -31,11 +31,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headgate.tables.messages import JoinMessage, JoinRow, Key
-if TYPE_CHECKING:
     from headgate.tables.decompose import Choice
     from headgate.tables.join_graph import Signature
-    from headgate.tables.messages import Joins, Key, SemijoinMessage, SemijoinRow
+    from headgate.tables.messages import (
+        JoinMessage,
+        JoinRow,
+        Joins,
+        Key,
+        SemijoinMessage,
+        SemijoinRow,
+    )
 
 LEFT, RIGHT = 0, 1
 DELETE = 1
@@ -43,7 +48,7 @@ DELETE = 1
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Deliveries from `first` up to, but without, `next` did not come: ask for the content."""
+    """Deliveries `first` to `next` − 1 are missing: the client must get its content anew."""
 
     first: int
     next: int
@@ -51,7 +56,7 @@ class Gap:
 
 @dataclass(slots=True)
 class JoinClient:
-    """`expected` is the number of the next delivery."""
+    """The client of a two-way join. `expected` is the number of the next delivery."""
 
     keeps_unjoined: bool = False
     expected: int = 0
@@ -60,7 +65,7 @@ class JoinClient:
     _held: tuple[dict[Key, set[int]], ...] = field(default_factory=lambda: ({}, {}))
 
     def receive(self, number: int, message: JoinMessage) -> Gap | None:
-        """Apply one delivery; a gap if something before it is missing."""
+        """Apply one delivery; return a gap if an earlier one is missing."""
         if number < self.expected:
             return None
         if self.is_stale or number > self.expected:
@@ -79,7 +84,7 @@ class JoinClient:
         return None
 
     def resync(self, rows: Iterable[JoinRow], *, expected: int) -> None:
-        """Forget everything and hold these rows, as they are before delivery `expected`."""
+        """Replace all rows with these, the content before delivery `expected`."""
         self._rows.clear()
         for side in self._held:
             side.clear()
@@ -96,9 +101,9 @@ class JoinClient:
         with."""
         left, right = self._held
         for join, numbers in left.items():
-            for one in numbers:
-                for other in right.get(join, ()):
-                    yield self._rows[one], self._rows[other]
+            for left_number in numbers:
+                for right_number in right.get(join, ()):
+                    yield self._rows[left_number], self._rows[right_number]
 
     def _hold(self, row: JoinRow) -> None:
         self._rows[row.number] = row
@@ -114,8 +119,8 @@ class JoinClient:
             return
         del own[row.join]
         if prune:
-            for each in other.pop(row.join, ()):
-                del self._rows[each]
+            for partner in other.pop(row.join, ()):
+                del self._rows[partner]
 
 
 EMPTY = 2
@@ -147,7 +152,10 @@ class _Held:
 
 
 class MultiwayClient:
-    """`attributes` are the join attributes of each table, in the order in which rows have them."""
+    """The client of a join of many tables.
+
+    `attributes` are the join attributes of each table, in the order in which rows have them.
+    """
 
     def __init__(
         self, signature: Signature, choice: Choice, attributes: Mapping[str, tuple[str, ...]]
@@ -165,7 +173,7 @@ class MultiwayClient:
         self._steps = _steps(self._order, signature, attributes)
 
     def receive(self, number: int, message: SemijoinMessage) -> Gap | None:
-        """Apply one delivery; a gap if something before it is missing."""
+        """Apply one delivery; return a gap if an earlier one is missing."""
         if number < self.expected:
             return None
         if self.is_stale or number > self.expected:
@@ -189,7 +197,7 @@ class MultiwayClient:
         return None
 
     def resync(self, rows: Iterable[SemijoinRow], *, expected: int) -> None:
-        """Forget everything and hold these rows, as they are before delivery `expected`."""
+        """Replace all rows with these, the content before delivery `expected`."""
         for held in self._held.values():
             held.rows.clear()
             held.numbers.clear()
@@ -203,12 +211,12 @@ class MultiwayClient:
             yield from held.rows.values()
 
     def join(self) -> Iterator[tuple[SemijoinRow, ...]]:
-        """The content of the subscription: a row of each table, in the signature's order, that
-        agree."""
-        found: Iterable[tuple[SemijoinRow, ...]] = [()]
+        """The content of the subscription: rows that join, one of each table, in the signature's
+        order."""
+        combinations: Iterable[tuple[SemijoinRow, ...]] = [()]
         for table, step in zip(self._order, self._steps, strict=True):
-            found = _joined(found, self._held[table].rows.values(), step)
-        return (tuple(each[at] for at in self._places) for each in found)
+            combinations = _join_table(combinations, self._held[table].rows.values(), step)
+        return (tuple(each[at] for at in self._places) for each in combinations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,31 +230,32 @@ class _Step:
 def _steps(
     order: list[str], signature: Signature, attributes: Mapping[str, tuple[str, ...]]
 ) -> list[_Step]:
-    found = []
-    for at, table in enumerate(order):
+    steps = []
+    for rank, table in enumerate(order):
         equal: dict[tuple[int, int], int] = {}
         for form in signature.forms(table):
-            if form.filtering in order[:at]:
+            if form.filtering in order[:rank]:
                 place = order.index(form.filtering)
                 for name in form.edge.on:
-                    theirs = attributes[form.filtering].index(name)
-                    equal[place, theirs] = attributes[table].index(name)
-        found.append(_Step(tuple(equal.values()), tuple(equal)))
-    return found
+                    position = attributes[form.filtering].index(name)
+                    equal[place, position] = attributes[table].index(name)
+        steps.append(_Step(tuple(equal.values()), tuple(equal)))
+    return steps
 
 
-def _joined(
+def _join_table(
     before: Iterable[tuple[SemijoinRow, ...]], rows: Iterable[SemijoinRow], step: _Step
 ) -> Iterator[tuple[SemijoinRow, ...]]:
+    """Extend each combination by every row of the next table that agrees with it."""
     by_join: dict[Joins, list[SemijoinRow]] = {}
     for row in rows:
         join = _pick(row.joins, step.own)
         if None not in join:
             by_join.setdefault(join, []).append(row)
-    for some in before:
-        join = tuple(some[place].joins[at] for place, at in step.before)
+    for combination in before:
+        join = tuple(combination[place].joins[at] for place, at in step.before)
         for row in by_join.get(join, ()):
-            yield (*some, row)
+            yield (*combination, row)
 
 
 def _pick(joins: Joins, positions: tuple[int, ...]) -> Joins:

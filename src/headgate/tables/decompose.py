@@ -75,9 +75,9 @@ def in_order(signature: Signature, choice: Choice) -> Choice:
 
 
 def all_forms(signatures: Iterable[Signature]) -> list[SemijoinForm]:
-    """Every form that can be chosen for one of them, each once."""
-    found = (form for each in signatures for table in each.tables for form in each.forms(table))
-    return sorted(set(found))
+    """Every form that can be chosen for one of the signatures, each once."""
+    forms = (form for each in signatures for table in each.tables for form in each.forms(table))
+    return sorted(set(forms))
 
 
 def decomposition_cost(
@@ -85,7 +85,7 @@ def decomposition_cost(
     counts: Mapping[Signature, int],
     costs: Mapping[SemijoinForm, float],
 ) -> float:
-    """What it costs if so many subscriptions have each signature (§4)."""
+    """The total cost (§4); `counts` are the subscriptions of each signature."""
     return sum(
         counts[signature] * costs[form]
         for signature, choice in decomposition.items()
@@ -94,7 +94,7 @@ def decomposition_cost(
 
 
 def decomposition_text(decomposition: Decomposition, costs: Mapping[SemijoinForm, float]) -> str:
-    """A line for each signature, then what was chosen between."""
+    """A line for each signature, then the cost of each form."""
     lines = []
     for signature, choice in decomposition.items():
         forms = "  ".join(str(form) for form in choice.values())
@@ -131,29 +131,31 @@ def parametric_costs(
     exposure: float = 1.0,
 ) -> dict[SemijoinForm, float]:
     """c(R^S) of each form; `insertion` and `exposure` are α and β."""
-    found = {}
+    costs = {}
     for form in forms:
-        own = statistics.rows_per_value[form.base, form.edge]
-        other = statistics.rows_per_value[form.filtering, form.edge]
-        affected = statistics.rates[form.base] * affected_share(other)
-        exposed = statistics.rates[form.filtering] * own * exposed_share(other)
-        found[form] = SELECTED_SHARE * (insertion * affected + exposure * exposed)
-    return found
+        base_rows = statistics.rows_per_value[form.base, form.edge]
+        filtering_rows = statistics.rows_per_value[form.filtering, form.edge]
+        affected = statistics.rates[form.base] * affected_share(filtering_rows)
+        exposed = statistics.rates[form.filtering] * base_rows * exposed_share(filtering_rows)
+        costs[form] = SELECTED_SHARE * (insertion * affected + exposure * exposed)
+    return costs
 
 
 def affected_share(rows: float) -> float:
-    """Of all ranges, the share that contains one of so many random values."""
+    """The share of all ranges that contain at least one of `rows` random values."""
     return rows / (rows + 2)
 
 
 def exposed_share(rows: float) -> float:
-    """Of all ranges, the share that contains a new random value and none of so many others."""
+    """The share of all ranges that contain a new random value and none of `rows` others."""
     return 2 / ((rows + 2) * (rows + 3))
 
 
 ROWS_PER_VALUE = 10.0
-LESS = 0.999
-Known = tuple[tuple[str, JoinedTable], ...]
+"""Rows per join value that does not contain the table's key."""
+SAME_SOURCE_FACTOR = 0.999
+"""Where costs are equal, prefer the semijoin of two halves of one registered table."""
+Tables = tuple[tuple[str, JoinedTable], ...]
 
 
 def signature_of(join: SelectJoin) -> Signature:
@@ -175,17 +177,17 @@ def semijoin_costs(
 
 def _signature_and_tables(
     join: SelectJoin, tables: Mapping[str, JoinedTable]
-) -> tuple[Signature, Known]:
+) -> tuple[Signature, Tables]:
     signature = signature_of(join)
     return signature, tuple((name, tables[name]) for name in signature.tables)
 
 
 @lru_cache(maxsize=1_024)
-def _chosen(signature: Signature, known: Known) -> Choice:
-    return decompose_greedy([signature], _costs(signature, known))[signature]
+def _chosen(signature: Signature, tables: Tables) -> Choice:
+    return decompose_greedy([signature], _costs(signature, tables))[signature]
 
 
-def _costs(signature: Signature, known: Known) -> dict[SemijoinForm, float]:
+def _costs(signature: Signature, known: Tables) -> dict[SemijoinForm, float]:
     tables = dict(known)
     rates = dict.fromkeys(signature.tables, 1 / len(signature.tables))
     rows_per_value = {
@@ -199,5 +201,5 @@ def _costs(signature: Signature, known: Known) -> dict[SemijoinForm, float]:
         if filtering.is_payload:
             costs[form] = math.inf
         elif base.source == filtering.source:
-            costs[form] *= LESS
+            costs[form] *= SAME_SOURCE_FACTOR
     return costs

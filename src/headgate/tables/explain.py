@@ -45,8 +45,8 @@ def describe_groups(
 
 def refused_joins(plans: Mapping[str, Plan]) -> dict[str, str]:
     """The feeds whose joins of tables cannot be served, each with the reason."""
-    found = {feed: split_plan(plan).refused for feed, plan in plans.items()}
-    return {feed: reason for feed, reason in found.items() if reason}
+    reasons = {feed: split_plan(plan).refused for feed, plan in plans.items()}
+    return {feed: reason for feed, reason in reasons.items() if reason}
 
 
 def describe_join(plan: Plan, tables: Registered, scheme: JoinScheme = DEFAULT_SCHEME) -> list[str]:
@@ -69,9 +69,9 @@ def _group(members: Sequence[tuple[str, GroupMember]], scheme: JoinScheme) -> It
     left, right = boxes.dimensions
     sides = slice(0, left), slice(left, left + right)
     clusters = [len(stab(boxes.boxes.low[:, p], boxes.boxes.high[:, p])[1]) for p in sides]
-    what = " ⋈ ".join(names) if group.form is None else str(group.form)
+    title = " ⋈ ".join(names) if group.form is None else str(group.form)
     count = _count(len(members), "join" if group.form is None else "semijoin")
-    yield f"{what} on {on}: {count} of {feeds}, by {scheme}"
+    yield f"{title} on {on}: {count} of {feeds}, by {scheme}"
     selected = _selected(names, boxes.attributes)
     yield f"  {selected}; clusters: {clusters[0]:,} and {clusters[1]:,}"
 
@@ -117,13 +117,13 @@ def _rest(rest: Filter) -> str:
     return "" if rest == TRUE else f"; results are tested: {unparse_filter(rest)}"
 
 
-def _range(own: Range) -> str:
-    """As it is written in mathematics.
+def _range(bounds: Range) -> str:
+    """A range in mathematical notation.
 
     >>> _range((45.0, 70.0)), _range((6.0, math.inf)), _range((LEAST, 3.5))
     ('[45, 70]', '[6, ∞)', '(−∞, 3.5]')
     """
-    low, high = own
+    low, high = bounds
     left = "(−∞" if low <= LEAST else f"[{write_number(low)}"
     right = "∞)" if high == math.inf else f"{write_number(high)}]"
     return f"{left}, {right}"

@@ -69,12 +69,12 @@ def split_payloads(join: SelectJoin, registered: Registered) -> SplitJoin:
         key = halves.key
         on += [name for name in key if name not in on]
         sides += [
-            SelectedTable(halves.rest.name, side.ranges, side.rest, _both(side.on, key)),
+            SelectedTable(halves.rest.name, side.ranges, side.rest, _union_of(side.on, key)),
             SelectedTable(halves.payload.name, {}, TRUE, key),
         ]
-        for half, own in ((halves.rest, place), (halves.payload, None)):
+        for half, position in ((halves.rest, place), (halves.payload, None)):
             tables[half.name] = table.part(half.name, half.attributes)
-            places[half.name] = own
+            places[half.name] = position
     return SplitJoin(SelectJoin(tuple(on), tuple(sides), join.rest), tables, places)
 
 
@@ -84,19 +84,19 @@ def has_split_payload(side: SelectedTable, join: SelectJoin, registered: Registe
 
 
 def _halves(side: SelectedTable, join: SelectJoin, registered: Registered) -> Halves | None:
-    found = halves_of(side.table, side.rest, registered)
-    if found is None or not {*side.ranges, *side.on} <= set(found.rest.attributes):
+    halves = halves_of(side.table, side.rest, registered)
+    if halves is None or not {*side.ranges, *side.on} <= set(halves.rest.attributes):
         return None
     others = {
-        str(each.name)
+        str(attribute.name)
         for other in join.sides
         if other is not side
-        for each in registered[other.table].attributes
+        for attribute in registered[other.table].attributes
     }
-    return found if is_own_key(found.key, others, join.on) else None
+    return halves if is_own_key(halves.key, others, join.on) else None
 
 
-def _both(on: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
+def _union_of(on: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
     return *on, *(name for name in key if name not in on)
 
 
@@ -107,9 +107,9 @@ def as_two_tables(join: SelectJoin) -> SelectJoin:
     """The join with all tables but the first as one table."""
     first, *others = join.sides
     ranges = {
-        f"{place}.{name}": own
+        f"{place}.{name}": range_
         for place, side in enumerate(others, 1)
-        for name, own in side.ranges.items()
+        for name, range_ in side.ranges.items()
     }
     return SelectJoin(join.on, (first, SelectedTable("", ranges)))
 
@@ -120,11 +120,11 @@ def attributes_by_table(attributes: tuple[Names, Names], tables: int) -> tuple[N
     >>> attributes_by_table((("x",), ("1.y", "1.z", "2.y")), 3)
     (('x',), ('y', 'z'), ('y',))
     """
-    found: list[list[str]] = [[] for _ in range(tables)]
-    for each in columns_of_boxes(attributes):
-        if each is not None:
-            found[each[0]].append(each[1])
-    return tuple(map(tuple, found))
+    names: list[list[str]] = [[] for _ in range(tables)]
+    for column in columns_of_boxes(attributes):
+        if column is not None:
+            names[column[0]].append(column[1])
+    return tuple(map(tuple, names))
 
 
 def columns_of_boxes(attributes: tuple[Names, Names]) -> list[Column]:
@@ -168,21 +168,23 @@ class _JoinGroups:
 
 @dataclass(frozen=True, slots=True)
 class GroupAssigner:
+    """Finds the groups of joins, once for each kind of join."""
+
     registered: Registered
-    _known: dict[tuple[object, ...], _JoinGroups] = field(default_factory=dict)
+    _groups_by_kind: dict[tuple[object, ...], _JoinGroups] = field(default_factory=dict)
 
     def of(self, join: SelectJoin) -> Iterator[GroupMember]:
         """The groups of a join; none if one of its ranges is empty."""
         if join.is_empty:
             return
-        cut = (
+        is_split = (
             side.rest == TRUE or has_split_payload(side, join, self.registered)
             for side in join.sides
         )
-        alike = *join.signature, *cut
-        groups = self._known.get(alike)
+        key = *join.signature, *is_split
+        groups = self._groups_by_kind.get(key)
         if groups is None:
-            groups = self._known[alike] = self._groups_of(join)
+            groups = self._groups_by_kind[key] = self._groups_of(join)
         if groups.results is not None:
             yield GroupMember(groups.results, as_two_tables(join))
         yield from (pair.part(join) for pair in groups.pairs)
@@ -212,16 +214,16 @@ def write_joins(
     the names of their files."""
     parts = GroupAssigner(registered)
     groups: dict[str, list[tuple[int, bool, GroupMember]]] = {}
-    for feed, own in joins.items():
-        for join in own:
+    for feed, feed_joins in joins.items():
+        for join in feed_joins:
             is_tested = has_rest(join)
             for part in parts.of(join):
                 groups.setdefault(part.group.name, []).append((feed, is_tested, part))
     written: list[tuple[JoinGroup, str]] = []
-    for some in groups.values():
-        boxes = box_group(range(len(some)), [part.boxed for _, _, part in some])
-        feeds = np.array([feed for feed, _, _ in some], np.int32)
-        tested = np.array([is_tested for _, is_tested, _ in some], np.int32)
+    for members in groups.values():
+        boxes = box_group(range(len(members)), [part.boxed for _, _, part in members])
+        feeds = np.array([feed for feed, _, _ in members], np.int32)
+        tested = np.array([is_tested for _, is_tested, _ in members], np.int32)
         path = write_boxes(folder, boxes, feeds, tested)
-        written.append((some[0][2].group, path.name))
+        written.append((members[0][2].group, path.name))
     return tuple(written)

@@ -64,8 +64,8 @@ class GroupOutput:
     def _announce_both(
         self, server: SelectJoinServer, changes: ChangeColumns, delivered: GroupSubscriptions
     ) -> MessageBatch:
-        messages, found = server.apply_for_both(changes, delivered.index)
-        self._add(results_of_pairs(found, delivered.index, delivered.boxes, server, self.group))
+        messages, pairs = server.apply_for_both(changes, delivered.index)
+        self._add(results_of_pairs(pairs, delivered.index, delivered.boxes, server, self.group))
         return messages
 
     def _announce_results(self, server: ResultJoin, changes: ChangeColumns) -> None:

@@ -34,10 +34,10 @@ class Edge:
         left, right = sorted((one, other))
         if left == right:
             raise InvalidValue(f"table '{one}' cannot be joined with itself")
-        found = tuple(sorted(set(on)))
-        if not found:
+        attributes = tuple(sorted(set(on)))
+        if not attributes:
             raise InvalidValue(f"'{left}' and '{right}' are joined on no attribute")
-        return cls(left, right, found)
+        return cls(left, right, attributes)
 
     def has(self, table: str) -> bool:
         return table in (self.left, self.right)
@@ -75,10 +75,10 @@ class Signature:
     def __post_init__(self) -> None:
         if len(set(self.tables)) < len(self.tables):
             raise InvalidValue(f"a table is joined twice: {', '.join(self.tables)}")
-        strange = {each for edge in self.edges for each in (edge.left, edge.right)}
-        strange -= set(self.tables)
-        if strange:
-            raise InvalidValue(f"'{min(strange)}' is none of the tables {', '.join(self.tables)}")
+        unknown = {each for edge in self.edges for each in (edge.left, edge.right)}
+        unknown -= set(self.tables)
+        if unknown:
+            raise InvalidValue(f"'{min(unknown)}' is none of the tables {', '.join(self.tables)}")
         if len(self.tables) < 2 or len(self.reached()) < len(self.tables):
             raise InvalidValue(f"{', '.join(self.tables)} are not connected by joins")
 
@@ -88,11 +88,11 @@ class Signature:
 
     def reached(self) -> list[str]:
         """The tables that the first one is connected with, each after a neighbour of it."""
-        found = [self.tables[0]]
-        for table in found:
+        reached = [self.tables[0]]
+        for table in reached:
             neighbours = (form.filtering for form in self.forms(table))
-            found += dict.fromkeys(each for each in neighbours if each not in found)
-        return found
+            reached += dict.fromkeys(each for each in neighbours if each not in reached)
+        return reached
 
 
 def natural_signature(tables: Mapping[str, Iterable[str]]) -> Signature:
@@ -103,8 +103,8 @@ def natural_signature(tables: Mapping[str, Iterable[str]]) -> Signature:
     """
     have = {table: set(attributes) for table, attributes in tables.items()}
     edges = [
-        Edge.between(one, other, have[one] & have[other])
-        for one, other in combinations(have, 2)
-        if have[one] & have[other]
+        Edge.between(left, right, have[left] & have[right])
+        for left, right in combinations(have, 2)
+        if have[left] & have[right]
     ]
     return Signature(tuple(have), tuple(edges))

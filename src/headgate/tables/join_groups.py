@@ -44,6 +44,8 @@ TABLES_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
+    """A table as joins use it: a registered table, or a part of its attributes."""
+
     name: str
     rows: Schema
     """The attributes of its rows, without the change attribute."""
@@ -65,7 +67,7 @@ class JoinedTable:
     def is_payload(self) -> bool:
         """Whether it has a key and payload attributes only."""
         return all(each.key or each.payload for each in self.rows.attributes) and any(
-            each.payload for each in self.rows.attributes
+            attribute.payload for attribute in self.rows.attributes
         )
 
     def part(self, name: str, attributes: Collection[str]) -> JoinedTable:
@@ -83,14 +85,14 @@ class JoinedTable:
     def to_json(self) -> dict[str, object]:
         rows = [[str(a.name), a.type.value, a.key, a.payload] for a in self.rows.attributes]
         part = {} if self.part_of is None else {"part_of": self.part_of}
-        own = {"name": self.name, "rows": rows, "changes": self.changes, "keep_s": self.keep_s}
-        return {**own, **part}
+        content = {"name": self.name, "rows": rows, "changes": self.changes, "keep_s": self.keep_s}
+        return {**content, **part}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> JoinedTable:
-        rows = [Attribute(name, Type(type_), *marks) for name, type_, *marks in found["rows"]]
-        own = found["name"], Schema(tuple(rows)), found["changes"], found["keep_s"]
-        return cls(*own, found.get("part_of"))
+    def from_json(cls, content: Mapping[str, Any]) -> JoinedTable:
+        rows = [Attribute(name, Type(type_), *marks) for name, type_, *marks in content["rows"]]
+        fields = content["name"], Schema(tuple(rows)), content["changes"], content["keep_s"]
+        return cls(*fields, content.get("part_of"))
 
 
 @dataclass(frozen=True)  # no slots: cached properties need a dictionary
@@ -126,8 +128,8 @@ class JoinGroup:
     @cached_property
     def formats(self) -> tuple[RowFormat, ...]:
         return tuple(
-            RowFormat(table.rows, own, self.shared if self.is_for_results else None)
-            for table, own in zip(self.tables, self.join_attributes, strict=True)
+            RowFormat(table.rows, on, self.shared if self.is_for_results else None)
+            for table, on in zip(self.tables, self.join_attributes, strict=True)
         )
 
     @property
@@ -154,12 +156,14 @@ class JoinGroup:
     @cached_property
     def schema(self) -> Schema:
         """The attributes of a result."""
-        found: dict[str, Attribute] = {}
+        attributes: dict[str, Attribute] = {}
         for table, names in zip(self.tables, self.names, strict=True):
-            for each in table.rows.attributes:
-                named = names[str(each.name)]
-                found.setdefault(named, Attribute(named, each.type, payload=each.payload))
-        return Schema(tuple(found.values()))
+            for attribute in table.rows.attributes:
+                name = names[str(attribute.name)]
+                attributes.setdefault(
+                    name, Attribute(name, attribute.type, payload=attribute.payload)
+                )
+        return Schema(tuple(attributes.values()))
 
     def keep_s(self, side: int) -> float:
         kept = self.tables[side].keep_s
@@ -172,9 +176,9 @@ class JoinGroup:
         return {"tables": tables, "on": [*self.on], **base, **whole}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> JoinGroup:
-        tables = tuple(map(JoinedTable.from_json, found["tables"]))
-        return cls(tables, tuple(found["on"]), found.get("base"), found.get("whole", False))
+    def from_json(cls, content: Mapping[str, Any]) -> JoinGroup:
+        tables = tuple(map(JoinedTable.from_json, content["tables"]))
+        return cls(tables, tuple(content["on"]), content.get("base"), content.get("whole", False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +200,11 @@ def split_plan(plan: algebra.Plan) -> SplitPlan:
         return SplitPlan((), plan)
     joins: list[SelectJoin] = []
     for branch in joined:
-        found = select_join_of(branch)
-        reason = _why_not(found)
-        if found is None or reason:
+        join = select_join_of(branch)
+        reason = _reason_unsupported(join)
+        if join is None or reason:
             return SplitPlan((), None, reason)
-        joins.append(found)
+        joins.append(join)
     others = tuple(each for each in branches if each not in joined)
     if not others:
         return SplitPlan(joins, None)
@@ -222,9 +226,9 @@ def _joins_tables(plan: algebra.Plan) -> bool:
     return any(isinstance(each, algebra.NaturalJoin) for each in algebra.bottom_up([plan]))
 
 
-def _why_not(join: SelectJoin | None) -> str:
+def _reason_unsupported(join: SelectJoin | None) -> str:
     if join is None:
-        return "it joins tables below something else, or something that is no table with a filter"
+        return "its join of tables is below another operation, or has an input that is no table"
     if len(join.sides) > TABLES_MAX:
         return f"it joins {len(join.sides)} tables: expected at most {TABLES_MAX}"
     if any(map(calls_operators, (join.rest, *(side.rest for side in join.sides)))):

@@ -53,66 +53,67 @@ def key_of(content: bytes) -> Key:
     ('GOOG', 5, 2.5, True, 4611686018427387905)
     """
     parts: list[Part] = []
-    at = 0
+    position = 0
     try:
-        while at < len(content):
-            part, at = _part_at(content, at)
+        while position < len(content):
+            part, position = _part_at(content, position)
             parts.append(part)
     except (struct.error, ValueError, IndexError) as error:
         raise StateError(f"the bytes of a key cannot be read: {error}") from None
     return tuple(parts)
 
 
-def _part_at(content: bytes, at: int) -> tuple[Part, int]:
-    tag, at = content[at : at + 1], at + 1
+def _part_at(content: bytes, position: int) -> tuple[Part, int]:
+    tag, position = content[position : position + 1], position + 1
     match tag:
         case b"n":
-            (number,) = _FLOAT.unpack_from(content, at)
+            (number,) = _FLOAT.unpack_from(content, position)
             whole = number.is_integer() and abs(number) <= EXACT
-            return (int(number) if whole else number), at + 8
+            return (int(number) if whole else number), position + 8
         case b"i":
-            return _INT.unpack_from(content, at)[0], at + 8
+            return _INT.unpack_from(content, position)[0], position + 8
         case b"b":
-            return content[at] == 1, at + 1
+            return content[position] == 1, position + 1
         case b"t" | b"y":
-            (length,) = _LENGTH.unpack_from(content, at)
-            found = content[at + 4 : at + 4 + length]
-            if len(found) < length:
-                raise ValueError("they are cut off")
-            text = found.decode("utf-8", "surrogatepass") if tag == b"t" else found.hex()
-            return text, at + 4 + length
-    raise ValueError(f"{tag!r} is no part")
+            (length,) = _LENGTH.unpack_from(content, position)
+            encoded = content[position + 4 : position + 4 + length]
+            if len(encoded) < length:
+                raise ValueError("a text is truncated")
+            text = encoded.decode("utf-8", "surrogatepass") if tag == b"t" else encoded.hex()
+            return text, position + 4 + length
+    raise ValueError(f"unknown tag {tag!r}")
 
 
 @nb.njit(nogil=True, cache=True)
 def find_parts(start, data, first, begin, length):  # type: ignore[no-untyped-def]
-    """Of strings from `first` on, the parts in their order; False if one is damaged.
+    """Find the parts of the encoded tuples from `first` on; return False if one is damaged.
 
-    A string that has fewer parts than `begin` has columns has empty ones behind them.
+    Writes where each part begins and its length to `begin` and `length` (int64, [tuple, part]); a
+    tuple with fewer parts gets empty ones at its end.
     """
     for line in range(begin.shape[0]):
-        at, end = start[first + line], start[first + line + 1]
+        position, end = start[first + line], start[first + line + 1]
         for part in range(begin.shape[1]):
-            begin[line, part], length[line, part] = at, 0
-            if at == end:
+            begin[line, part], length[line, part] = position, 0
+            if position == end:
                 continue
             size = 1
-            if data[at] == NUMBER or data[at] == LONG:
+            if data[position] == NUMBER or data[position] == LONG:
                 size = 9
-            elif data[at] == BOOL:
+            elif data[position] == BOOL:
                 size = 2
-            elif data[at] == TEXT or data[at] == BYTES:
-                if at + 5 > end:
+            elif data[position] == TEXT or data[position] == BYTES:
+                if position + 5 > end:
                     return False
                 size = 5
                 for place in range(4):
-                    size += data[at + 1 + place] << (8 * place)
+                    size += data[position + 1 + place] << (8 * place)
             else:
                 return False
-            if at + size > end:
+            if position + size > end:
                 return False
             length[line, part] = size
-            at += size
-        if at != end:
+            position += size
+        if position != end:
             return False
     return True

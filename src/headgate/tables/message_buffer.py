@@ -70,8 +70,8 @@ class MessageBuffer:
         """Grow by what a kernel needs: messages, numbers, (places of an index), marks."""
         messages, numbers, _, marks = needs[:4].tolist()
         if self.used[0] + messages > len(self.header):
-            more = np.empty((len(self.header) + messages, HEADER), np.int64)
-            self.header = np.concatenate([self.header, more])
+            more_headers = np.empty((len(self.header) + messages, HEADER), np.int64)
+            self.header = np.concatenate([self.header, more_headers])
         if self.used[1] + numbers > len(self.numbers):
             more_numbers = np.empty(len(self.numbers) + numbers)
             self.numbers = np.concatenate([self.numbers, more_numbers])

@@ -56,11 +56,11 @@ METADATA = b"headgate"
 def messages_table(
     messages: MessageBatch, server: SelectJoinServer, group: JoinGroup, attributes: Attributes
 ) -> pa.Table:
-    """The messages of a batch; `change` says which of them are of one change."""
+    """The messages of a batch; messages of one change have the same `change`."""
     header, numbers = messages.header, messages.numbers
     side, slot = header[:, columns.ROW_SIDE], header[:, columns.SLOT]
-    dies = header[:, columns.MESSAGE_KIND] == MessageKind.DELETE
-    joins, payloads = _rows(server, side, slot, without=dies)
+    is_deletion = header[:, columns.MESSAGE_KIND] == MessageKind.DELETE
+    joins, payloads = _rows(server, side, slot, without=is_deletion)
     starts = np.append(header[:, columns.START], len(numbers)).astype(np.int32)
     replaces = header[:, columns.REPLACES]
     table = pa.table(
@@ -78,13 +78,13 @@ def messages_table(
             "numbers": pa.ListArray.from_arrays(pa.array(starts), numbers),
         }
     )
-    described = {"group": group.to_json(), "attributes": attributes}
-    return table.replace_schema_metadata({METADATA: json.dumps(described).encode()})
+    metadata = {"group": group.to_json(), "attributes": attributes}
+    return table.replace_schema_metadata({METADATA: json.dumps(metadata).encode()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageFile:
-    """What a file has, one message after the other: for clients, which get few of them."""
+    """The messages of a file as objects, for clients, which get few of them."""
 
     group: JoinGroup
     attributes: tuple[Names, Names]
@@ -94,24 +94,24 @@ class MessageFile:
     def open(cls, path: Path) -> MessageFile:
         table = pq.read_table(path, partitioning=None)
         try:
-            described = json.loads(table.schema.metadata[METADATA])
-            left, right = map(tuple, described["attributes"])
-            group = JoinGroup.from_json(described["group"])
+            metadata = json.loads(table.schema.metadata[METADATA])
+            left, right = map(tuple, metadata["attributes"])
+            group = JoinGroup.from_json(metadata["group"])
         except (KeyError, ValueError, TypeError) as error:
             raise StateError(f"'{path}' has no messages of a join: {error}") from None
         return cls(group, (left, right), table.to_pylist())
 
     def messages(self) -> Iterator[JoinMessage]:
-        """Those of a join of two tables."""
+        """The messages of a join of two tables."""
         for row in self._rows:
             region, side = self._region(row), JoinSide(row["table"])
             values, payload = self._values(row, region), row["payload"] or b""
-            own = JoinRow(row["number"], side, key_of(row["join"]), values, payload)
-            yield JoinMessage(MessageKind(row["kind"]), (own,), region, row["replaces"])
+            sent = JoinRow(row["number"], side, key_of(row["join"]), values, payload)
+            yield JoinMessage(MessageKind(row["kind"]), (sent,), region, row["replaces"])
 
     def semijoins(self, on: Sequence[str]) -> Iterator[SemijoinMessage]:
-        """Those of a semijoin; `on` are the join attributes that its base table has in the whole
-        join."""
+        """The messages of a semijoin; `on` are the join attributes that its base table has in the
+        whole join."""
         form = self.group.form
         assert form is not None, "the group is a semijoin"
         row_format = self.group.formats[self.group.base or 0]
@@ -122,18 +122,18 @@ class MessageFile:
                 continue
             payload = row["payload"] or b""
             joins = _joins(payload, row_format, on) if payload else ()
-            own = SemijoinRow(row["number"], form.base, joins, self._values(row, region), payload)
+            sent = SemijoinRow(row["number"], form.base, joins, self._values(row, region), payload)
             yield SemijoinMessage(
-                form, SemijoinAction(row["kind"]), region, row=own, replaces=row["replaces"]
+                form, SemijoinAction(row["kind"]), region, row=sent, replaces=row["replaces"]
             )
 
     def _region(self, row: dict[str, Any]) -> Region:
         dimensions, own = dimensions_of(self.attributes), JoinSide(row["own"])
         width, other = dimensions[own], dimensions[own.other]
         points = np.array(row["numbers"])
-        behind = width * (1 + row["excluded"])
-        selected, *excluded = map(tuple, points[:behind].reshape(-1, width).tolist())
-        corners = points[behind:].reshape(-1, 2, other).tolist()
+        pairs_start = width * (1 + row["excluded"])
+        selected, *excluded = map(tuple, points[:pairs_start].reshape(-1, width).tolist())
+        corners = points[pairs_start:].reshape(-1, 2, other).tolist()
         pairs = tuple((tuple(x), tuple(y)) for x, y in corners)
         return Region(own, selected, tuple(excluded), pairs)
 
@@ -142,34 +142,35 @@ class MessageFile:
         if row["payload"] is None:
             return region.selected if side == region.own else region.pairs[0][0]
         payload, names = texts_of([row["payload"]]), self.attributes[side]
-        found = selection_values(self.group.formats[side].numbers(payload, names))
-        return tuple(found[0].tolist())
+        values = selection_values(self.group.formats[side].numbers(payload, names))
+        return tuple(values[0].tolist())
 
 
 def _joins(payload: bytes, row_format: RowFormat, on: Sequence[str]) -> Joins:
     """The join attributes of a row, None where it lacks one."""
     columns_ = pa.RecordBatch.from_pydict(row_format.columns(texts_of([payload])))
-    found = [RowFormat(row_format.schema, (name,)).joins(columns_) for name in on]
-    return tuple(None if gone[0] else key_of(texts.encoded(0))[0] for texts, gone in found)
+    columns = [RowFormat(row_format.schema, (name,)).joins(columns_) for name in on]
+    return tuple(None if gone[0] else key_of(texts.encoded(0))[0] for texts, gone in columns)
 
 
 def _rows(
     server: SelectJoinServer, side: Longs, slot: Longs, *, without: Mask
 ) -> tuple[pa.Array, pa.Array]:
-    """Join values and payloads of rows of both tables; no payloads of some."""
+    """Join values and payloads of rows of both tables; `without` marks rows whose payload is
+    omitted."""
     places = np.empty(len(side), np.int64)
     joins: list[pa.Array] = []
     payloads: list[pa.Array] = []
     before = 0
     for table in JoinSide:
-        own = np.flatnonzero(side == table)
+        chosen = np.flatnonzero(side == table)
         rows = server.tables[table]
-        joins.append(_binary(rows.joins_of(slot[own])))
-        payloads.append(_binary(rows.payloads_of(slot[own])))
-        places[own] = np.arange(before, before + own.size)
-        before += own.size
-    ordered, some = pa.array(places), pa.array(places, mask=without)
-    return pa.concat_arrays(joins).take(ordered), pa.concat_arrays(payloads).take(some)
+        joins.append(_binary(rows.joins_of(slot[chosen])))
+        payloads.append(_binary(rows.payloads_of(slot[chosen])))
+        places[chosen] = np.arange(before, before + chosen.size)
+        before += chosen.size
+    order, with_payload = pa.array(places), pa.array(places, mask=without)
+    return pa.concat_arrays(joins).take(order), pa.concat_arrays(payloads).take(with_payload)
 
 
 def _binary(texts: Texts) -> pa.Array:

@@ -35,7 +35,7 @@ from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.join_graph import SemijoinForm
 
 NUMBER_BYTES = 4
-"""What the paper's figures count for a number; values are integers below 100,000 there."""
+"""The size of a number in the paper's figures, where values are integers below 100,000."""
 
 Point = tuple[float, ...]
 Key = tuple[str | int | float | bool, ...]
@@ -96,8 +96,8 @@ def _within(low: Point, point: Point, high: Point) -> bool:
     return _at_most(low, point) and _at_most(point, high)
 
 
-def _at_most(one: Point, other: Point) -> bool:
-    return all(left <= right for left, right in zip(one, other, strict=True))
+def _at_most(lower: Point, upper: Point) -> bool:
+    return all(left <= right for left, right in zip(lower, upper, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class RowSource(Protocol):
 class MessageBatch:
     """The messages of a batch of changes, in order, as arrays; see `message_buffer.py`.
 
-    Iterating makes objects of them, until the server takes the next batch; `size_bytes` and
-    `description_bytes` make none.
+    Iterating makes objects of them, and is possible until the server takes the next batch.
+    `size_bytes` and `description_bytes` are computed from the arrays.
     """
 
     header: Longs
@@ -174,7 +174,7 @@ class MessageBatch:
 
     def __iter__(self) -> Iterator[JoinMessage]:
         described, sizes = self.description_bytes.tolist(), self.size_bytes.tolist()
-        for at, line in enumerate(self.header.tolist()):
+        for position, line in enumerate(self.header.tolist()):
             rows = [self.rows[line[columns.ROW_SIDE]].row(line[columns.SLOT])]
             if line[columns.PARTNER] >= 0:
                 rows.append(self.rows[1 - line[columns.ROW_SIDE]].row(line[columns.PARTNER]))
@@ -183,20 +183,29 @@ class MessageBatch:
                 rows = [JoinRow(rows[0].number, rows[0].table, rows[0].join, rows[0].values)]
             replaces = line[columns.REPLACES] if line[columns.REPLACES] >= 0 else None
             yield JoinMessage(
-                kind, tuple(rows), self.region(at), replaces, described[at], sizes[at]
+                kind,
+                tuple(rows),
+                self.region(position),
+                replaces,
+                described[position],
+                sizes[position],
             )
 
-    def region(self, at: int) -> Region:
+    def region(self, message: int) -> Region:
         """The region of one message."""
-        line = self.header[at]
+        line = self.header[message]
         own = JoinSide(int(line[columns.OWN_SIDE]))
         width, other = self.rows[own].dimensions, self.rows[own.other].dimensions
         start, excluded, pairs = (
-            int(line[each]) for each in (columns.START, columns.EXCLUDED, columns.PAIRS)
+            int(line[column]) for column in (columns.START, columns.EXCLUDED, columns.PAIRS)
         )
-        behind = start + width * (1 + excluded)
-        points = self.numbers[start:behind].reshape(-1, width).tolist()
-        corners = self.numbers[behind : behind + 2 * other * pairs].reshape(-1, 2, other).tolist()
+        pairs_start = start + width * (1 + excluded)
+        points = self.numbers[start:pairs_start].reshape(-1, width).tolist()
+        corners = (
+            self.numbers[pairs_start : pairs_start + 2 * other * pairs]
+            .reshape(-1, 2, other)
+            .tolist()
+        )
         selected, *rest = map(tuple, points)
         return Region(own, selected, tuple(rest), tuple((tuple(x), tuple(y)) for x, y in corners))
 
@@ -207,23 +216,28 @@ class MessageBatch:
         own_side, excluded = header[:, columns.OWN_SIDE], header[:, columns.EXCLUDED]
         own, other = widths[own_side], widths[1 - own_side]
         exposed = header[:, columns.ROW_SIDE] != own_side
-        # A pair that is a row of the message is not said again, nor that everyone is meant.
+        # Not counted: pairs that repeat a row of the message, and the pair that describes everyone.
         first_pair = header[:, columns.START] + own * (1 + excluded)
-        said = exposed | (header[:, columns.PARTNER] >= 0) | np.isinf(self.numbers[first_pair])
-        pairs = np.where(said, 0, header[:, columns.PAIRS])
-        found: Longs = NUMBER_BYTES * (own * (exposed + excluded) + 2 * other * pairs)
-        return found
+        is_implied = (
+            exposed | (header[:, columns.PARTNER] >= 0) | np.isinf(self.numbers[first_pair])
+        )
+        pairs = np.where(is_implied, 0, header[:, columns.PAIRS])
+        sizes: Longs = NUMBER_BYTES * (own * (exposed + excluded) + 2 * other * pairs)
+        return sizes
 
     @property
     def size_bytes(self) -> Longs:
-        """For each message, rows and description; a pair's join attribute is said once."""
-        header, found = self.header, self.description_bytes
-        paid = header[:, columns.MESSAGE_KIND] == MessageKind.INSERT
+        """For each message, its rows and description; two joined rows share a join value."""
+        header, sizes = self.header, self.description_bytes
+        has_payload = header[:, columns.MESSAGE_KIND] == MessageKind.INSERT
         for side, source in enumerate(self.rows):
-            own = header[:, columns.ROW_SIDE] == side
-            partner = ~own & (header[:, columns.PARTNER] >= 0)
-            found[own] += NUMBER_BYTES * (source.join_attributes + source.dimensions)
-            found[partner] += NUMBER_BYTES * source.dimensions
-            for which, slot in ((own & paid, columns.SLOT), (partner, columns.PARTNER)):
-                found[which] += source.payload_bytes[header[which, slot]]
-        return found
+            is_row = header[:, columns.ROW_SIDE] == side
+            is_partner = ~is_row & (header[:, columns.PARTNER] >= 0)
+            sizes[is_row] += NUMBER_BYTES * (source.join_attributes + source.dimensions)
+            sizes[is_partner] += NUMBER_BYTES * source.dimensions
+            for chosen, slot in (
+                (is_row & has_payload, columns.SLOT),
+                (is_partner, columns.PARTNER),
+            ):
+                sizes[chosen] += source.payload_bytes[header[chosen, slot]]
+        return sizes

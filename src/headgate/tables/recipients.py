@@ -71,11 +71,11 @@ def find_recipients(line, regions, trees, query):  # type: ignore[no-untyped-def
     own = line[OWN_SIDE]
     own_width, other_width = widths[own], widths[1 - own]
     own_first, other_first = (0, own_width) if own == 0 else (other_width, 0)
-    behind = line[START] + own_width
-    points = numbers[behind : behind + line[EXCLUDED] * own_width].reshape(-1, own_width)
-    behind += line[EXCLUDED] * own_width
+    position = line[START] + own_width
+    points = numbers[position : position + line[EXCLUDED] * own_width].reshape(-1, own_width)
+    position += line[EXCLUDED] * own_width
     size = 2 * other_width * line[PAIRS]
-    pairs = numbers[behind : behind + size].reshape(-1, 2, other_width)
+    pairs = numbers[position : position + size].reshape(-1, 2, other_width)
     clear_query(query)
     require_containing(query, own_first, numbers[line[START] : line[START] + own_width])
     for d in range(other_width):
@@ -87,9 +87,9 @@ def find_recipients(line, regions, trees, query):  # type: ignore[no-untyped-def
     if line[PAIRS] == 1:
         return count
     used = 0
-    for at in range(count):
-        if is_described(tree.points, query.hits[at], other_first, pairs):
-            query.hits[used] = query.hits[at]
+    for hit in range(count):
+        if is_described(tree.points, query.hits[hit], other_first, pairs):
+            query.hits[used] = query.hits[hit]
             used += 1
     return used
 
@@ -98,9 +98,8 @@ def find_recipients(line, regions, trees, query):  # type: ignore[no-untyped-def
 def write_recipients(first, regions, trees, query, out, used):  # type: ignore[no-untyped-def]
     """Write rows (subscription, first, end) to out[used:] (int64), from message `first` on.
 
-    Messages first up to end, without end, are for the subscription.
-
-    Returns the first message whose recipients did not fit, and the number of rows written.
+    Messages `first` to `end` − 1 are for the subscription. Returns the first message whose
+    recipients did not fit, and the number of rows written.
     """
     header, numbers, widths = regions.header, regions.numbers, regions.widths
     message = first
@@ -122,16 +121,16 @@ def write_recipients(first, regions, trees, query, out, used):  # type: ignore[n
         if used + count > out.shape[0]:
             return message, used
         tree = trees[own]
-        for at in range(count):
-            point = query.hits[at]
-            begin, behind = message, end
+        for hit in range(count):
+            point = query.hits[hit]
+            begin, stop = message, end
             if end > message + 1:
                 low, high = tree.points[point, 1 - own], tree.points[point, 3 - own]
                 begin = message + first_not_less(values, 0, values.shape[0], low)
                 above = np.nextafter(high, np.inf)
-                behind = message + first_not_less(values, 0, values.shape[0], above)
-            if begin < behind:
-                out[used, 0], out[used, 1], out[used, 2] = tree.subscription[point], begin, behind
+                stop = message + first_not_less(values, 0, values.shape[0], above)
+            if begin < stop:
+                out[used, 0], out[used, 1], out[used, 2] = tree.subscription[point], begin, stop
                 used += 1
         message = end
     return message, used
@@ -139,8 +138,8 @@ def write_recipients(first, regions, trees, query, out, used):  # type: ignore[n
 
 @nb.njit(nogil=True, cache=True)
 def find_affected(value, values, own, trees, query):  # type: ignore[no-untyped-def]
-    """Write to `query.hits` who selects a tuple and has a range that reaches the values (float64,
-    ascending) that it joins with; for tables with one attribute each."""
+    """Write to `query.hits` the subscriptions that select a tuple and whose range overlaps the
+    values (float64, ascending) that it joins with; for tables with one attribute each."""
     clear_query(query)
     query.most[own] = query.least[2 + own] = value
     query.most[1 - own], query.least[3 - own] = values[-1], values[0]
@@ -184,7 +183,7 @@ def selected_rows(tables, joins, low, high, keeps_unjoined, out):  # type: ignor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recipients:
-    """Rows (subscription, first, end): messages first up to end, without end, are for it.
+    """Rows (subscription, first, end): messages `first` to `end` − 1 are for the subscription.
 
     The rows of one subscription are in the order of its messages.
     """
@@ -216,18 +215,18 @@ def recipient_lines(
     """The same for messages as arrays (`message_buffer.py`)."""
     trees, query = subscriptions.trees, subscriptions.queries[JoinSide.LEFT]
     regions = RegionArrays(header, numbers, np.array(dimensions, np.int64))
-    at, used, out = 0, 0, np.empty((1_024, 3), np.int64)
+    message, used, out = 0, 0, np.empty((1_024, 3), np.int64)
     while True:
-        at, used = write_recipients(at, regions, trees, query, out, used)
-        if at == len(header):
+        message, used = write_recipients(message, regions, trees, query, out, used)
+        if message == len(header):
             return out[:used]
-        more = np.empty((2 * len(out) + len(trees[0].points), 3), np.int64)
-        more[:used] = out[:used]
-        out = more
+        larger = np.empty((2 * len(out) + len(trees[0].points), 3), np.int64)
+        larger[:used] = out[:used]
+        out = larger
 
 
 def content(server: SelectJoinServer, subscription: int) -> list[JoinRow]:
-    """The rows that the client of a subscription should hold now: for a new client, or after a
+    """The rows that the client of a subscription should hold now; for a new client or after a
     gap."""
     low, high = server.tree.bounds(np.array([subscription]))
     tables = server.tables
@@ -249,9 +248,9 @@ def content(server: SelectJoinServer, subscription: int) -> list[JoinRow]:
 
 def may_be_selected(points: Floats, subscriptions: SubscriptionIndex) -> Mask:
     """For each point, whether any subscription contains its known values."""
-    found = np.empty(len(points), np.bool_)
-    mark_selected_points(points, subscriptions.trees[0], subscriptions.queries[0], found)
-    return found
+    is_selected = np.empty(len(points), np.bool_)
+    mark_selected_points(points, subscriptions.trees[0], subscriptions.queries[0], is_selected)
+    return is_selected
 
 
 def subscriptions_of_results(
@@ -266,7 +265,7 @@ def subscriptions_of_results(
     header[:, columns.PARTNER] = -1
     header[:, columns.START] = np.arange(len(points)) * (left + 2 * right)
     header[:, columns.PAIRS] = 1
-    found = recipient_lines(
+    lines = recipient_lines(
         subscriptions, dimensions, header, np.ascontiguousarray(numbers).ravel()
     )
-    return found[:, 1], found[:, 0]
+    return lines[:, 1], lines[:, 0]

@@ -41,7 +41,7 @@ from headgate.model.errors import InvalidValue, StateError
 from headgate.tables import message_buffer as columns
 from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.byte_codes import ByteCodes
-from headgate.tables.changes import ChangeColumns, Mask, pieces
+from headgate.tables.changes import ChangeColumns, Mask, copy_texts
 from headgate.tables.key_bytes import find_parts
 from headgate.tables.table_rows import JoinedRows
 
@@ -50,23 +50,23 @@ Hashes = npt.NDArray[np.uint64]
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
-def mixed(codes: Longs) -> Hashes:
+def hash_codes(codes: Longs) -> Hashes:
     """A hash of each row of codes (int64, [row, attribute])."""
-    found: Hashes = np.zeros(len(codes), np.uint64)
+    hashes: Hashes = np.zeros(len(codes), np.uint64)
     for column in codes.T:
-        found = (found ^ column.astype(np.uint64)) * _PRIME
-        found ^= found >> np.uint64(29)
-    return found
+        hashes = (hashes ^ column.astype(np.uint64)) * _PRIME
+        hashes ^= hashes >> np.uint64(29)
+    return hashes
 
 
 @dataclass(slots=True)
-class _Sorted:
+class _SortedEntries:
     keys: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
     slots: Longs = field(default_factory=lambda: np.empty(0, np.int64))
     numbers: Longs = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
-    def of(cls, keys: Hashes, slots: Longs, numbers: Longs) -> _Sorted:
+    def of(cls, keys: Hashes, slots: Longs, numbers: Longs) -> _SortedEntries:
         order = np.argsort(keys, kind="stable")
         return cls(keys[order], slots[order], numbers[order])
 
@@ -81,42 +81,46 @@ class _Sorted:
 
 @dataclass(slots=True)
 class VersionIndex:
-    _base: _Sorted = field(default_factory=_Sorted)
-    _tail: _Sorted = field(default_factory=_Sorted)
+    """Row versions by join values: a sorted base and a short sorted tail."""
+
+    _base: _SortedEntries = field(default_factory=_SortedEntries)
+    _tail: _SortedEntries = field(default_factory=_SortedEntries)
 
     def add(self, codes: Longs, slots: Longs, numbers: Longs, *, number_of: Longs) -> None:
         """Add row versions under the codes of their join values; `number_of` is the current version
         number of each slot."""
-        self._tail = self._together(self._tail, _Sorted(mixed(codes), slots, numbers), number_of)
+        self._tail = self._merged(
+            self._tail, _SortedEntries(hash_codes(codes), slots, numbers), number_of
+        )
         if len(self._tail) > max(TAIL_MIN, len(self._base) // 4):
-            self._base = self._together(self._base, self._tail, number_of)
-            self._tail = _Sorted()
+            self._base = self._merged(self._base, self._tail, number_of)
+            self._tail = _SortedEntries()
 
     @staticmethod
-    def _together(one: _Sorted, other: _Sorted, number_of: Longs) -> _Sorted:
+    def _merged(one: _SortedEntries, other: _SortedEntries, number_of: Longs) -> _SortedEntries:
         """Both merged, without deleted versions."""
         keys = np.concatenate([one.keys, other.keys])
         slots = np.concatenate([one.slots, other.slots])
         numbers = np.concatenate([one.numbers, other.numbers])
-        there = number_of[slots] == numbers
-        return _Sorted.of(keys[there], slots[there], numbers[there])
+        is_current = number_of[slots] == numbers
+        return _SortedEntries.of(keys[is_current], slots[is_current], numbers[is_current])
 
     def count(self, codes: Longs) -> int:
         """An upper bound of the number of pairs that `find` returns."""
-        keys = mixed(codes)
+        keys = hash_codes(codes)
         return int(sum(each.runs(keys)[1].sum() for each in (self._base, self._tail)))
 
     def find(self, codes: Longs, *, number_of: Longs) -> tuple[Longs, Longs]:
         """Pairs of a row of `codes` and a slot that may have these codes."""
-        keys, lines, found = mixed(codes), [], []
+        keys, lines, slots = hash_codes(codes), [], []
         for entries in (self._base, self._tail):
             first, counts = entries.runs(keys)
             line = np.repeat(np.arange(keys.size), counts)
             place = np.arange(line.size) + np.repeat(first - np.cumsum(counts) + counts, counts)
-            there = number_of[entries.slots[place]] == entries.numbers[place]
-            lines.append(line[there])
-            found.append(entries.slots[place][there])
-        return np.concatenate(lines), np.concatenate(found)
+            is_current = number_of[entries.slots[place]] == entries.numbers[place]
+            lines.append(line[is_current])
+            slots.append(entries.slots[place][is_current])
+        return np.concatenate(lines), np.concatenate(slots)
 
 
 COMBINATIONS_MAX = 1 << 20
@@ -129,12 +133,12 @@ whether any subscription can select a result with them."""
 
 @dataclass(frozen=True, slots=True)
 class JoinStep:
-    """The table that is joined next, its join attributes, and where their values are known from."""
+    """The table that is joined next, and the positions of its attributes that are already known."""
 
     table: int
     own: tuple[int, ...]
-    known: tuple[tuple[int, int], ...]
-    """For each attribute, an earlier table and the position of the attribute there."""
+    origins: tuple[tuple[int, int], ...]
+    """For each attribute, an earlier table that has it and its position there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,8 +151,8 @@ class JoinResults:
     def __len__(self) -> int:
         return self.change.size
 
-    def chosen(self, some: Longs | Mask | slice) -> JoinResults:
-        return JoinResults(self.change[some], self.slots[some])
+    def take(self, chosen: Longs | Mask | slice) -> JoinResults:
+        return JoinResults(self.change[chosen], self.slots[chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,6 +164,8 @@ class _Lifetimes:
 
 
 class ResultJoin:
+    """The rows of a result group, and the new results of each batch."""
+
     def __init__(
         self,
         attributes: Sequence[tuple[str, ...]],
@@ -167,8 +173,8 @@ class ResultJoin:
         *,
         numbers: tuple[int, int] = (0, 1),
     ) -> None:
-        """`attributes` are the join attributes of each table, `dimensions` its numbers of selection
-        attributes."""
+        """`attributes` are the join attributes of each table, `dimensions` the numbers of selection
+        attributes; `numbers` are the first version number and the step to the next."""
         self.dimensions = tuple(dimensions)
         self.rows = JoinedRows(dimensions, [len(each) for each in attributes], numbers)
         self.orders = [order_from(table, attributes) for table in range(len(attributes))]
@@ -180,54 +186,55 @@ class ResultJoin:
         self._to_lines(changes)
 
     def expired(self, now_s: float) -> ChangeColumns:
-        """The deletions of the rows that expire until now."""
+        """The deletions of rows that have expired by `now_s`."""
         return self.rows.expired(now_s)
 
     def results(self, changes: ChangeColumns, may_select: MaySelect) -> Iterator[JoinResults]:
         """Apply changes in their order; yield the new results that a subscription may select.
 
-        Slots are those of now: valid until more changes are taken.
+        Slots are valid until the next changes are applied.
         """
         lines = self._to_lines(changes)
         lifetimes = [self._lifetimes(lines, table) for table in range(len(self.dimensions))]
         for table, order in enumerate(self.orders):
-            made = np.flatnonzero((lines[:, columns.SIDE] == table) & (lines[:, columns.NEW] >= 0))
-            slots = np.full((made.size, len(self.dimensions)), -1)
-            slots[:, table] = lines[made, columns.NEW]
-            begun = JoinResults(made, slots).chosen(may_select(slots))
-            yield from self._joined(begun, order, lifetimes, may_select)
+            new = np.flatnonzero((lines[:, columns.SIDE] == table) & (lines[:, columns.NEW] >= 0))
+            slots = np.full((new.size, len(self.dimensions)), -1)
+            slots[:, table] = lines[new, columns.NEW]
+            started = JoinResults(new, slots).take(may_select(slots))
+            yield from self._extend(started, order, lifetimes, may_select)
 
-    def _joined(
+    def _extend(
         self,
-        found: JoinResults,
+        partial: JoinResults,
         steps: Sequence[JoinStep],
         lifetimes: Sequence[_Lifetimes],
         may_select: MaySelect,
     ) -> Iterator[JoinResults]:
-        if not len(found):
+        """Join partial results with the tables of the remaining steps."""
+        if not len(partial):
             return
         if not steps:
-            yield found
+            yield partial
             return
         step = steps[0]
         codes = np.column_stack(
-            [self._codes_of(table, found.slots[:, table])[:, at] for table, at in step.known]
+            [self._codes_of(table, partial.slots[:, table])[:, at] for table, at in step.origins]
         )
         versions = self._versions[step.table, step.own]
-        if len(found) > 1 and versions.count(codes) > COMBINATIONS_MAX:
-            half = len(found) // 2
+        if len(partial) > 1 and versions.count(codes) > COMBINATIONS_MAX:
+            half = len(partial) // 2
             for part in (slice(0, half), slice(half, None)):
-                yield from self._joined(found.chosen(part), steps, lifetimes, may_select)
+                yield from self._extend(partial.take(part), steps, lifetimes, may_select)
             return
         line, slot = versions.find(codes, number_of=self._current[step.table])
-        own, lifetime = self._codes_of(step.table, slot)[:, step.own], lifetimes[step.table]
-        change = found.change[line]
-        kept = (own == codes[line]).all(axis=1)
+        own_codes, lifetime = self._codes_of(step.table, slot)[:, step.own], lifetimes[step.table]
+        change = partial.change[line]
+        kept = (own_codes == codes[line]).all(axis=1)
         kept &= (lifetime.created[slot] < change) & (lifetime.deleted[slot] > change)
-        more = found.chosen(line[kept])
-        more.slots[:, step.table] = slot[kept]
-        more = more.chosen(may_select(more.slots))
-        yield from self._joined(more, steps[1:], lifetimes, may_select)
+        extended = partial.take(line[kept])
+        extended.slots[:, step.table] = slot[kept]
+        extended = extended.take(may_select(extended.slots))
+        yield from self._extend(extended, steps[1:], lifetimes, may_select)
 
     def values(self, table: int, slots: Longs) -> Floats:
         """The selection values of rows."""
@@ -236,10 +243,10 @@ class ResultJoin:
     def _lifetimes(self, lines: Longs, table: int) -> _Lifetimes:
         count = len(self._current[table])
         created, deleted = np.full(count, -1), np.full(count, NEVER)
-        own = np.flatnonzero(lines[:, columns.SIDE] == table)
-        for column, of in ((columns.NEW, created), (columns.OLD, deleted)):
-            there = own[lines[own, column] >= 0]
-            of[lines[there, column]] = there
+        changes = np.flatnonzero(lines[:, columns.SIDE] == table)
+        for column, position_of in ((columns.NEW, created), (columns.OLD, deleted)):
+            present = changes[lines[changes, column] >= 0]
+            position_of[lines[present, column]] = present
         return _Lifetimes(created, deleted)
 
     def _to_lines(self, changes: ChangeColumns) -> Longs:
@@ -251,8 +258,8 @@ class ResultJoin:
         lines = self.rows.apply(changes)
         self._decode_new_values()
         for table in range(len(self.dimensions)):
-            own = lines[lines[:, columns.SIDE] == table]
-            new, old = own[:, columns.NEW], own[:, columns.OLD]
+            table_lines = lines[lines[:, columns.SIDE] == table]
+            new, old = table_lines[:, columns.NEW], table_lines[:, columns.OLD]
             self._deleted[table] = old[old >= 0]
             self._add(table, new[new >= 0])
         return lines
@@ -278,18 +285,18 @@ class ResultJoin:
         number = self.rows.tables[table].slots.number
         current = self._current[table]
         if len(number) > len(current):
-            more = np.full(len(number) - len(current), -1)
-            current = self._current[table] = np.concatenate([current, more])
+            padding = np.full(len(number) - len(current), -1)
+            current = self._current[table] = np.concatenate([current, padding])
         current[slots] = number[slots]
         codes = self._codes_of(table, slots)
-        for (other, own), versions in self._versions.items():
-            if other == table:
-                versions.add(codes[:, own], slots, number[slots], number_of=current)
+        for (indexed, attributes), versions in self._versions.items():
+            if indexed == table:
+                versions.add(codes[:, attributes], slots, number[slots], number_of=current)
 
     def _codes_of(self, table: int, slots: Longs) -> Longs:
         """The codes of the join attributes of rows, [row, attribute]."""
-        found: Longs = self._codes[self.rows.tables[table].slots.join[slots]]
-        return found
+        codes: Longs = self._codes[self.rows.tables[table].slots.join[slots]]
+        return codes
 
     def _decode_new_values(self) -> None:
         """Decode the attributes of new join values."""
@@ -297,9 +304,9 @@ class ResultJoin:
         begin, length = np.empty((2, len(texts) - first, self._width), np.int64)
         if not find_parts(texts.start, texts.data, first, begin, length):
             raise StateError("a join value is damaged: it ends before its last part")
-        parts = pieces(begin.ravel(), length.ravel(), texts.data)
-        fresh = self._values.codes_of(parts).reshape(-1, self._width)
-        self._codes = np.concatenate([self._codes, fresh])
+        parts = copy_texts(begin.ravel(), length.ravel(), texts.data)
+        new_codes = self._values.codes_of(parts).reshape(-1, self._width)
+        self._codes = np.concatenate([self._codes, new_codes])
 
 
 def order_from(first: int, attributes: Sequence[tuple[str, ...]]) -> list[JoinStep]:
@@ -309,17 +316,17 @@ def order_from(first: int, attributes: Sequence[tuple[str, ...]]) -> list[JoinSt
     >>> [step.table for step in order_from(2, [("a",), ("a", "b"), ("b",)])]
     [1, 0]
     """
-    known = {name: (first, at) for at, name in enumerate(attributes[first])}
-    left = [table for table in range(len(attributes)) if table != first]
+    origin = {name: (first, at) for at, name in enumerate(attributes[first])}
+    remaining = [table for table in range(len(attributes)) if table != first]
     steps: list[JoinStep] = []
-    while left:
-        table = max(left, key=lambda each: (len(known.keys() & set(attributes[each])), -each))
-        shared = [name for name in attributes[table] if name in known]
+    while remaining:
+        table = max(remaining, key=lambda each: (len(origin.keys() & set(attributes[each])), -each))
+        shared = [name for name in attributes[table] if name in origin]
         if not shared:
             raise InvalidValue("the tables of a join are not connected by its attributes")
-        own = tuple(attributes[table].index(name) for name in shared)
-        steps.append(JoinStep(table, own, tuple(known[name] for name in shared)))
-        for at, name in enumerate(attributes[table]):
-            known.setdefault(name, (table, at))
-        left.remove(table)
+        positions = tuple(attributes[table].index(name) for name in shared)
+        steps.append(JoinStep(table, positions, tuple(origin[name] for name in shared)))
+        for position, name in enumerate(attributes[table]):
+            origin.setdefault(name, (table, position))
+        remaining.remove(table)
     return steps

@@ -70,9 +70,9 @@ def results_of_pairs(
         header[:, columns.PARTNER] >= 0
     )
     header = header[both]
-    found = recipients_of(index, server.dimensions, replace(messages, header=header)).lines
-    counts = found[:, 2] - found[:, 1]
-    message = np.repeat(found[:, 1] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    lines = recipients_of(index, server.dimensions, replace(messages, header=header)).lines
+    counts = lines[:, 2] - lines[:, 1]
+    message = np.repeat(lines[:, 1] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
     slots = np.column_stack(
         [
             np.where(
@@ -83,8 +83,8 @@ def results_of_pairs(
             for table in JoinSide
         ]
     )
-    pairs = message, np.repeat(found[:, 0], counts)
-    return _table(slots, pairs, boxes, server.tables, group)
+    pairs = message, np.repeat(lines[:, 0], counts)
+    return _result_table(slots, pairs, boxes, server.tables, group)
 
 
 def results_of_changes(
@@ -100,14 +100,14 @@ def results_of_changes(
     def may_select(slots: Longs) -> Mask:
         return may_be_selected(points_of(server, slots, boxes.attributes), index)
 
-    for some in server.results(changes, may_select):
-        points = points_of(server, some.slots, boxes.attributes)
+    for batch in server.results(changes, may_select):
+        points = points_of(server, batch.slots, boxes.attributes)
         result, subscription = subscriptions_of_results(points, index, boxes.dimensions)
         kept, place = np.unique(result, return_inverse=True)
         results.append(place + before)
         subscriptions.append(subscription)
-        slots.append(some.slots[kept])
-        made_by.append(some.change[kept])
+        slots.append(batch.slots[kept])
+        made_by.append(batch.change[kept])
         before += kept.size
     if not before:
         return None
@@ -118,25 +118,25 @@ def results_of_changes(
     rank = np.empty(before, np.int64)
     rank[order] = np.arange(before)
     pairs = rank[np.concatenate(results)], np.concatenate(subscriptions)
-    return _table(every[order], pairs, boxes, server.rows.tables, group)
+    return _result_table(every[order], pairs, boxes, server.rows.tables, group)
 
 
 def points_of(server: ResultJoin, slots: Longs, attributes: tuple[Names, Names]) -> Floats:
-    """The values of results in the order in which boxes have them; NaN where a row is missing, as
-    long as they are being joined."""
-    named = columns_of_boxes(attributes)
+    """The values of results in the order of the boxes' attributes; NaN where a table is not joined
+    yet."""
+    columns_ = columns_of_boxes(attributes)
     by_table = attributes_by_table(attributes, len(server.dimensions))
-    found = np.zeros((len(slots), len(named)))
-    for at, each in enumerate(named):
-        if each is not None:
-            table, name = each
-            own = slots[:, table]
-            values = server.values(table, own)[:, by_table[table].index(name)]
-            found[:, at] = np.where(own >= 0, values, np.nan)
-    return found
+    points = np.zeros((len(slots), len(columns_)))
+    for position, column in enumerate(columns_):
+        if column is not None:
+            table, name = column
+            rows = slots[:, table]
+            values = server.values(table, rows)[:, by_table[table].index(name)]
+            points[:, position] = np.where(rows >= 0, values, np.nan)
+    return points
 
 
-def _table(
+def _result_table(
     slots: Longs,
     pairs: tuple[Longs, Longs],
     boxes: OpenBoxes,
@@ -160,13 +160,15 @@ def _table(
     result, feed, tested = result[first], feed[first], tested[first]
     distinct, place = np.unique(result, return_inverse=True)
     items = _items(slots[distinct], tables, group)
-    lists = [_lists(place[chosen], feed[chosen], len(distinct)) for chosen in (~tested, tested)]
-    for column, each in zip((FEEDS_FIELD, INNER_FIELD), lists, strict=True):
-        items = items.append_column(column, each)
+    lists = [
+        _list_array(place[chosen], feed[chosen], len(distinct)) for chosen in (~tested, tested)
+    ]
+    for column, values in zip((FEEDS_FIELD, INNER_FIELD), lists, strict=True):
+        items = items.append_column(column, values)
     return items
 
 
-def _lists(places: Longs, feeds: np.ndarray, count: int) -> pa.Array:
+def _list_array(places: Longs, feeds: np.ndarray, count: int) -> pa.Array:
     start = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(places, minlength=count), out=start[1:])
     return pa.ListArray.from_arrays(pa.array(start), pa.array(feeds.astype(np.int32)))
@@ -179,13 +181,17 @@ def _items(slots: Longs, tables: Sequence[TableRows], group: JoinGroup) -> pa.Ta
     times: list[pa.Array] = []
     for side, table in enumerate(tables):
         distinct, place = np.unique(slots[:, side], return_inverse=True)
-        own = group.formats[side].columns(table.payloads_of(distinct))
-        taken = pa.array(place)
-        ids.append(pa.array([quote(each, safe="") for each in own[ID].to_pylist()]).take(taken))
-        times.append(own[TIME].take(taken))
-        for name, named in group.names[side].items():
-            values = own[name].take(taken)
-            merged[named] = pc.coalesce(merged[named], values) if named in merged else values
+        values_by_name = group.formats[side].columns(table.payloads_of(distinct))
+        order = pa.array(place)
+        ids.append(
+            pa.array([quote(each, safe="") for each in values_by_name[ID].to_pylist()]).take(order)
+        )
+        times.append(values_by_name[TIME].take(order))
+        for name, result_name in group.names[side].items():
+            column = values_by_name[name].take(order)
+            merged[result_name] = (
+                pc.coalesce(merged[result_name], column) if result_name in merged else column
+            )
     source = "+".join(quote(each.name, safe="") for each in group.tables)
     columns_ = {
         SOURCE: pa.repeat(pa.scalar(source, OWN[SOURCE]), len(slots)),
@@ -197,11 +203,12 @@ def _items(slots: Longs, tables: Sequence[TableRows], group: JoinGroup) -> pa.Ta
     return pa.Table.from_arrays([columns_[each.name] for each in fields], schema=fields)
 
 
-def _later(one: pa.Array, other: pa.Array) -> pa.Array:
-    return pc.if_else(pc.greater(one, other), one, other)
+def _later(left: pa.Array, right: pa.Array) -> pa.Array:
+    return pc.if_else(pc.greater(left, right), left, right)
 
 
 KEPT_MAX = 100_000
+"""The most feeds whose joins are cached."""
 
 
 @dataclass(slots=True)
@@ -213,24 +220,24 @@ class ResidualFilters:
     _joins: dict[int, Sequence[SelectJoin]] = field(default_factory=dict)
 
     def tested(self, results: pa.Table, group: JoinGroup) -> pa.Table:
-        """The results with the feeds whose residual they satisfy; others are dropped."""
+        """The results with the feeds whose residuals they satisfy, without results of no feed."""
         inner = results.column(INNER).to_pylist()
         if not any(inner):
             return results
-        self._learn({feed for own in inner for feed in own})
+        self._load_joins({feed for own in inner for feed in own})
         feeds = results.column(FEEDS).to_pylist()
         items = [
             item
             for batch in results.combine_chunks().to_batches()
             for item in items_from_arrow(batch, group.schema)
         ]
-        for item, known, undecided in zip(items, feeds, inner, strict=True):
-            known += [feed for feed in undecided if self._has(feed, item, group)]
-            known.sort()
-        none: list[list[int]] = [[] for _ in feeds]
-        for column, values in ((FEEDS_FIELD, feeds), (INNER_FIELD, none)):
-            at = results.schema.get_field_index(column.name)
-            results = results.set_column(at, column, pa.array(values, column.type))
+        for item, decided, undecided in zip(items, feeds, inner, strict=True):
+            decided += [feed for feed in undecided if self._has(feed, item, group)]
+            decided.sort()
+        undecided_lists: list[list[int]] = [[] for _ in feeds]
+        for column, values in ((FEEDS_FIELD, feeds), (INNER_FIELD, undecided_lists)):
+            position = results.schema.get_field_index(column.name)
+            results = results.set_column(position, column, pa.array(values, column.type))
         return results.filter(pa.array([bool(each) for each in feeds]))
 
     def _has(self, feed: int, item: Item, group: JoinGroup) -> bool:
@@ -238,29 +245,30 @@ class ResidualFilters:
         joins = (each for each in self._joins.get(feed, ()) if each.signature == (tables, group.on))
         return any(_satisfies(join, item, group) for join in joins)
 
-    def _learn(self, feeds: set[int]) -> None:
+    def _load_joins(self, feeds: set[int]) -> None:
         missing = sorted(feeds - self._joins.keys())
         if missing and len(self._joins) > KEPT_MAX:
             self._joins.clear()
         if missing:
-            found = self.plans(missing)
-            self._joins |= {feed: split_plan(plan).joins for feed, plan in found.items()}
+            plans = self.plans(missing)
+            self._joins |= {feed: split_plan(plan).joins for feed, plan in plans.items()}
 
 
 def _satisfies(join: SelectJoin, item: Item, group: JoinGroup) -> bool:
-    """The ranges are tested too, as it is unknown which of a feed's joins found the item."""
+    """Whether an item satisfies a join: its residuals, and its ranges too, since it is not known
+    which of a feed's joins found the item."""
     if not matches(join.rest, item):
         return False
     for side, names in zip(join.sides, group.names, strict=True):
-        own = {
-            name: item.attributes[named]
-            for name, named in names.items()
-            if named in item.attributes
+        attributes = {
+            name: item.attributes[result_name]
+            for name, result_name in names.items()
+            if result_name in item.attributes
         }
-        if not matches(side.rest, replace(item, attributes=own)):
+        if not matches(side.rest, replace(item, attributes=attributes)):
             return False
         for name, (low, high) in side.ranges.items():
-            number = number_of(own.get(name))
+            number = number_of(attributes.get(name))
             if not low <= (MISSING if number is None else number) <= high:
                 return False
     return True

@@ -33,11 +33,11 @@ WORDS: dict[str, RowChange] = {
     **dict.fromkeys(("delete", "d", "-d", "remove", "erase", "tombstone"), RowChange.DELETE),
     **dict.fromkeys(("update_before", "before", "-u", "b"), RowChange.BEFORE),
 }
-"""The kinds by word: those of SQL, Debezium, Flink and their kin."""
+"""The kinds by word, as SQL, Debezium, Flink and similar tools write them."""
 
 
 def row_change(word: str) -> RowChange | None:
-    """The kind that a word means; None if it means none.
+    """The kind of a word; None if the word is unknown.
 
     >>> row_change("Delete"), row_change("+U"), row_change("sold")
     (<RowChange.DELETE: 1>, <RowChange.PUT: 0>, None)

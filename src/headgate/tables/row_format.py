@@ -32,7 +32,7 @@ from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.tables import row_format_kernels as kernels
 from headgate.tables.box_tree_kernels import Floats, Longs
-from headgate.tables.changes import Mask, pieces
+from headgate.tables.changes import Mask, copy_texts
 from headgate.tables.key_bytes import BOOL, BYTES, LONG, MISSING, NUMBER, TEXT
 
 ORIGIN = (Attribute("@id", Type.TEXT), Attribute("@time", Type.TIMESTAMP))
@@ -69,8 +69,8 @@ class RowFormat:
         return keys >= set(self.on if self.partitioned_by is None else self.partitioned_by)
 
     def keys(self, rows: pa.RecordBatch) -> Texts:
-        named = [each for each in self.schema.attributes if each.key]
-        columns = [_key_column(rows.column(str(each.name)), each.type) for each in named]
+        attributes = [each for each in self.schema.attributes if each.key]
+        columns = [_key_column(rows.column(str(each.name)), each.type) for each in attributes]
         return _encoded(columns, rows.num_rows)
 
     def joins(self, rows: pa.RecordBatch) -> tuple[Texts, Mask]:
@@ -102,24 +102,24 @@ class RowFormat:
 
     def numbers(self, payloads: Texts, names: Sequence[str]) -> Floats:
         """The values of these attributes, [row, attribute]; NaN where they are missing."""
-        found = np.full((len(payloads), max(1, len(names))), np.nan)
+        numbers = np.full((len(payloads), max(1, len(names))), np.nan)
         cursor, ends = payloads.start[:-1].copy(), payloads.start[1:]
         for attribute in self.body:
             if attribute.type not in WORDS:
                 break
             tags, words = _words(payloads.data, ends, cursor)
             if attribute.name in names:
-                at = list(names).index(attribute.name)
+                column = list(names).index(attribute.name)
                 values = words.view(np.float64 if attribute.type is Type.FLOAT else np.int64)
-                found[:, at] = np.where(tags == MISSING, np.nan, values)
-        return found
+                numbers[:, column] = np.where(tags == MISSING, np.nan, values)
+        return numbers
 
     def columns(self, payloads: Texts) -> dict[str, pa.Array]:
         """All attributes and the origin, by name."""
         cursor, ends = payloads.start[:-1].copy(), payloads.start[1:]
         return {
-            str(each.name): _column(payloads.data, ends, cursor, each.type)
-            for each in (*self.body, *ORIGIN)
+            str(attribute.name): _column(payloads.data, ends, cursor, attribute.type)
+            for attribute in (*self.body, *ORIGIN)
         }
 
 
@@ -129,8 +129,8 @@ def _encoded(columns: Sequence[EncodedColumn], count: int) -> Texts:
     np.cumsum(sum((each.lengths for each in columns), np.zeros(count, np.int64)), out=start[1:])
     out = np.empty(int(start[-1]), np.uint8)
     cursor = start[:-1].copy()
-    for each in columns:
-        each.put(cursor, out)
+    for column in columns:
+        column.put(cursor, out)
     return Texts(start, frozen(out))
 
 
@@ -139,10 +139,10 @@ def _plain_column(column: pa.Array, type_: Type) -> EncodedColumn:
     valid = np.asarray(column.is_valid())
     match type_:
         case Type.INT:
-            return _long_column(_whole(column), valid)
+            return _long_column(_integers(column), valid)
         case Type.TIMESTAMP:
             stored = column.cast(STORED_AS[Type.TIMESTAMP], safe=False)
-            return _long_column(_whole(stored.cast(pa.int64())), valid)
+            return _long_column(_integers(stored.cast(pa.int64())), valid)
         case Type.FLOAT:
             return _float_column(_floats(column), valid)
         case Type.BOOL:
@@ -181,7 +181,7 @@ def _canonical_column(column: pa.Array, type_: Type) -> EncodedColumn:
     if type_ is Type.FLOAT:
         numbers = _floats(column) + 0.0
         return _float_column(numbers, valid & ~np.isnan(numbers))
-    whole = _whole(column)
+    whole = _integers(column)
     numbers = whole.astype(np.float64)
     # Beyond 2⁵³ several integers round to one float: only exact ones are encoded as floats.
     exact = (np.abs(numbers) < EXACT) | ((numbers < 2.0**63) & _is_exact(whole, numbers))
@@ -192,8 +192,8 @@ def _canonical_column(column: pa.Array, type_: Type) -> EncodedColumn:
 
 def _is_exact(whole: Longs, numbers: Floats) -> Mask:
     near = np.where(numbers < 2.0**63, numbers, 0.0).astype(np.int64)
-    found: Mask = near == whole
-    return found
+    is_exact: Mask = near == whole
+    return is_exact
 
 
 def _long_column(whole: Longs, valid: Mask) -> EncodedColumn:
@@ -223,7 +223,7 @@ def _tags(valid: Mask, tag: int) -> Bytes:
     return np.where(valid, tag, MISSING).astype(np.uint8)
 
 
-def _whole(column: pa.Array) -> Longs:
+def _integers(column: pa.Array) -> Longs:
     filled = pc.fill_null(column, 0)
     return np.ascontiguousarray(np.asarray(filled).astype(np.int64, copy=False))
 
@@ -251,13 +251,13 @@ def _column(data: Bytes, ends: Longs, cursor: Longs, type_: Type) -> pa.Array:
         return pa.array(flags, mask=tags == MISSING)
     begin, lengths = np.empty(cursor.size, np.int64), np.empty(cursor.size, np.int64)
     _check(kernels.get_texts(data, ends, cursor, tags, begin, lengths))
-    texts = pieces(begin, lengths, data)
+    texts = copy_texts(begin, lengths, data)
     offsets = pa.py_buffer(texts.start.astype(np.int32))
     present = tags != MISSING
     valid = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
-    found = pa.Array.from_buffers(stored, cursor.size, [valid, offsets, pa.py_buffer(texts.data)])
-    found.validate(full=True)
-    return found
+    array = pa.Array.from_buffers(stored, cursor.size, [valid, offsets, pa.py_buffer(texts.data)])
+    array.validate(full=True)
+    return array
 
 
 def _check(sound: bool) -> None:

@@ -19,80 +19,80 @@ HASH_START = np.uint64(0xCBF29CE484222325)
 def put_words(tags, words, cursor, out):  # type: ignore[no-untyped-def]
     """Eight bytes for each value, the low ones first."""
     for row in range(tags.shape[0]):
-        at = cursor[row]
-        out[at] = tags[row]
-        at += 1
+        position = cursor[row]
+        out[position] = tags[row]
+        position += 1
         if tags[row] != MISSING:
             word = words[row]
             for _ in range(8):
-                out[at] = np.uint8(word & np.uint64(255))
+                out[position] = np.uint8(word & np.uint64(255))
                 word >>= np.uint64(8)
-                at += 1
-        cursor[row] = at
+                position += 1
+        cursor[row] = position
 
 
 @nb.njit(nogil=True, cache=True)
 def put_flags(tags, flags, cursor, out):  # type: ignore[no-untyped-def]
     for row in range(tags.shape[0]):
-        at = cursor[row]
-        out[at] = tags[row]
-        at += 1
+        position = cursor[row]
+        out[position] = tags[row]
+        position += 1
         if tags[row] != MISSING:
-            out[at] = flags[row]
-            at += 1
-        cursor[row] = at
+            out[position] = flags[row]
+            position += 1
+        cursor[row] = position
 
 
 @nb.njit(nogil=True, cache=True)
 def put_texts(tags, start, data, cursor, out):  # type: ignore[no-untyped-def]
     """The length, in four bytes, and then the bytes."""
     for row in range(tags.shape[0]):
-        at = cursor[row]
-        out[at] = tags[row]
-        at += 1
+        position = cursor[row]
+        out[position] = tags[row]
+        position += 1
         if tags[row] != MISSING:
             length = start[row + 1] - start[row]
             rest = length
             for _ in range(4):
-                out[at] = np.uint8(rest & 255)
+                out[position] = np.uint8(rest & 255)
                 rest >>= 8
-                at += 1
+                position += 1
             for place in range(start[row], start[row + 1]):
-                out[at] = data[place]
-                at += 1
-        cursor[row] = at
+                out[position] = data[place]
+                position += 1
+        cursor[row] = position
 
 
 @nb.njit(nogil=True, cache=True)
 def get_words(data, ends, cursor, tags, words):  # type: ignore[no-untyped-def]
     for row in range(tags.shape[0]):
-        at = cursor[row]
-        if at >= ends[row]:
+        position = cursor[row]
+        if position >= ends[row]:
             return False
-        tags[row], words[row] = data[at], np.uint64(0)
-        at += 1
+        tags[row], words[row] = data[position], np.uint64(0)
+        position += 1
         if tags[row] != MISSING:
-            if at + 8 > ends[row]:
+            if position + 8 > ends[row]:
                 return False
             for place in range(8):
-                words[row] |= np.uint64(data[at + place]) << np.uint64(8 * place)
-            at += 8
-        cursor[row] = at
+                words[row] |= np.uint64(data[position + place]) << np.uint64(8 * place)
+            position += 8
+        cursor[row] = position
     return True
 
 
 @nb.njit(nogil=True, cache=True)
 def get_flags(data, ends, cursor, tags, flags):  # type: ignore[no-untyped-def]
     for row in range(tags.shape[0]):
-        at = cursor[row]
-        if at + (2 if at < ends[row] and data[at] != MISSING else 1) > ends[row]:
+        position = cursor[row]
+        if position + (2 if position < ends[row] and data[position] != MISSING else 1) > ends[row]:
             return False
-        tags[row], flags[row] = data[at], False
-        at += 1
+        tags[row], flags[row] = data[position], False
+        position += 1
         if tags[row] != MISSING:
-            flags[row] = data[at] == 1
-            at += 1
-        cursor[row] = at
+            flags[row] = data[position] == 1
+            position += 1
+        cursor[row] = position
     return True
 
 
@@ -100,23 +100,23 @@ def get_flags(data, ends, cursor, tags, flags):  # type: ignore[no-untyped-def]
 def get_texts(data, ends, cursor, tags, begin, lengths):  # type: ignore[no-untyped-def]
     """Where each text lies, and how long it is."""
     for row in range(tags.shape[0]):
-        at = cursor[row]
-        if at >= ends[row]:
+        position = cursor[row]
+        if position >= ends[row]:
             return False
-        tags[row], begin[row], lengths[row] = data[at], at + 1, 0
-        at += 1
+        tags[row], begin[row], lengths[row] = data[position], position + 1, 0
+        position += 1
         if tags[row] != MISSING:
-            if at + 4 > ends[row]:
+            if position + 4 > ends[row]:
                 return False
             length = np.int64(0)
             for place in range(4):
-                length |= np.int64(data[at + place]) << (8 * place)
-            at += 4
-            if length > ends[row] - at:
+                length |= np.int64(data[position + place]) << (8 * place)
+            position += 4
+            if length > ends[row] - position:
                 return False
-            begin[row], lengths[row] = at, length
-            at += length
-        cursor[row] = at
+            begin[row], lengths[row] = position, length
+            position += length
+        cursor[row] = position
     return True
 
 
@@ -125,6 +125,6 @@ def hash_rows(start, data, mix, out):  # type: ignore[no-untyped-def]
     """A hash of each row that is the same in every process."""
     for row in range(start.shape[0] - 1):
         mixed = mix
-        for at in range(start[row], start[row + 1]):
-            mixed = (mixed ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+        for position in range(start[row], start[row + 1]):
+            mixed = (mixed ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
         out[row] = mixed ^ (mixed >> np.uint64(32))

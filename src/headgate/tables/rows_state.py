@@ -35,16 +35,20 @@ def save(rows: JoinedRows, *, shape: str = "") -> bytes:
         "shape": shape,
     }
     arrays: dict[str, Array] = {}
-    for side, own in enumerate(rows.content()):
+    for side, content in enumerate(rows.content()):
         name = _name(side)
         arrays |= {
-            f"{name}_number": own.number,
-            f"{name}_value": own.value,
-            f"{name}_until": own.until_s,
-            f"{name}_body": own.body_bytes,
+            f"{name}_number": content.number,
+            f"{name}_value": content.value,
+            f"{name}_until": content.until_s,
+            f"{name}_body": content.body_bytes,
         }
-        for what, texts in (("key", own.keys), ("join", own.joins), ("payload", own.payloads)):
-            arrays[f"{name}_{what}_start"], arrays[f"{name}_{what}"] = texts.start, texts.data
+        for column, texts in (
+            ("key", content.keys),
+            ("join", content.joins),
+            ("payload", content.payloads),
+        ):
+            arrays[f"{name}_{column}_start"], arrays[f"{name}_{column}"] = texts.start, texts.data
     return pack(head, arrays)
 
 
@@ -55,15 +59,15 @@ def restore(
 
     If they have another shape, their selection values are recomputed from payloads.
     """
-    assert not len(rows), "there are rows"
+    assert not len(rows), "the tables have rows already"
     head, arrays = unpack(state)
     if head.get("version") != VERSION:
         raise StateError(
             f"the state of a join is of version {head.get('version')}: expected {VERSION}"
         )
-    anew = values if head.get("shape") != shape else None
+    compute_values = values if head.get("shape") != shape else None
     dimensions = head.get("dimensions")
-    if anew is None and dimensions != [*rows.dimensions]:
+    if compute_values is None and dimensions != [*rows.dimensions]:
         raise StateError(
             f"the state of a join has {dimensions} selection attributes: "
             f"expected {[*rows.dimensions]}"
@@ -71,10 +75,11 @@ def restore(
     next_number = head.get("next_number")
     try:
         content = [
-            _content(arrays, side, width, anew) for side, width in enumerate(rows.dimensions)
+            _content(arrays, side, width, compute_values)
+            for side, width in enumerate(rows.dimensions)
         ]
         if not isinstance(next_number, int):
-            raise ValueError("it has no next number")
+            raise ValueError("the next version number is missing")
         rows.load(content, next_number=next_number)
     except (KeyError, ValueError, IndexError, SnapshotError, AssertionError) as error:
         raise StateError(f"the state of a join cannot be used: {error}") from None
@@ -85,22 +90,26 @@ def _name(side: int) -> str:
 
 
 def _content(
-    arrays: Mapping[str, Array], side: int, width: int, anew: Values | None
+    arrays: Mapping[str, Array], side: int, width: int, compute_values: Values | None
 ) -> TableContent:
     name = _name(side)
     number = _array(arrays, f"{name}_number", np.int64)
     keys, joins, payloads = (
-        _texts(arrays, f"{name}_{each}", number.size) for each in ("key", "join", "payload")
+        _texts(arrays, f"{name}_{column}", number.size) for column in ("key", "join", "payload")
     )
-    value = _array(arrays, f"{name}_value", np.float64) if anew is None else anew(side, payloads)
+    value = (
+        _array(arrays, f"{name}_value", np.float64)
+        if compute_values is None
+        else compute_values(side, payloads)
+    )
     until_s = _array(arrays, f"{name}_until", np.float64)
     body = _array(arrays, f"{name}_body", np.int64)
     if value.shape != (number.size, width) or not number.shape == until_s.shape == body.shape:
-        raise ValueError(f"rows of the {name} table do not fit")
+        raise ValueError(f"columns of the {name} table have different lengths")
     if np.isnan(value).any():
         raise ValueError(f"a value of the {name} table is not a number")
     if ((body < 0) | (body > np.diff(payloads.start))).any():
-        raise ValueError(f"a payload of the {name} table is cut off")
+        raise ValueError(f"a payload of the {name} table is shorter than its body")
     return TableContent(number, value, until_s, keys, joins, payloads, body)
 
 
@@ -112,7 +121,7 @@ def _texts(arrays: Mapping[str, Array], name: str, count: int) -> Texts:
 
 
 def _array(arrays: Mapping[str, Array], name: str, dtype: type[np.generic]) -> Array:
-    found = arrays[name]
-    if found.dtype != dtype:
-        raise ValueError(f"'{name}' has the type {found.dtype}")
-    return found
+    array = arrays[name]
+    if array.dtype != dtype:
+        raise ValueError(f"'{name}' has the type {array.dtype}")
+    return array

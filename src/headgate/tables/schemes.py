@@ -89,19 +89,21 @@ def find_scheme(name: str) -> JoinScheme:
     """
     by_name = {scheme.lower(): scheme for scheme in JoinScheme}
     by_name |= {scheme.lower().removeprefix("ref-sj-"): scheme for scheme in RUN_SCHEMES}
-    found = by_name.get(name.strip().lower())
-    if found is None:
-        known = f"expected {', '.join(each.lower() for each in JoinScheme)}"
+    match = by_name.get(name.strip().lower())
+    if match is None:
+        expected = f"expected {', '.join(each.lower() for each in JoinScheme)}"
         raise InvalidValue(
-            f"there is no join scheme '{name}': {did_you_mean(name, by_name) or known}"
+            f"there is no join scheme '{name}': {did_you_mean(name, by_name) or expected}"
         )
-    return found
+    return match
 
 
 def find_run_scheme(name: str) -> JoinScheme:
     """As `find_scheme`, but only the schemes that a run can use."""
     scheme = find_scheme(name)
     if scheme not in RUN_SCHEMES:
-        known = ", ".join(each.lower() for each in RUN_SCHEMES)
-        raise InvalidValue(f"a run cannot use the join scheme {scheme.lower()}: expected {known}")
+        expected = ", ".join(each.lower() for each in RUN_SCHEMES)
+        raise InvalidValue(
+            f"a run cannot use the join scheme {scheme.lower()}: expected {expected}"
+        )
     return scheme

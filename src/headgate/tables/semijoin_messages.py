@@ -73,17 +73,17 @@ def apply_edge_changes(
 
     `subscriptions`, `is_used` and `buffers` are by the side of the semijoin's base table.
     """
-    needs, at = np.zeros(5, np.int64), 0
+    needs, position = np.zeros(5, np.int64), 0
     for buffer in buffers:
         buffer.used[:] = 0
     while True:
         indexes = tuple(table.index for table in tables)
         sinks = tuple(map(message_sink, subscriptions, buffers))
-        at = apply_edge(changes, at, indexes, sinks, is_used, needs)
-        if at == len(changes):
+        position = apply_edge(changes, position, indexes, sinks, is_used, needs)
+        if position == len(changes):
             return
         buffers[needs[4]].make_space(needs)
-        tables[changes[at, SIDE]].reserve(joins=0, places=int(needs[2]))
+        tables[changes[position, SIDE]].reserve(joins=0, places=int(needs[2]))
 
 
 @nb.njit(nogil=True, cache=True)
@@ -93,8 +93,8 @@ def write_emptied(event, slot, sink):  # type: ignore[no-untyped-def]
     own = event.own
     values = own.value[slot]
     near = neighbours(own, event.join, slot)
-    for at in range(near.shape[0]):
-        if (near[at] == values).all():
+    for neighbour in range(near.shape[0]):
+        if (near[neighbour] == values).all():
             return
     require_exposed(event.query, event.own_first, values, near)
     side = event.side

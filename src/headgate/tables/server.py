@@ -67,7 +67,7 @@ class SelectJoinServer:
             )
         taken = boxes.numbers[self.tree.holds(boxes.numbers)]
         if len(taken):
-            raise InvalidValue(f"subscription {taken[0]} is there already")
+            raise InvalidValue(f"subscription {taken[0]} exists already")
         for tree in self.trees:
             tree.add(boxes.numbers, low, high)
         for side, columns in zip(JoinSide, self._columns, strict=True):
@@ -106,11 +106,13 @@ class SelectJoinServer:
         return messages
 
     def apply_for_both(
-        self, changes: ChangeColumns, other: SubscriptionIndex
+        self, changes: ChangeColumns, others: SubscriptionIndex
     ) -> tuple[MessageBatch, MessageBatch]:
-        """The messages for the server's subscriptions, and those for others of the same rows."""
-        own, theirs = self._write(self._to_lines(changes), (self.subscriptions, other))
-        return own, theirs
+        """Apply changes; return the messages for the server's subscriptions, and for `others`."""
+        own_messages, other_messages = self._write(
+            self._to_lines(changes), (self.subscriptions, others)
+        )
+        return own_messages, other_messages
 
     def apply_for_base(self, changes: ChangeColumns, base: JoinSide) -> MessageBatch:
         """The messages of one semijoin of a larger join: clients hold rows of the base table only
@@ -123,24 +125,24 @@ class SelectJoinServer:
 
     def apply_silently(self, changes: ChangeColumns) -> None:
         """Apply changes to the rows without messages."""
-        lines, at = self._to_lines(changes), 0
-        while at < len(lines):
-            at = apply_silently(lines, at, tuple(table.index for table in self.tables))
-            if at < len(lines):
-                table = self.tables[lines[at, SIDE]]
-                table.reserve(joins=0, places=space_to_insert(table.index, lines[at, JOIN]))
+        lines, position = self._to_lines(changes), 0
+        while position < len(lines):
+            position = apply_silently(lines, position, tuple(table.index for table in self.tables))
+            if position < len(lines):
+                table = self.tables[lines[position, SIDE]]
+                table.reserve(joins=0, places=space_to_insert(table.index, lines[position, JOIN]))
 
     def expired(self, now_s: float) -> ChangeColumns:
-        """The deletions of the rows that expire until now."""
+        """The deletions of rows that have expired by `now_s`."""
         return self.rows.expired(now_s)
 
     def expire(self, now_s: float) -> MessageBatch:
-        """Delete the rows that expire until now."""
+        """Delete the rows that have expired by `now_s`."""
         return self.apply_columns(self.expired(now_s))
 
     @property
     def tree(self) -> BoxTree:
-        """The subscriptions, in any order."""
+        """The subscriptions; the order of the tree does not matter to the caller."""
         return self.trees[0]
 
     @property
@@ -180,19 +182,19 @@ class SelectJoinServer:
 
     def _write(self, changes: Longs, indexes: Sequence[SubscriptionIndex]) -> list[MessageBatch]:
         """Update the index by join value; return the messages for each of `indexes`."""
-        needs, at = np.zeros(4, np.int64), 0
+        needs, position = np.zeros(4, np.int64), 0
         while len(self._buffers) < len(indexes):
             self._buffers.append(MessageBuffer())
         buffers = self._buffers[: len(indexes)]
         for buffer in buffers:
             buffer.used[:] = 0
-        while at < len(changes):
+        while position < len(changes):
             tables = tuple(table.index for table in self.tables)
             sinks = tuple(map(message_sink, indexes, buffers))
-            at, short = apply_changes(changes, at, tables, sinks, needs)
-            if at < len(changes) and short >= 0:
+            position, short = apply_changes(changes, position, tables, sinks, needs)
+            if position < len(changes) and short >= 0:
                 buffers[short].make_space(needs)
-            elif at < len(changes):
-                self.tables[changes[at, SIDE]].reserve(joins=0, places=int(needs[2]))
+            elif position < len(changes):
+                self.tables[changes[position, SIDE]].reserve(joins=0, places=int(needs[2]))
         left, right = self.tables
         return [MessageBatch(*buffer.written(), (left, right)) for buffer in buffers]

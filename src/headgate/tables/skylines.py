@@ -58,13 +58,13 @@ TUP, CLU, CLU_PLUS, SUB, EVERYONE = 0, 1, 2, 3, 4
 class ChangeEvent(NamedTuple):
     """A change of one table, with the tables and subscriptions that it is checked with."""
 
-    number: int  # its position in the batch
-    side: int  # of the table that changes
-    join: int  # the code of its join value
+    number: int  # position in the batch
+    side: int  # the table that changes
+    join: int  # code of the join value
     own_first: int  # the first dimension of the table that changes
-    own: RowIndex
-    other: RowIndex
-    tree: Tree
+    own: RowIndex  # rows of the table that changes
+    other: RowIndex  # rows of the other table
+    tree: Tree  # the subscriptions
     query: BoxQuery
     anchors: Floats  # of the other table
 
@@ -146,22 +146,22 @@ def describe_affected(event, out, used):  # type: ignore[no-untyped-def]
     count = collect(tree, query, query.no_exclusions)
     low, high = query.other_first, query.least.shape[0] // 2 + query.other_first
     affected = 0
-    for at in range(count):
-        point = hits[at]
+    for rank in range(count):
+        point = hits[rank]
         place = first_at_least(other, join, tree.points[point, low])
         if value_at(other, place) <= tree.points[point, high]:
             hits[affected] = point
             affected += 1
     chosen = hits[:affected]
     lows, highs = np.empty(affected), np.empty(affected)
-    for at in range(affected):
-        lows[at], highs[at] = tree.points[chosen[at], low], tree.points[chosen[at], high]
+    for rank in range(affected):
+        lows[rank], highs[rank] = tree.points[chosen[rank], low], tree.points[chosen[rank], high]
     by_low = np.argsort(-lows, kind="mergesort")
     order = by_low[np.argsort(highs[by_low], kind="mergesort")]
     last = np.nan
-    for at in order:
-        if not lows[at] <= last:
-            used, last = write_pair(out, used, lows[at], highs[at]), lows[at]
+    for rank in order:
+        if not lows[rank] <= last:
+            used, last = write_pair(out, used, lows[rank], highs[rank]), lows[rank]
     return used
 
 
@@ -196,8 +196,8 @@ def mark_gaps(tree, query, values, is_split):  # type: ignore[no-untyped-def]
             node = root + number
             if not may_contain(tree, node, query.least, query.most):
                 continue
-            at = first_not_less(values, 0, count, tree.box_most[node, low])
-            if at < count and values[at] <= tree.box_least[node, high]:
+            gap_of_low = first_not_less(values, 0, count, tree.box_most[node, low])
+            if gap_of_low < count and values[gap_of_low] <= tree.box_least[node, high]:
                 continue
             gap = first_not_less(values, 0, count, tree.box_least[node, low])
             if gap < count and is_split[gap] and tree.box_most[node, high] < values[gap]:
@@ -207,9 +207,9 @@ def mark_gaps(tree, query, values, is_split):  # type: ignore[no-untyped-def]
                 continue
             for point in range(begin, end):
                 if is_within(tree.points, point, query.least, query.most):
-                    at = first_not_less(values, 0, count, tree.points[point, low])
-                    if tree.points[point, high] < values[at]:
-                        is_split[at] = True
+                    gap_of_low = first_not_less(values, 0, count, tree.points[point, low])
+                    if tree.points[point, high] < values[gap_of_low]:
+                        is_split[gap_of_low] = True
 
 
 @nb.njit(nogil=True, cache=True)
@@ -223,17 +223,17 @@ def find_runs(event, out, used):  # type: ignore[no-untyped-def]
     if values.shape[0] > 1:
         mark_gaps(tree, query, values, is_split)
     first = values[0]
-    for at in range(1, values.shape[0]):
-        if is_split[at]:
-            used = write_pair(out, used, values[at - 1], first)
-            first = values[at]
+    for gap in range(1, values.shape[0]):
+        if is_split[gap]:
+            used = write_pair(out, used, values[gap - 1], first)
+            first = values[gap]
     return write_pair(out, used, values[-1], first)
 
 
 @nb.njit(nogil=True, cache=True)
 def keep_needed(tree, query, out, begin, end):  # type: ignore[no-untyped-def]
-    """Of ascending disjoint pairs (last, first) keep those that describe someone whom no kept pair
-    describes; return their end."""
+    """Keep those of the ascending disjoint pairs (last, first) that describe a subscription that no
+    kept pair describes; return their end."""
     kept, served = begin, -np.inf
     for pair in range(begin, end, 2):
         last, first = out[pair], out[pair + 1]
@@ -246,10 +246,10 @@ def keep_needed(tree, query, out, begin, end):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def between(one, value, other):  # type: ignore[no-untyped-def]
+def between(point, value, corner):  # type: ignore[no-untyped-def]
     """Whether `value` is in the least box that contains the two other points."""
     for d in range(value.shape[0]):
-        if not min(one[d], other[d]) <= value[d] <= max(one[d], other[d]):
+        if not min(point[d], corner[d]) <= value[d] <= max(point[d], corner[d]):
             return False
     return True
 
@@ -264,15 +264,15 @@ def envelope(index, begin, end, point, kept):  # type: ignore[no-untyped-def]
     for place in range(begin, end):
         slot = index.pool[place]
         hidden, still = False, 0
-        for at in range(used):
-            if between(point, index.value[kept[at]], index.value[slot]):
+        for rank in range(used):
+            if between(point, index.value[kept[rank]], index.value[slot]):
                 hidden = True
                 break
         if hidden:
             continue
-        for at in range(used):
-            if not between(point, index.value[slot], index.value[kept[at]]):
-                kept[still] = kept[at]
+        for rank in range(used):
+            if not between(point, index.value[slot], index.value[kept[rank]]):
+                kept[still] = kept[rank]
                 still += 1
         kept[still] = slot
         used = still + 1
@@ -293,12 +293,12 @@ def describe_points(description, event, out, used):  # type: ignore[no-untyped-d
         place_of = np.argsort(other.pool[begin:end], kind="mergesort")
         slots = other.pool[begin:end][place_of]
         for cluster in range(anchors.shape[0]):
-            for at in range(envelope(other, begin, end, anchors[cluster], kept)):
-                chosen[place_of[np.searchsorted(slots, kept[at])]] = True
-    for at in range(end - begin):
-        if not chosen[at]:
+            for row in range(envelope(other, begin, end, anchors[cluster], kept)):
+                chosen[place_of[np.searchsorted(slots, kept[row])]] = True
+    for row in range(end - begin):
+        if not chosen[row]:
             continue
-        values = other.value[other.pool[begin + at]]
+        values = other.value[other.pool[begin + row]]
         if description in (CLU_PLUS, SUB):
             require_containing(query, query.other_first, values)
             if not any_match(tree, query, query.no_exclusions):

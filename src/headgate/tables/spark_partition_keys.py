@@ -19,12 +19,12 @@ def partition_keys(buckets: int) -> tuple[int, ...]:
     >>> [partition_of(key, 4) for key in partition_keys(4)]
     [0, 1, 2, 3]
     """
-    found: dict[int, int] = {}
+    key_of: dict[int, int] = {}
     key = 0
-    while len(found) < buckets:
-        found.setdefault(partition_of(key, buckets), key)
+    while len(key_of) < buckets:
+        key_of.setdefault(partition_of(key, buckets), key)
         key += 1
-    return tuple(found[bucket] for bucket in range(buckets))
+    return tuple(key_of[bucket] for bucket in range(buckets))
 
 
 def partition_of(key: int, partitions: int) -> int:

@@ -14,7 +14,7 @@ Clusters are made greedily. Of the ranges that are not stabbed yet, the one that
 the anchor and takes all ranges that contain it. In one dimension no partition has fewer clusters.
 In several dimensions the clusters of one attribute are split by the next (Appendix C). A new
 subscription goes to the first cluster whose anchor it contains, or makes a new one. When there are
-twice as many clusters as after the last partition, all are made anew. Cost: n log n for a
+twice as many clusters as after the last partition, all are rebuilt. Cost: n log n for a
 partition, τ for a subscription.
 
 Rejected: the (1 + ε)-approximate dynamic partitions of the literature. The cost of an event depends
@@ -29,7 +29,7 @@ import numpy as np
 from headgate.tables.box_tree_kernels import Floats, Longs
 
 CLUSTERS_MIN = 64
-"""Fewer are never worth a new partition."""
+"""With fewer clusters there is no new partition."""
 
 
 class StabbingSets:
@@ -40,12 +40,12 @@ class StabbingSets:
         self._anchor: Floats = np.empty((0, dimensions))
         self._members: Longs = np.empty(0, np.int64)
         self._cluster_of: Longs = np.empty(0, np.int64)
-        self._made = 0
+        self._partition_size = 0
 
     @property
     def is_crowded(self) -> bool:
-        """Whether the clusters should be made anew."""
-        return len(self._anchor) > max(CLUSTERS_MIN, 2 * self._made)
+        """Whether the clusters should be rebuilt by `partition`."""
+        return len(self._anchor) > max(CLUSTERS_MIN, 2 * self._partition_size)
 
     def partition(self, numbers: Longs, low: Floats, high: Floats) -> None:
         """Make clusters of these subscriptions, and of no others."""
@@ -53,30 +53,30 @@ class StabbingSets:
         self._cluster_of = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
         self._cluster_of[numbers] = clusters
         self._members = np.bincount(clusters, minlength=len(self._anchor))
-        self._made = len(self._anchor)
-        self._show()
+        self._partition_size = len(self._anchor)
+        self._update_anchors()
 
     def add(self, numbers: Longs, low: Floats, high: Floats) -> None:
-        """Put subscriptions into clusters whose anchors they contain, or into new ones."""
+        """Add subscriptions to clusters whose anchors they contain, or to new clusters."""
         last = int(numbers.max(initial=-1))
         if last >= len(self._cluster_of):
-            more = np.full(max(last + 1, 2 * len(self._cluster_of)), -1, np.int64)
-            more[: len(self._cluster_of)] = self._cluster_of
-            self._cluster_of = more
-        clusters, anchors = place(self._anchor, low, high)
+            grown = np.full(max(last + 1, 2 * len(self._cluster_of)), -1, np.int64)
+            grown[: len(self._cluster_of)] = self._cluster_of
+            self._cluster_of = grown
+        clusters, anchors = assign_clusters(self._anchor, low, high)
         self._anchor = anchors
         self._cluster_of[numbers] = clusters
         members = np.bincount(clusters, minlength=len(anchors))
         members[: len(self._members)] += self._members
         self._members = members
-        self._show()
+        self._update_anchors()
 
     def remove(self, numbers: Longs) -> None:
         np.subtract.at(self._members, self._cluster_of[numbers], 1)
         self._cluster_of[numbers] = -1
-        self._show()
+        self._update_anchors()
 
-    def _show(self) -> None:
+    def _update_anchors(self) -> None:
         kept = self._anchor[self._members > 0]
         self.anchors = np.ascontiguousarray(kept[np.argsort(kept[:, 0], kind="stable")])
 
@@ -107,35 +107,35 @@ def _stab_in_order(order, clusters, low, high, parts):  # type: ignore[no-untype
     begins, and its anchor."""
     begins, anchors = np.empty(order.size, np.int64), np.empty(order.size)
     used = 0
-    for at in range(order.size):
-        box = order[at]
-        same = at > 0 and clusters[box] == clusters[order[at - 1]]
+    for rank in range(order.size):
+        box = order[rank]
+        same = rank > 0 and clusters[box] == clusters[order[rank - 1]]
         if not same or low[box] > anchors[used - 1]:
-            begins[used], anchors[used] = at, high[box]
+            begins[used], anchors[used] = rank, high[box]
             used += 1
         parts[box] = used - 1
     return begins[:used].copy(), anchors[:used].copy()
 
 
 @nb.njit(nogil=True, cache=True)
-def place(anchors, low, high):  # type: ignore[no-untyped-def]
+def assign_clusters(anchors, low, high):  # type: ignore[no-untyped-def]
     """The first anchor in each box; boxes without one make a new anchor of their upper bounds."""
     used = anchors.shape[0]
     grown = np.empty((used + low.shape[0], low.shape[1]))
     grown[:used] = anchors
     clusters = np.empty(low.shape[0], np.int64)
     for box in range(low.shape[0]):
-        found = -1
+        cluster_of_box = -1
         for cluster in range(used):
             inside = True
             for d in range(low.shape[1]):
                 inside &= low[box, d] <= grown[cluster, d] <= high[box, d]
             if inside:
-                found = cluster
+                cluster_of_box = cluster
                 break
-        if found < 0:
-            found = used
+        if cluster_of_box < 0:
+            cluster_of_box = used
             grown[used] = high[box]
             used += 1
-        clusters[box] = found
+        clusters[box] = cluster_of_box
     return clusters, grown[:used].copy()

@@ -74,16 +74,24 @@ class StoredTree:
         refuse_unless(self.tiers.size % 3 == 0, "tiers", "a tier is three numbers")
         point = node = 0
         for start, size, first in self.tiers.reshape(-1, 3).tolist():
-            refuse_unless((start, first) == (point, node) and size > 0, "tiers", "there is a gap")
-            refuse_unless(size <= count - point, "tiers", "they have more points than there are")
+            refuse_unless(
+                (start, first) == (point, node) and size > 0, "tiers", "tiers are not contiguous"
+            )
+            refuse_unless(
+                size <= count - point,
+                "tiers",
+                "a tier has more points than there are subscriptions",
+            )
             point, node = point + size, node + node_count(size)
-        refuse_unless(point == count, "tiers", f"they have {point} points and not {count}")
+        refuse_unless(point == count, "tiers", f"tiers have {point} points: expected {count}")
         check_length("box_least", self.box_least, width * node)
         check_length("box_most", self.box_most, width * node)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredBoxes:
+    """The content of a file."""
+
     left_attributes: Names
     right_attributes: Names
     feeds: Ints
@@ -107,8 +115,12 @@ class StoredBoxes:
         check_indices("tested", self.tested, 2, length=self.feeds.size)
         for tree in (self.left, self.right):
             tree.check(left + right, self.feeds.size)
-        refuse_unless(self.left_anchors.size % left == 0, "left_anchors", "they do not fit")
-        refuse_unless(self.right_anchors.size % right == 0, "right_anchors", "they do not fit")
+        refuse_unless(
+            self.left_anchors.size % left == 0, "left_anchors", "anchors have another width"
+        )
+        refuse_unless(
+            self.right_anchors.size % right == 0, "right_anchors", "anchors have another width"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,8 +151,8 @@ class OpenBoxes:
         kept[kept] = np.isin(self.feeds[tree.subscription[kept]], feeds)
         half = tree.points.shape[1] // 2
         points, numbers = tree.points[kept], tree.subscription[kept]
-        named = self.attributes, self.feeds, self.tested
-        return _made(named, numbers, points[:, :half], points[:, half:])
+        columns = self.attributes, self.feeds, self.tested
+        return _build_index(columns, numbers, points[:, :half], points[:, half:])
 
 
 def dimensions_of(attributes: tuple[Names, Names]) -> tuple[int, int]:
@@ -153,15 +165,15 @@ def dimensions_of(attributes: tuple[Names, Names]) -> tuple[int, int]:
 def write_boxes(folder: Path, group: BoxGroup, feeds: Ints, tested: Ints) -> Path:
     """Write subscriptions, numbered from 0 on, to a file; return its path."""
     boxes = group.boxes
-    made = _made((group.attributes, feeds, tested), boxes.numbers, boxes.low, boxes.high)
-    left, right = made.trees
+    index = _build_index((group.attributes, feeds, tested), boxes.numbers, boxes.low, boxes.high)
+    left, right = index.trees
     stored = StoredBoxes(
         *group.attributes,
         feeds,
         tested,
         StoredTree.of(left),
         StoredTree.of(right),
-        *(each.ravel() for each in made.anchors),
+        *(each.ravel() for each in index.anchors),
     )
     return write_stored(folder, stored, kind=KIND, version=VERSION)
 
@@ -183,22 +195,23 @@ def gathered_boxes(files: Sequence[OpenBoxes], dropped: Ints) -> OpenBoxes:
     )
     if all(each.attributes == files[0].attributes for each in files):
         trees = tuple(
-            _stacked([each.trees[table] for each in files], feeds, dropped) for table in JoinSide
+            _stack_trees([each.trees[table] for each in files], feeds, dropped)
+            for table in JoinSide
         )
         anchors = [np.concatenate([each.anchors[table] for each in files]) for table in JoinSide]
-        ordered = tuple(map(_in_order, anchors))
+        ordered = tuple(map(_sorted_anchors, anchors))
         return OpenBoxes(files[0].attributes, feeds, tested, trees, ordered)
     attributes = (
         tuple(sorted({name for each in files for name in each.attributes[0]})),
         tuple(sorted({name for each in files for name in each.attributes[1]})),
     )
-    boxes = [_widened(each, attributes) for each in files]
+    boxes = [_bounds_over(each, attributes) for each in files]
     low, high = (np.concatenate([each[at] for each in boxes]) for at in range(2))
     kept = np.flatnonzero(~np.isin(feeds, dropped))
-    return _made((attributes, feeds, tested), kept, low[kept], high[kept])
+    return _build_index((attributes, feeds, tested), kept, low[kept], high[kept])
 
 
-def _stacked(trees: Sequence[Tree], feeds: Ints, dropped: Ints) -> Tree:
+def _stack_trees(trees: Sequence[Tree], feeds: Ints, dropped: Ints) -> Tree:
     """One tree with the tiers of all trees, and holes for dropped feeds."""
     counts = np.cumsum([0, *(len(each.subscription) for each in trees)])
     nodes = np.cumsum([0, *(len(each.box_least) for each in trees)])
@@ -209,8 +222,8 @@ def _stacked(trees: Sequence[Tree], feeds: Ints, dropped: Ints) -> Tree:
     holes = np.isin(feeds[subscription], dropped)
     points[holes], subscription[holes] = np.nan, GONE
     tiers = [
-        each.tiers + np.array([point, 0, node])
-        for each, point, node in zip(trees, counts, nodes, strict=False)
+        tree.tiers + np.array([point, 0, node])
+        for tree, point, node in zip(trees, counts, nodes, strict=False)
     ]
     return Tree(
         frozen_view(points),
@@ -221,31 +234,33 @@ def _stacked(trees: Sequence[Tree], feeds: Ints, dropped: Ints) -> Tree:
     )
 
 
-def _in_order(anchors: Floats) -> Floats:
+def _sorted_anchors(anchors: Floats) -> Floats:
+    """Anchors in the order of their first dimension."""
     return frozen_view(np.ascontiguousarray(anchors[np.argsort(anchors[:, 0], kind="stable")]))
 
 
-def _widened(boxes: OpenBoxes, attributes: tuple[Names, Names]) -> tuple[Floats, Floats]:
+def _bounds_over(boxes: OpenBoxes, attributes: tuple[Names, Names]) -> tuple[Floats, Floats]:
     """The bounds of all subscriptions by number, over more attributes."""
     tree, count = boxes.trees[0], boxes.feeds.size
     half = tree.points.shape[1] // 2
     points = np.empty((count, 2 * half))
     points[tree.subscription] = tree.points
-    named = [(side, name) for side in JoinSide for name in boxes.attributes[side] or ("",)]
+    present = [(side, name) for side in JoinSide for name in boxes.attributes[side] or ("",)]
     columns = [(side, name) for side in JoinSide for name in attributes[side] or ("",)]
     low = np.full((count, len(columns)), MISSING)
     high = np.full((count, len(columns)), np.inf)
-    for at, each in enumerate(columns):
-        if each in named:
-            own = named.index(each)
-            low[:, at], high[:, at] = points[:, own], points[:, half + own]
+    for position, column in enumerate(columns):
+        if column in present:
+            source = present.index(column)
+            low[:, position], high[:, position] = points[:, source], points[:, half + source]
     return low, high
 
 
-def _made(
-    named: tuple[tuple[Names, Names], Ints, Ints], numbers: Longs, low: Floats, high: Floats
+def _build_index(
+    columns: tuple[tuple[Names, Names], Ints, Ints], numbers: Longs, low: Floats, high: Floats
 ) -> OpenBoxes:
-    attributes, feeds, tested = named
+    """Build both trees and all anchors; `columns` are attributes, feeds and tested."""
+    attributes, feeds, tested = columns
     left, right = dimensions_of(attributes)
     parts = slice(0, left), slice(left, left + right)
     checked = Boxes(numbers, low, high)
@@ -260,5 +275,5 @@ def _made(
         feeds,
         tested,
         tuple(trees),
-        tuple(map(_in_order, anchors)),
+        tuple(map(_sorted_anchors, anchors)),
     )

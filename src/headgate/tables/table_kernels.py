@@ -39,14 +39,14 @@ CAPACITY_MIN = 4
 
 
 class RowIndex(NamedTuple):
-    """What the kernels see of one table."""
+    """The rows of one table by join value."""
 
     value: Floats  # [slot, selection attribute]
-    number: Longs  # [slot]: the row's own number, never used again
+    number: Longs  # [slot]: version number, never used again
     start: Longs  # [join value]
     size: Longs
     capacity: Longs
-    pool: Longs
+    pool: Longs  # slots; start and size of each join value refer to it
     used: Longs  # [1]: how much of the pool is in use
 
 
@@ -56,12 +56,12 @@ def value_at(index, place):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def first_at_least(index, join, wanted):  # type: ignore[no-untyped-def]
-    """The first place of the join value's piece whose row has at least this first value."""
+def first_at_least(index, join, value):  # type: ignore[no-untyped-def]
+    """The first place in the join value's piece whose row has at least this first value."""
     low, length = index.start[join], index.size[join]
     while length > 0:
         half = length >> 1
-        if index.value[index.pool[low + half], 0] < wanted:
+        if index.value[index.pool[low + half], 0] < value:
             low += half + 1
             length -= half + 1
         else:
@@ -71,17 +71,17 @@ def first_at_least(index, join, wanted):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def space_to_insert(index, join):  # type: ignore[no-untyped-def]
-    """How much of the pool one more row of this join value may take."""
+    """The most places of the pool that one more row of this join value takes."""
     return max(CAPACITY_MIN, 2 * index.capacity[join])
 
 
 @nb.njit(nogil=True, cache=True)
 def insert(index, join, slot):  # type: ignore[no-untyped-def]
-    """Put a row into its piece; the pool has the room that it may need."""
+    """Insert a row into its piece; the pool has `space_to_insert` free places."""
     if index.size[join] == index.capacity[join]:
         target, start = index.used[0], index.start[join]
-        for at in range(index.size[join]):
-            index.pool[target + at] = index.pool[start + at]
+        for position in range(index.size[join]):
+            index.pool[target + position] = index.pool[start + position]
         index.capacity[join] = space_to_insert(index, join)
         index.start[join] = target
         index.used[0] += index.capacity[join]
@@ -89,48 +89,48 @@ def insert(index, join, slot):  # type: ignore[no-untyped-def]
     end = index.start[join] + index.size[join]
     while place < end and index.value[index.pool[place], 0] == index.value[slot, 0]:
         place += 1
-    for at in range(end, place, -1):
-        index.pool[at] = index.pool[at - 1]
+    for position in range(end, place, -1):
+        index.pool[position] = index.pool[position - 1]
     index.pool[place] = slot
     index.size[join] += 1
 
 
 @nb.njit(nogil=True, cache=True)
 def remove(index, join, slot):  # type: ignore[no-untyped-def]
-    """Take a row out of its piece, where it is."""
+    """Remove a row from its piece; it must be in it."""
     place = first_at_least(index, join, index.value[slot, 0])
     while index.pool[place] != slot:
         place += 1
     index.size[join] -= 1
-    for at in range(place, index.start[join] + index.size[join]):
-        index.pool[at] = index.pool[at + 1]
+    for position in range(place, index.start[join] + index.size[join]):
+        index.pool[position] = index.pool[position + 1]
 
 
 @nb.njit(nogil=True, cache=True)
-def compact_room(size):  # type: ignore[no-untyped-def]
-    """The room of a piece with so many rows when it is moved: for half as many rows again."""
+def compact_capacity(size):  # type: ignore[no-untyped-def]
+    """The capacity that a piece of this size gets when it is moved: half as many again."""
     return max(CAPACITY_MIN, size + size // 2) if size > 0 else 0
 
 
 @nb.njit(nogil=True, cache=True)
 def compact_places(sizes):  # type: ignore[no-untyped-def]
-    """The places that all pieces take when they are moved."""
+    """The number of places that all pieces take after `compact`."""
     places = 0
     for size in sizes:
-        places += compact_room(size)
+        places += compact_capacity(size)
     return places
 
 
 @nb.njit(nogil=True, cache=True)
 def compact(index, pool):  # type: ignore[no-untyped-def]
-    """Move all pieces into another pool, without gaps; it has `compact_places` at least."""
+    """Move all pieces into another pool, without gaps; it has at least `compact_places`."""
     used = 0
     for join in range(index.start.shape[0]):
         start, size = index.start[join], index.size[join]
-        for at in range(size):
-            pool[used + at] = index.pool[start + at]
+        for position in range(size):
+            pool[used + position] = index.pool[start + position]
         index.start[join] = used
-        index.capacity[join] = compact_room(size)
+        index.capacity[join] = compact_capacity(size)
         used += index.capacity[join]
     index.used[0] = used
 
@@ -139,12 +139,12 @@ SLOT_NONE = -1
 
 
 class RowArrays(NamedTuple):
-    """Rows of one table by slot, as they are written here; `used` counts what was ever taken."""
+    """Rows of one table by slot, for kernels that write them."""
 
     value: Floats  # [slot, selection attribute]
     number: Longs
-    key: Longs  # its code
-    join: Longs
+    key: Longs  # code of the key
+    join: Longs  # code of the join value
     until_s: Floats
     payload_start: Longs
     payload_bytes: Longs
@@ -152,11 +152,11 @@ class RowArrays(NamedTuple):
     payload: Bytes  # all payloads, in any order
     payload_used: Longs  # [1]
     slot_of_key: Longs  # [code of a key]
-    free: Longs
+    free: Longs  # slots to reuse
     free_count: Longs  # [1]
-    gone: Longs  # slots that are free after this batch
+    gone: Longs  # slots of deleted rows, free after this batch
     gone_count: Longs  # [1]
-    used: Longs  # [1]
+    used: Longs  # [1]: slots ever used
 
 
 class ChangeArrays(NamedTuple):
@@ -176,32 +176,34 @@ class ChangeArrays(NamedTuple):
 
 
 @nb.njit(nogil=True, cache=True)
-def put_line(lines, at, kind, side, join, new, old):  # type: ignore[no-untyped-def]
-    lines[at, 0], lines[at, 1], lines[at, 2] = kind, side, join
-    lines[at, 3], lines[at, 4] = new, old
-    return at + 1
+def put_line(lines, line, kind, side, join, new, old):  # type: ignore[no-untyped-def]
+    lines[line, 0], lines[line, 1], lines[line, 2] = kind, side, join
+    lines[line, 3], lines[line, 4] = new, old
+    return line + 1
 
 
 @nb.njit(nogil=True, cache=True)
-def leave(rows, slot):  # type: ignore[no-untyped-def]
+def release(rows, slot):  # type: ignore[no-untyped-def]
+    """Mark the slot of a deleted row: it is reused from the next batch on."""
     rows.gone[rows.gone_count[0]] = slot
     rows.gone_count[0] += 1
     rows.until_s[slot] = np.inf
 
 
 @nb.njit(nogil=True, cache=True)
-def is_same(rows, slot, given, change):  # type: ignore[no-untyped-def]
+def is_unchanged(rows, slot, changes, change):  # type: ignore[no-untyped-def]
+    """Whether a change has the same values and payload body as the row."""
     for d in range(rows.value.shape[1]):
-        if rows.value[slot, d] != given.values[change, d]:
+        if rows.value[slot, d] != changes.values[change, d]:
             return False
-    begin, first = rows.payload_start[slot], given.payload_start[change]
-    end, last = begin + rows.body_bytes[slot], first + given.body_bytes[change]
-    return are_equal(rows.payload, begin, end, given.payload_data, first, last)
+    begin, first = rows.payload_start[slot], changes.payload_start[change]
+    end, last = begin + rows.body_bytes[slot], first + changes.body_bytes[change]
+    return are_equal(rows.payload, begin, end, changes.payload_data, first, last)
 
 
 @nb.njit(nogil=True, cache=True)
-def put_row(rows, given, change, key, join, number):  # type: ignore[no-untyped-def]
-    """The slot of a new version of a row; the index does not know it yet."""
+def put_row(rows, changes, change, key, join, number):  # type: ignore[no-untyped-def]
+    """Write a new version of a row and return its slot; the index by join value is not updated."""
     if rows.free_count[0] > 0:
         rows.free_count[0] -= 1
         slot = rows.free[rows.free_count[0]]
@@ -209,45 +211,46 @@ def put_row(rows, given, change, key, join, number):  # type: ignore[no-untyped-
         slot = rows.used[0]
         rows.used[0] += 1
     for d in range(rows.value.shape[1]):
-        rows.value[slot, d] = given.values[change, d]
+        rows.value[slot, d] = changes.values[change, d]
     rows.number[slot], rows.key[slot], rows.join[slot] = number, key, join
-    rows.until_s[slot] = given.until_s[change]
-    begin, end = given.payload_start[change], given.payload_start[change + 1]
+    rows.until_s[slot] = changes.until_s[change]
+    begin, end = changes.payload_start[change], changes.payload_start[change + 1]
     place = rows.payload_used[0]
-    rows.payload[place : place + end - begin] = given.payload_data[begin:end]
+    rows.payload[place : place + end - begin] = changes.payload_data[begin:end]
     rows.payload_start[slot], rows.payload_bytes[slot] = place, end - begin
-    rows.body_bytes[slot] = given.body_bytes[change]
+    rows.body_bytes[slot] = changes.body_bytes[change]
     rows.payload_used[0] = place + end - begin
     rows.slot_of_key[key] = slot
     return slot
 
 
 @nb.njit(nogil=True, cache=True)
-def apply_to_rows(given, tables, keys, joins, first_number, step, lines):  # type: ignore[no-untyped-def]
-    """Write what changes mean to `lines`; how many lines there are, and the next number."""
+def apply_to_rows(changes, tables, keys, joins, first_number, step, lines):  # type: ignore[no-untyped-def]
+    """Apply changes to rows and write their effects to `lines` (int64, [line, 5]); return the
+    number of lines and the next version number."""
     used, number = 0, first_number
-    for change in range(given.side.shape[0]):
-        side = given.side[change]
+    for change in range(changes.side.shape[0]):
+        side = changes.side[change]
         rows, codes = tables[side], keys[side]
-        begin, end = given.key_start[change], given.key_start[change + 1]
-        key = intern(codes, given.key_data, begin, end)
+        begin, end = changes.key_start[change], changes.key_start[change + 1]
+        key = intern(codes, changes.key_data, begin, end)
         old = rows.slot_of_key[key]
-        if given.gone[change]:
+        if changes.gone[change]:
             if old != SLOT_NONE:
                 rows.slot_of_key[key] = SLOT_NONE
-                leave(rows, old)
+                release(rows, old)
                 used = put_line(lines, used, DELETE, side, rows.join[old], -1, old)
             continue
-        begin, end = given.join_start[change], given.join_start[change + 1]
-        join = intern(joins, given.join_data, begin, end)
+        begin, end = changes.join_start[change], changes.join_start[change + 1]
+        join = intern(joins, changes.join_data, begin, end)
         stays = old != SLOT_NONE and rows.join[old] == join
-        if stays and is_same(rows, old, given, change):
-            rows.until_s[old] = given.until_s[change]
+        if stays and is_unchanged(rows, old, changes, change):
+            rows.until_s[old] = changes.until_s[change]
             continue
-        new = put_row(rows, given, change, key, join, number)
+        new = put_row(rows, changes, change, key, join, number)
         number += step
         if old != SLOT_NONE:
-            leave(rows, old)
+            release(rows, old)
         if stays:
             used = put_line(lines, used, REPLACE, side, join, new, old)
             continue

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from headgate.match.texts import Texts
 from headgate.tables.box_tree_kernels import Floats, Longs
 from headgate.tables.byte_codes import ByteCodes
-from headgate.tables.changes import ChangeColumns, deletions, gathered, pieces
+from headgate.tables.changes import ChangeColumns, copy_texts, deletions, take_texts
 from headgate.tables.key_bytes import key_of
 from headgate.tables.messages import JoinRow, JoinSide
 from headgate.tables.table_kernels import (
@@ -134,8 +134,8 @@ class TableRows:
     def begin_batch(self, changes: ChangeColumns) -> None:
         """Reuse the slots deleted by the last batch, and reserve space for these changes."""
         gone, free = int(self._gone_count[0]), int(self._free_count[0])
-        own = changes.side == self.side
-        count = int(own.sum())
+        is_of_table = changes.side == self.side
+        count = int(is_of_table.sum())
         slots = int(self._used[0]) + count
         if slots > len(self._number):
             self._grow_slots(slots)
@@ -144,10 +144,10 @@ class TableRows:
         self.keys.reserve(changes.keys)
         codes = len(self.keys) + count
         if codes > len(self._slot_of_key):
-            more = np.full(codes, SLOT_NONE, np.int64)
-            self._slot_of_key = np.concatenate([self._slot_of_key, more])
+            added = np.full(codes, SLOT_NONE, np.int64)
+            self._slot_of_key = np.concatenate([self._slot_of_key, added])
         lengths = np.diff(changes.payloads.start)
-        needed = int(self._payload_used[0] + lengths[own].sum())
+        needed = int(self._payload_used[0] + lengths[is_of_table].sum())
         if needed > len(self._payload):
             self._payload = _grown(self._payload, needed)
 
@@ -155,7 +155,7 @@ class TableRows:
         """Reserve space for so many join values, and so many more places in the pool."""
         if joins > len(self._start):
             self._start, self._size, self._capacity = (
-                _grown(each, joins) for each in (self._start, self._size, self._capacity)
+                _grown(array, joins) for array in (self._start, self._size, self._capacity)
             )
         if self._pool_used[0] + places <= len(self._pool):
             return
@@ -167,14 +167,14 @@ class TableRows:
     def current_slots(self) -> Longs:
         """The slots of all rows, in the order of their version numbers."""
         slots = self._slot_of_key[: len(self.keys)]
-        found: Longs = slots[slots != SLOT_NONE]
-        return found[np.argsort(self._number[found])]
+        current: Longs = slots[slots != SLOT_NONE]
+        return current[np.argsort(self._number[current])]
 
     def expired(self, now_s: float) -> Texts:
-        """The keys of rows that expire until now, the oldest first."""
+        """The keys of rows that have expired, the oldest first."""
         slots = np.flatnonzero(self._until_s[: self._used[0]] <= now_s)
         slots = slots[np.lexsort((self._number[slots], self._until_s[slots]))]
-        return gathered(self.keys.texts.start, self.keys.texts.data, self._key[slots])
+        return take_texts(self.keys.texts.start, self.keys.texts.data, self._key[slots])
 
     def content(self) -> TableContent:
         """All rows."""
@@ -184,9 +184,9 @@ class TableRows:
             self._number[slots],
             self._value[slots],
             self._until_s[slots],
-            gathered(keys.start, keys.data, self._key[slots]),
-            gathered(joins.start, joins.data, self._join[slots]),
-            pieces(begin, lengths, self._payload),
+            take_texts(keys.start, keys.data, self._key[slots]),
+            take_texts(joins.start, joins.data, self._join[slots]),
+            copy_texts(begin, lengths, self._payload),
             self._body_bytes[slots],
         )
 
@@ -210,11 +210,11 @@ class TableRows:
         self._index_all(codes)
 
     def payloads_of(self, slots: Longs) -> Texts:
-        return pieces(self._payload_start[slots], self.payload_bytes[slots], self._payload)
+        return copy_texts(self._payload_start[slots], self.payload_bytes[slots], self._payload)
 
     def joins_of(self, slots: Longs) -> Texts:
         joins = self._joins.texts
-        return gathered(joins.start, joins.data, self._join[slots])
+        return take_texts(joins.start, joins.data, self._join[slots])
 
     def row(self, slot: int) -> JoinRow:
         values = tuple(self._value[slot].tolist())
@@ -253,13 +253,13 @@ def _grown(array: Numbers, count: int) -> Numbers:
 
 
 class JoinedRows:
+    """The rows of all tables of a join."""
+
     def __init__(
         self, dimensions: Sequence[int], join_attributes: Sequence[int], numbers: tuple[int, int]
     ) -> None:
-        """For each table how many attributes rows are selected by, and joined by.
-
-        `numbers` are those that versions of rows get: the first, and the step to the next.
-        """
+        """`dimensions` are the numbers of selection attributes by table, `join_attributes` those of
+        join attributes; `numbers` are the first version number and the step to the next."""
         self.dimensions, self.join_attributes = tuple(dimensions), tuple(join_attributes)
         self.next_number, self._step = numbers
         """The number of the next version of a row."""
@@ -290,15 +290,17 @@ class JoinedRows:
         lines = np.empty((2 * len(changes), 5), np.int64)
         keys = tuple(table.keys.arrays for table in self.tables)
         slots = tuple(table.slots for table in self.tables)
-        given, joins = changes.arrays, self.joins.arrays
-        used, number = apply_to_rows(given, slots, keys, joins, self.next_number, self._step, lines)
+        arrays, joins = changes.arrays, self.joins.arrays
+        used, number = apply_to_rows(
+            arrays, slots, keys, joins, self.next_number, self._step, lines
+        )
         self.next_number = int(number)
         for table in self.tables:
             table.reserve(joins=self.join_values, places=0)
         return lines[:used]
 
     def expired(self, now_s: float) -> ChangeColumns:
-        """The deletions of the rows that expire until now."""
+        """The deletions of rows that have expired by `now_s`."""
         return deletions([table.expired(now_s) for table in self.tables], self.dimensions)
 
     def content(self) -> tuple[TableContent, ...]:
@@ -306,10 +308,10 @@ class JoinedRows:
         return tuple(table.content() for table in self.tables)
 
     def load(self, content: Sequence[TableContent], *, next_number: int) -> None:
-        """Replace all rows by these."""
+        """Replace all rows with these."""
         self._clear()
-        for table, own in zip(self.tables, content, strict=True):
-            table.load(own)
+        for table, rows in zip(self.tables, content, strict=True):
+            table.load(rows)
         for table in self.tables:
             table.reserve(joins=self.join_values, places=0)
         self.next_number = next_number
