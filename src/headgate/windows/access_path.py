@@ -18,7 +18,7 @@ the residual remains.
 
 Rejected: choosing anew for each item by the length of its chains. The fixed order is wrong only
 where a text has the same value as much of the window, and then the candidates are mostly results. A
-part of a timestamp (`published.year = window.year`) has no index: nobody has needed it yet."""
+part of a timestamp (`published.year = window.year`) has no index."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Path = EqualTo | SimilarTo | OrderedBy | WholeWindow
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What is found by any of the paths and satisfies the residual, satisfies the predicate."""
+    """An item satisfies the predicate if a path finds it and it satisfies the residual."""
 
     paths: tuple[Path, ...]
     residual: Filter
@@ -82,20 +82,20 @@ class Access:
 
 
 def choose_access(predicate: Filter) -> Access:
-    """The best clause to begin with."""
+    """The paths of the clause with the lowest cost, and the other clauses as residual."""
     clauses = conjuncts(predicate)
-    known = [(clause, paths) for clause in clauses if (paths := _paths(clause)) is not None]
-    if not known:
+    indexed = [(clause, paths) for clause in clauses if (paths := _paths(clause)) is not None]
+    if not indexed:
         return Access((WholeWindow(TRUE),), predicate)
-    chosen, paths = min(known, key=lambda each: max(map(_cost, each[1])))
+    chosen, paths = min(indexed, key=lambda each: max(map(_cost, each[1])))
     return Access(paths, conjunction(clause for clause in clauses if clause is not chosen))
 
 
 def _paths(clause: Filter) -> tuple[Path, ...] | None:
     parts = clause.parts if isinstance(clause, Or) else (clause,)
-    found = [_path(part) for part in parts]
-    paths = tuple(dict.fromkeys(path for path in found if path is not None))
-    return paths if paths and len(found) == sum(path is not None for path in found) else None
+    candidates = [_path(part) for part in parts]
+    paths = tuple(dict.fromkeys(path for path in candidates if path is not None))
+    return paths if paths and None not in candidates else None
 
 
 def _path(literal: Filter) -> Path | None:
@@ -125,7 +125,7 @@ def _cost(path: Path) -> float:
 
 
 def looks_at_window(filter_: Filter) -> bool:
-    """Whether some atom of it compares with an item of the window."""
+    """Whether an atom of the filter compares with an item of the window."""
     return any(map(_of_window, atoms_of(filter_)))
 
 

@@ -1,4 +1,4 @@
-"""What the join stage takes and returns. Inside of it, instants are integers of microseconds.
+"""The input and output types of the join stage, and instants as integers of microseconds.
 
 Microseconds are exact, compare fast, and do not end at the year 9999: the end of a window or the
 instant of a decision may lie outside the range of `datetime`.
@@ -22,7 +22,8 @@ _FIRST_US, _LAST_US = microseconds(_FIRST), microseconds(_LAST)
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An item, and when it came: recorded before it is first used, the same at every replay."""
+    """An item and the instant of its arrival, which is recorded before its first use, so that every
+    replay has the same."""
 
     item: Item
     arrived: datetime
@@ -30,7 +31,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class FeedOutput:
-    """An item with its annotations, the feeds that have it, and when that was decided."""
+    """An item with its annotations, the feeds that output it, and the instant of the decision."""
 
     feeds: tuple[str, ...]
     item: Item
@@ -38,7 +39,7 @@ class FeedOutput:
 
 
 class Element(NamedTuple):
-    """An item on its way through the graph: since when it is known, and when it is decided."""
+    """An item in the graph, with its event time, its arrival and the instant of its decision."""
 
     item: Item
     time_us: int
@@ -50,13 +51,13 @@ Position = tuple[int, str, str, list[object]]
 
 
 def position(item: Item) -> Position:
-    """The place of an item in its stream: the order of a window of `last n items`."""
+    """The sort key of an item in its stream, which orders a window of `last n items`."""
     entries = sorted((each.join, sorted(map(position, each.items))) for each in item.annotations)
     return microseconds(item.time), item.source, item.id, [*entries]
 
 
 def instant_of(us: int) -> datetime:
-    """The instant as a `datetime`, or the nearest that there is.
+    """The instant as a `datetime`, clipped to the range of `datetime`.
 
     >>> instant_of(1_500_000).isoformat()
     '1970-01-01T00:00:01.500000+00:00'

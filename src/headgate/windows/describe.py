@@ -18,9 +18,9 @@ from headgate.windows.stage import JoinStage
 
 
 def describe(stage: JoinStage) -> list[str]:
-    """The windows with their indexes, the feeds behind them, what waits and what was late."""
+    """Windows with their joins and feeds, waiting items, late items, and refused feeds."""
     graph, flow = stage.graph, stage.flow
-    behind = feeds_behind(graph)
+    dependent = dependent_feeds(graph)
     joins: dict[Probe, list[int]] = {}
     for number, probe in flow.probe_of.items():
         joins.setdefault(probe, []).append(number)
@@ -29,12 +29,12 @@ def describe(stage: JoinStage) -> list[str]:
         by_window.setdefault(window, []).append(probe)
     lines: list[str] = []
     for window, state in flow.windows.items():
-        items, feeds = _count(len(state.items), "item"), _count(len(behind[window]), "feed")
+        items, feeds = _count(len(state.items), "item"), _count(len(dependent[window]), "feed")
         lines.append(f"{sign(graph.nodes[window])}: {items}, for {feeds}")
         for probe in by_window.get(window, ()):
             first, *others = joins[probe]
-            more = f" and {_count(len(others), 'more join')}" if others else ""
-            lines.append(f"  {sign(graph.nodes[first])}{more}: by {probe.access}")
+            further = f" and {_count(len(others), 'more join')}" if others else ""
+            lines.append(f"  {sign(graph.nodes[first])}{further}: by {probe.access}")
     lines.append(f"{_count(stage.waiting, 'item')} {'waits' if stage.waiting == 1 else 'wait'}")
     late = [f"{source} {count:,}" for source, count in stage.late.items() if count]
     if late:
@@ -42,14 +42,14 @@ def describe(stage: JoinStage) -> list[str]:
     return lines + [f"not joined: {feed}, as {why}" for feed, why in stage.unsupported.items()]
 
 
-def feeds_behind(graph: Graph) -> list[set[str]]:
+def dependent_feeds(graph: Graph) -> list[set[str]]:
     """For each node the feeds that depend on it."""
-    behind = [set(graph.feeds.get(number, ())) for number in range(len(graph.nodes))]
+    dependent = [set(graph.feeds.get(number, ())) for number in range(len(graph.nodes))]
     for number in reversed(range(len(graph.nodes))):
         for below in graph.inputs(number):
-            behind[below] |= behind[number]
-    return behind
+            dependent[below] |= dependent[number]
+    return dependent
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

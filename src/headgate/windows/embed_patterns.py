@@ -1,7 +1,7 @@
 """Which of many tree patterns a document embeds ([Delta §4.1]), in |patterns| × |document|.
 
 The oracle, model/tree_pattern.py, tries all embeddings: a pattern of k steps `//*//*…` takes n^k
-steps on a document of n elements, and documents come from strangers. Here each pattern node is
+steps on a document of n elements, and documents are not trusted. Here each pattern node is
 evaluated once per element, children of the pattern first and elements in reverse document order, so
 that the answers for everything below an element are known before it:
 
@@ -37,7 +37,7 @@ def embeds_patterns(patterns: Sequence[PatternNode], item: Item) -> list[bool]:
 
 
 class _Images(NamedTuple):
-    """Of one pattern node, for each element; see above."""
+    """The three answers about one pattern node, one byte per element (see the module)."""
 
     fits: bytearray
     child: bytearray
@@ -66,7 +66,7 @@ class _Document:
         fits, child, below = images
         for number in reversed(range(count)):
             fits[number] = self._fits(pattern, number) and all(
-                _is_under(each, found, number) for each, found in children
+                _is_under(node, node_images, number) for node, node_images in children
             )
             if fits[number] and not pattern.label.startswith("@"):
                 fits[number] = self._holds(pattern, number)
@@ -77,7 +77,7 @@ class _Document:
         return images
 
     def _fits(self, pattern: PatternNode, number: int) -> bool:
-        """Whether the element has the label, or an attribute as it is asked for."""
+        """Whether the element has the label, or an attribute with the label and the values."""
         if not pattern.label.startswith("@"):
             return pattern.label in ("*", self.labels[number])
         element = self.elements[number]
@@ -96,8 +96,8 @@ class _Document:
 
 
 def _is_under(pattern: PatternNode, images: _Images, number: int) -> bool:
-    """Whether an image of the pattern node stands below the element as its axis wants it."""
+    """Whether an image of the pattern node is below the element, along the node's axis."""
     if pattern.label.startswith("@"):
-        own = bool(images.fits[number])
-        return own or (pattern.axis is Axis.DESCENDANT and bool(images.below[number]))
+        is_here = bool(images.fits[number])
+        return is_here or (pattern.axis is Axis.DESCENDANT and bool(images.below[number]))
     return bool((images.child if pattern.axis is Axis.CHILD else images.below)[number])

@@ -1,14 +1,14 @@
-"""Lookups in a window: pairs of a probe and a matching row.
+"""Lookups in a window: pairs of a lookup and a matching row.
 
-A *probe* here is one primary item of a lookup, by its position. It sees the rows of the window that
-are within its bounds:
+A lookup is one primary item, by its position in the batch. It sees the rows of the window that are
+within its bounds:
 
-    low[p] < time ≤ high[p]    and    arrived ≤ latest[p]
+    low[l] < time ≤ high[l]    and    arrived ≤ latest[l]
 
-All `find` kernels have the same form `kernel(first, out, bounds, index)`. Probes are processed in
-order from `first` on, and pairs are written to `out`. If the pairs of a probe do not all fit, they
-are withdrawn: the kernel returns that probe's position and the number of pairs, and `find_pairs`
-calls again with more space."""
+All `find` kernels have the same form `kernel(first, out, bounds, index)`. Lookups are processed in
+order from `first` on, and pairs are written to `out`. If the pairs of a lookup do not all fit, they
+are dropped: the kernel returns that lookup's position and the number of pairs before it, and
+`find_pairs` calls it again with more space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from headgate.match.bit_rows import Ints, Longs
 
-ROOM = 4_096
+PAIRS_MIN = 4_096
 
 
 class WindowBounds(NamedTuple):
@@ -32,13 +32,13 @@ class WindowBounds(NamedTuple):
     times: Longs  # [row]
     arrived: Longs  # [row]
 
-    def some(self, lookups: Longs) -> WindowBounds:
+    def take(self, lookups: Longs) -> WindowBounds:
         """The bounds of these lookups only."""
         low, high, latest = (each[lookups] for each in self[:3])
         return WindowBounds(low, high, latest, self.times, self.arrived)
 
-    def hold(self, lookups: Longs, rows: Longs) -> Pairs:
-        """Those of the pairs whose row is within the bounds of the lookup."""
+    def pairs_within(self, lookups: Longs, rows: Longs) -> Pairs:
+        """The pairs whose row is within the bounds of the lookup."""
         times = self.times[rows]
         within = (self.low[lookups] < times) & (times <= self.high[lookups])
         within &= self.arrived[rows] <= self.latest[lookups]
@@ -83,39 +83,39 @@ def find_pairs(
     kernel: Callable[..., tuple[int, int]], bounds: WindowBounds, *arguments: object
 ) -> Pairs:
     """All pairs that a `find` kernel finds."""
-    count, first, room = bounds.low.size, 0, ROOM
-    found: list[Pairs] = []
+    count, first, room = bounds.low.size, 0, PAIRS_MIN
+    parts: list[Pairs] = []
     while first < count:
         lookups, rows = np.empty(room, np.int64), np.empty(room, np.int64)
         following, used = kernel(first, Pairs(lookups, rows), bounds, *arguments)
-        found.append(Pairs(lookups[:used], rows[:used]))
+        parts.append(Pairs(lookups[:used], rows[:used]))
         if following == first:
             room *= 4
         first = following
-    return found[0] if len(found) == 1 else joined(found)
+    return parts[0] if len(parts) == 1 else concatenate_pairs(parts)
 
 
-def joined(found: list[Pairs]) -> Pairs:
+def concatenate_pairs(parts: list[Pairs]) -> Pairs:
     """All pairs one after the other."""
-    none = np.empty(0, np.int64)
+    empty = np.empty(0, np.int64)
     return Pairs(
-        np.concatenate([none, *(each.lookups for each in found)]),
-        np.concatenate([none, *(each.rows for each in found)]),
+        np.concatenate([empty, *(each.lookups for each in parts)]),
+        np.concatenate([empty, *(each.rows for each in parts)]),
     )
 
 
-def distinct(found: list[Pairs], rows: int) -> Pairs:
-    """The pairs that several ways have found, each once."""
-    if len(found) == 1:
-        return found[0]
-    all_found = joined(found)
-    codes = np.unique(all_found.lookups * max(rows, 1) + all_found.rows)
+def distinct(parts: list[Pairs], rows: int) -> Pairs:
+    """The pairs that several access paths have found, each once."""
+    if len(parts) == 1:
+        return parts[0]
+    pairs = concatenate_pairs(parts)
+    codes = np.unique(pairs.lookups * max(rows, 1) + pairs.rows)
     return Pairs(*np.divmod(codes, max(rows, 1)))
 
 
 @nb.njit(nogil=True, cache=True)
 def find_all(first, out, bounds, rows):  # type: ignore[no-untyped-def]
-    """Every one of the `rows` rows of the window."""
+    """Find all rows of the window; it has `rows` rows."""
     low, high, latest, times, arrived = bounds
     out_lookup, out_row = out
     used = 0
@@ -132,8 +132,8 @@ def find_all(first, out, bounds, rows):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def find_in_chains(first, out, bounds, heads, previous):  # type: ignore[no-untyped-def]
-    """The rows of a chain: heads[lookup] (int64) is its newest row, −1 if there is none;
-    previous[row] (int32) the next older one."""
+    """Find the rows of a chain: heads[lookup] (int64) is its newest row, −1 if there is none;
+    previous[row] (int32) is the next older one."""
     low, high, latest, times, arrived = bounds
     out_lookup, out_row = out
     used = 0
@@ -160,7 +160,7 @@ def least_common(size, threshold):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def count_entries(first_row, rows, word_start, lowest):  # type: ignore[no-untyped-def]
-    """How many entries the rarest words of these rows make."""
+    """The number of index entries for the rarest words of these rows."""
     entries = 0
     for row in range(first_row, rows):
         size = word_start[row + 1] - word_start[row]
@@ -171,10 +171,7 @@ def count_entries(first_row, rows, word_start, lowest):  # type: ignore[no-untyp
 
 @nb.njit(nogil=True, cache=True)
 def link_rows(first_row, rows, word_start, words, lowest, head, entries, used):  # type: ignore[no-untyped-def]
-    """Put the rarest words of new rows at the heads of their chains.
-
-    An entry is the row, how many words it has, which of them this is, and the entry before it.
-    """
+    """Add entries for the rarest words of new rows at the heads of their chains (`WordIndex`)."""
     for row in range(first_row, rows):
         begin, size = word_start[row], word_start[row + 1] - word_start[row]
         if size == 0:
@@ -189,7 +186,7 @@ def link_rows(first_row, rows, word_start, words, lowest, head, entries, used): 
 
 @nb.njit(nogil=True, cache=True)
 def link_rows_by_word(rows, word_start, words, lowest, head, entries):  # type: ignore[no-untyped-def]
-    """The same for all rows at once, so that the entries of a chain lie side by side."""
+    """As `link_rows` for all rows at once, with the entries of a chain adjacent in memory."""
     for row in range(rows):
         begin, size = word_start[row], word_start[row + 1] - word_start[row]
         if size > 0:
@@ -207,9 +204,9 @@ def link_rows_by_word(rows, word_start, words, lowest, head, entries):  # type: 
         for place in range(size - least_common(size, lowest) + 1):
             word = words[begin + place]
             head[word] += 1
-            at = head[word]
-            entries[at, 0], entries[at, 1], entries[at, 2] = row, size, place
-            entries[at, 3] = at - 1
+            entry = head[word]
+            entries[entry, 0], entries[entry, 1], entries[entry, 2] = row, size, place
+            entries[entry, 3] = entry - 1
     before = 0
     for word in range(head.shape[0]):
         end = head[word] + 1
@@ -231,13 +228,13 @@ def least_shared(sizes, threshold):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def find_similar(first, out, bounds, texts, index, scratch):  # type: ignore[no-untyped-def]
-    """The rows whose words are similar enough, counted and divided as the oracle does it.
+    """Find the rows whose words are similar enough, by the same division as the oracle.
 
     texts: TextLookups, index: WordIndex, scratch: SimilarScratch.
     """
     low, high, latest, times, arrived = bounds
     out_lookup, out_row = out
-    asked, head, entries = texts.words, index.head, index.entries
+    words, head, entries = texts.words, index.head, index.entries
     word_seen, row_seen, counts = scratch.word_seen, scratch.row_seen, scratch.counts
     used = 0
     needed_of = np.zeros(2_048, np.int64)  # by the sum of both sizes; 0 if it is not known yet
@@ -249,35 +246,35 @@ def find_similar(first, out, bounds, texts, index, scratch):  # type: ignore[no-
         size = texts.sizes[lookup]
         if begin == end:
             continue
-        for at in range(begin, end):
-            word_seen[asked[at]] = mark
+        for position in range(begin, end):
+            word_seen[words[position]] = mark
         # Unknown words are rarer than all others; they take the first places.
         unknown = size - (end - begin)
         for place in range(unknown, size - least_common(size, texts.threshold) + 1):
-            entry = head[asked[begin + place - unknown]]
+            entry = head[words[begin + place - unknown]]
             while entry >= 0:
-                row, own, row_place = entries[entry, 0], entries[entry, 1], entries[entry, 2]
+                row, row_size, row_place = entries[entry, 0], entries[entry, 1], entries[entry, 2]
                 entry = entries[entry, 3]
                 counts[0] += 1
-                sizes = min(own + size, needed_of.shape[0] - 1)
+                sizes = min(row_size + size, needed_of.shape[0] - 1)
                 needed = needed_of[sizes]
                 if needed == 0:
-                    needed = least_shared(own + size, texts.threshold)
-                    if own + size == sizes:
+                    needed = least_shared(row_size + size, texts.threshold)
+                    if row_size + size == sizes:
                         needed_of[sizes] = needed
                 # The rarest common word comes first: at most the words after it are common too.
-                if min(size - place, own - row_place) < needed or row_seen[row] == mark:
+                if min(size - place, row_size - row_place) < needed or row_seen[row] == mark:
                     continue
                 row_seen[row] = mark
                 within = low[lookup] < times[row] <= high[lookup]
                 if not within or arrived[row] > latest[lookup]:
                     continue
                 counts[1] += 1
-                common, start, left = 1, index.word_start[row], own - row_place - 1
-                for at in range(start + row_place + 1, start + own):
-                    common += word_seen[index.words[at]] == mark
-                    left -= 1
-                    if common + left < needed:
+                common, start, remaining = 1, index.word_start[row], row_size - row_place - 1
+                for position in range(start + row_place + 1, start + row_size):
+                    common += word_seen[index.words[position]] == mark
+                    remaining -= 1
+                    if common + remaining < needed:
                         break
                 if common < needed:
                     continue
@@ -290,19 +287,20 @@ def find_similar(first, out, bounds, texts, index, scratch):  # type: ignore[no-
 
 @nb.njit(nogil=True, cache=True)
 def renumber_words(kept, word_start, words, new_number, new_start, new_words):  # type: ignore[no-untyped-def]
-    """The words of the kept rows under their new numbers, the rarest (the highest) first."""
+    """Write the words of the kept rows with their new numbers, the rarest (highest) first."""
     used = 0
-    for at in range(kept.shape[0]):
-        new_start[at] = used
-        size = word_start[kept[at] + 1] - word_start[kept[at]]
-        for place in range(word_start[kept[at]], word_start[kept[at] + 1]):
+    for new_row in range(kept.shape[0]):
+        new_start[new_row] = used
+        size = word_start[kept[new_row] + 1] - word_start[kept[new_row]]
+        for place in range(word_start[kept[new_row]], word_start[kept[new_row] + 1]):
             number, target = new_number[words[place]], used
-            # A text may have a million words; few are sorted fastest one by one.
-            while size <= 64 and target > new_start[at] and new_words[target - 1] < number:
+            # Insertion sort for short texts; a text may also have a million words.
+            while size <= 64 and target > new_start[new_row] and new_words[target - 1] < number:
                 new_words[target] = new_words[target - 1]
                 target -= 1
             new_words[target] = number
             used += 1
         if size > 64:
-            new_words[new_start[at] : used] = np.sort(new_words[new_start[at] : used])[::-1]
+            row_words = new_words[new_start[new_row] : used]
+            row_words[:] = np.sort(row_words)[::-1]
     new_start[kept.shape[0]] = used

@@ -37,16 +37,20 @@ class WaitingItem(NamedTuple):
 
 
 class Flow:
+    """Windows, probes and the items between nodes within a step."""
+
     def __init__(self, graph: Graph, *, lateness_us: int, kept_us: int) -> None:
         self.graph = graph
         self.windows: dict[int, WindowState] = {}
         self.probes: dict[tuple[int, Filter], Probe] = {}
+        """By window and predicate; joins that have both in common share a probe."""
         self.probe_of: dict[int, Probe] = {}
+        """By number of a join."""
         self._lateness_us = lateness_us
         self._inbox: dict[int, list[Element]] = {}
         self._to_run: list[int] = []
         self._touched: list[WindowState] = []
-        self._asked: set[Probe] = set()
+        self._probed: set[Probe] = set()
         self._words = PrimaryWords()
         self._swept = 0
         self._known_from: Mapping[str, int] = {}
@@ -69,20 +73,20 @@ class Flow:
         the waiting items."""
         outputs = _Outputs(self.graph)
         waiting: list[WaitingItem] = []
-        for each in due:
-            for join in self.graph.joins[each.node]:
-                self._send(join, [each.element])
+        for waiting_item in due:
+            for join in self.graph.joins[waiting_item.node]:
+                self._send(join, [waiting_item.element])
         for number, elements in leaves.items():
             self._send(number, elements)
         while self._to_run:
             number = heapq.heappop(self._to_run)
-            found = self._run(number, self._inbox.pop(number))
-            if not found:
+            output = self._run(number, self._inbox.pop(number))
+            if not output:
                 continue
-            outputs.take(number, found)
-            self._send_on(number, found)
+            outputs.take(number, output)
+            self._send_on(number, output)
             if self.graph.joins[number]:
-                waiting += self._wait_or_send(number, found, instant_us)
+                waiting += self._wait_or_send(number, output, instant_us)
         self._end(instant_us)
         return outputs.in_order(), waiting
 
@@ -92,7 +96,7 @@ class Flow:
             heapq.heappush(self._to_run, number)
         self._inbox[number] += elements
 
-    def _send_on(self, number: int, found: list[Element]) -> None:
+    def _send_on(self, number: int, output: list[Element]) -> None:
         """Send the output of a node to the nodes above that take it at once."""
         patterns: list[tuple[int, PatternNode]] = []
         for above in self.graph.flows[number]:
@@ -100,23 +104,23 @@ class Flow:
             if isinstance(node, Match):
                 patterns.append((above, node.pattern))
             else:
-                self._send(above, found)
+                self._send(above, output)
         # Document by document, so that each is parsed once for all patterns.
-        for each in found if patterns else ():
-            embedded = embeds_patterns([pattern for _, pattern in patterns], each.item)
+        for element in output if patterns else ():
+            embedded = embeds_patterns([pattern for _, pattern in patterns], element.item)
             for (above, _), is_in in zip(patterns, embedded, strict=True):
                 if is_in:
-                    self._send(above, [each])
+                    self._send(above, [element])
 
     def _wait_or_send(
-        self, number: int, found: list[Element], instant_us: int
+        self, number: int, output: list[Element], instant_us: int
     ) -> list[WaitingItem]:
         """Send items that are due to the joins above a node; return the others."""
-        now = [each for each in found if each.due_us <= instant_us]
-        if now:
+        due = [each for each in output if each.due_us <= instant_us]
+        if due:
             for join in self.graph.joins[number]:
-                self._send(join, now)
-        return [WaitingItem(number, each) for each in found if each.due_us > instant_us]
+                self._send(join, due)
+        return [WaitingItem(number, each) for each in output if each.due_us > instant_us]
 
     def _run(self, number: int, elements: list[Element]) -> list[Element]:
         match self.graph.nodes[number]:
@@ -133,7 +137,7 @@ class Flow:
 
     def _join(self, number: int, id_: str, elements: list[Element]) -> list[Element]:
         probe = self.probe_of[number]
-        self._asked.add(probe)
+        self._probed.add(probe)
         uncertain_before = probe.uncertain_us
         joined = probe.join(
             elements, self._words, window_uncertain_us=self.uncertain_until[probe.number]
@@ -141,20 +145,25 @@ class Flow:
         if probe.uncertain_us != uncertain_before:
             self.uncertain_until = self._uncertain_until()
         return [
-            Element(_annotated(each.item, id_, some), each.time_us, each.due_us, each.due_us)
-            for each, some in zip(elements, joined, strict=True)
-            if some
+            Element(
+                _annotated(element.item, id_, partners),
+                element.time_us,
+                element.due_us,
+                element.due_us,
+            )
+            for element, partners in zip(elements, joined, strict=True)
+            if partners
         ]
 
     def _end(self, instant_us: int) -> None:
         """Drop what no later step needs."""
-        for probe in self._asked:
+        for probe in self._probed:
             probe.end_step()
-        self._asked.clear()
+        self._probed.clear()
         self._words.forget()
         windows = self._all_windows
-        for at in range(self._swept, self._swept + min(SWEPT_WINDOWS, len(windows))):
-            self._touched.append(windows[at % len(windows)])
+        for position in range(self._swept, self._swept + min(SWEPT_WINDOWS, len(windows))):
+            self._touched.append(windows[position % len(windows)])
         self._swept = (self._swept + SWEPT_WINDOWS) % max(1, len(windows))
         for window in self._touched:
             window.expire(instant_us)
@@ -172,7 +181,7 @@ class Flow:
             window.is_complete(instant_us, self.uncertain_until[number])
             for number, window in self.windows.items()
         ) and all(
-            self.uncertain_until[each] <= instant_us - self._lateness_us for each in primaries
+            self.uncertain_until[primary] <= instant_us - self._lateness_us for primary in primaries
         )
 
     def _uncertain_until(self) -> list[int]:
@@ -206,27 +215,27 @@ class _Outputs:
 
     def __init__(self, graph: Graph) -> None:
         self._feeds = graph.feeds
-        self._found: dict[Item, tuple[Element, int, set[str]]] = {}
+        self._entries: dict[Item, tuple[Element, int, set[str]]] = {}
 
     def take(self, number: int, elements: Sequence[Element]) -> None:
         feeds = self._feeds.get(number)
         if feeds:
-            for each in elements:
-                self._found.setdefault(each.item, (each, number, set()))[2].update(feeds)
+            for element in elements:
+                self._entries.setdefault(element.item, (element, number, set()))[2].update(feeds)
 
     def in_order(self) -> list[FeedOutput]:
         """By instant, then item; copies of an item with different annotations by node number."""
-        found = sorted(
-            self._found.values(),
-            key=lambda each: (
-                each[0].arrived_us,
-                each[0].time_us,
-                each[0].item.source,
-                each[0].item.id,
-                each[1],
+        entries = sorted(
+            self._entries.values(),
+            key=lambda entry: (
+                entry[0].arrived_us,
+                entry[0].time_us,
+                entry[0].item.source,
+                entry[0].item.id,
+                entry[1],
             ),
         )
         return [
-            FeedOutput(tuple(sorted(feeds)), each.item, instant_of(each.arrived_us))
-            for each, _, feeds in found
+            FeedOutput(tuple(sorted(feeds)), element.item, instant_of(element.arrived_us))
+            for element, _, feeds in entries
         ]

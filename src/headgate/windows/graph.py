@@ -22,7 +22,7 @@ rebuild the state of an instant m. From the top of the graph down,
     a join whose items are needed back to r needs its window back to r − size, as each item was
                                             joined with the window at its own time
 
-so nested windows add up. The `last n items` have no size in time: a guess takes its place, and
+so nested windows add up. The `last n items` have no size in time: a guess is used instead, and
 rebuild.py checks whether it was enough.
 """
 
@@ -76,7 +76,7 @@ def build_graph(plans: Mapping[str, Plan]) -> Graph:
     graph = Graph()
     for feed, plan in plans.items():
         branches = [each for each in _branches(plan) if leaf_of(each) is None]
-        reason = _why_not(branches)
+        reason = _reason_unsupported(branches)
         if reason:
             graph.unsupported[feed] = reason
             continue
@@ -102,7 +102,7 @@ def _branches(plan: Plan) -> tuple[Plan, ...]:
     return top.inputs if isinstance(top, Union) else (top,)
 
 
-def _why_not(branches: Iterable[Plan]) -> str:
+def _reason_unsupported(branches: Iterable[Plan]) -> str:
     for node in bottom_up(branches):
         match node:
             case NaturalJoin():
@@ -127,8 +127,8 @@ def _add(graph: Graph, branch: Plan) -> int:
         elif isinstance(node, Join):
             graph.joins[graph.number_of[node.primary]].append(number)
         else:
-            for each in dict.fromkeys(inputs_of(node)):
-                graph.flows[graph.number_of[each]].append(number)
+            for input_ in dict.fromkeys(inputs_of(node)):
+                graph.flows[graph.number_of[input_]].append(number)
     return graph.number_of[branch]
 
 
@@ -150,15 +150,15 @@ def replay_horizons(
         horizon[number] = max(horizon[number], least_us)
 
     for number in reversed(range(len(graph.nodes))):
-        node, own = graph.nodes[number], horizon[number]
+        node, needed_us = graph.nodes[number], horizon[number]
         if isinstance(node, Join):
-            raise_to(graph.number_of[node.primary], max(own, lateness_us))
-            raise_to(graph.number_of[node.window], max(own, kept_us))
+            raise_to(graph.number_of[node.primary], max(needed_us, lateness_us))
+            raise_to(graph.number_of[node.window], max(needed_us, kept_us))
         elif isinstance(node, Window):
-            raise_to(graph.number_of[node.input], own + _size_us(node.size, guess_us))
+            raise_to(graph.number_of[node.input], needed_us + _size_us(node.size, guess_us))
         elif leaf_of(node) is None:
-            for each in inputs_of(node):
-                raise_to(graph.number_of[each], own)
+            for input_ in inputs_of(node):
+                raise_to(graph.number_of[input_], needed_us)
     return {
         source: max(horizon[number] for number in leaves.values())
         for source, leaves in graph.leaves.items()

@@ -12,7 +12,7 @@ Number = TypeVar("Number", np.int32, np.int64)
 
 
 class GrowingArray(Generic[Number]):
-    """`array[:size]` is what has been put in; what lies behind it has the value `fill`."""
+    """`array[:size]` are the values; the rest of the array has the value `fill`."""
 
     __slots__ = ("array", "fill", "size")
 
@@ -26,20 +26,20 @@ class GrowingArray(Generic[Number]):
         return self.array[: self.size]
 
     def extend(self, values: npt.ArrayLike, count: int) -> None:
-        """Put `count` values at the end."""
+        """Append `count` values."""
         self.reserve(self.size + count)
         self.array[self.size : self.size + count] = values
         self.size += count
 
     def reserve(self, capacity: int) -> None:
-        """Have room for so many values."""
+        """Make the array at least this long."""
         if capacity > self.array.size:
             grown = np.full(max(capacity, 2 * self.array.size), self.fill, self.array.dtype)
             grown[: self.array.size] = self.array
             self.array = grown
 
     def replace(self, values: npt.NDArray[Number]) -> None:
-        """Hold just these values, and no more room than they need."""
+        """Replace all values with these, and shrink the array to their number."""
         self.array = np.full(max(CAPACITY_MIN, values.size), self.fill, self.array.dtype)
         self.array[: values.size] = values
         self.size = values.size

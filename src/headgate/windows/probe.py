@@ -1,4 +1,4 @@
-"""One join predicate against one window: which items of the window join with each primary item?
+"""One join predicate against one window: finds the items that join with each primary item.
 
     primary items ──► bounds ──► index ──► pairs ──► residual predicate ──► joined sets
 
@@ -45,7 +45,7 @@ class Probe:
         self.window = window
         self.uncertain_us = NEVER_US
         """Primary items until this time may have seen incomplete `last n items` (rebuild.py)."""
-        self._known: dict[int, tuple[Element, Joined]] = {}
+        self._results: dict[int, tuple[Element, Joined]] = {}
         for path in self.access.paths:
             window.prepare(path)
 
@@ -53,19 +53,21 @@ class Probe:
         self, decided: Sequence[Element], words: PrimaryWords, *, window_uncertain_us: int
     ) -> list[Joined]:
         """For each primary item, all of them due, its partners in the window."""
-        known = self._known
-        new = [each for each in decided if id(each) not in known]
+        results = self._results
+        new = [each for each in decided if id(each) not in results]
         at_once = max(1, PAIRS_MAX // max(1, len(self.window.items)))
         for start in range(0, len(new), at_once):
-            some = new[start : start + at_once]
-            found = self._find(some, words, window_uncertain_us)
+            lookups = new[start : start + at_once]
+            partners = self._find(lookups, words, window_uncertain_us)
             # Keeping a reference to the element keeps its id() from being reused.
-            known.update((id(e), (e, joined)) for e, joined in zip(some, found, strict=True))
-        return [known[id(each)][1] for each in decided]
+            results.update(
+                (id(e), (e, joined)) for e, joined in zip(lookups, partners, strict=True)
+            )
+        return [results[id(each)][1] for each in decided]
 
     def end_step(self) -> None:
         """Forget the results of the step: the window will have changed."""
-        self._known.clear()
+        self._results.clear()
 
     def _find(
         self, decided: Sequence[Element], words: PrimaryWords, window_uncertain_us: int
@@ -74,15 +76,15 @@ class Probe:
         bounds, first = window.bounds(decided)
         if window.size_us is None and window_uncertain_us > NEVER_US:
             uncertain_times = (
-                each.time_us
-                for each, start in zip(decided, first, strict=True)
+                element.time_us
+                for element, start in zip(decided, first, strict=True)
                 if start is None or start[0] <= window_uncertain_us
             )
             self.uncertain_us = max(self.uncertain_us, max(uncertain_times, default=NEVER_US))
         primary = [each.item for each in decided]
-        ways = [self._pairs(path, primary, words, bounds) for path in self.access.paths]
-        pairs = window.in_order(distinct(ways, len(window.items)), first)
-        return self._joined(primary, pairs)
+        found_by_path = [self._pairs(path, primary, words, bounds) for path in self.access.paths]
+        pairs = window.in_order(distinct(found_by_path, len(window.items)), first)
+        return self._partners_of(primary, pairs)
 
     def _pairs(
         self, path: Path, primary: Sequence[Item], words: PrimaryWords, bounds: WindowBounds
@@ -100,27 +102,27 @@ class Probe:
                 return window.similar[window_name].find(texts, threshold, bounds)
             case WholeWindow(condition):
                 holds = (at for at, item in enumerate(primary) if matches(condition, item))
-                some = np.fromiter(holds, np.int64)
-                found = find_pairs(find_all, bounds.some(some), len(window.items))
-                return Pairs(some[found.lookups], found.rows)
+                lookups = np.fromiter(holds, np.int64)
+                pairs = find_pairs(find_all, bounds.take(lookups), len(window.items))
+                return Pairs(lookups[pairs.lookups], pairs.rows)
 
-    def _joined(self, primary: Sequence[Item], pairs: Pairs) -> list[Joined]:
+    def _partners_of(self, primary: Sequence[Item], pairs: Pairs) -> list[Joined]:
         """The items of each lookup's rows that satisfy the residual."""
         items, residual = self.window.items, self.access.residual
-        found: list[list[Item]] = [[] for _ in primary]
+        partners: list[list[Item]] = [[] for _ in primary]
         if residual == TRUE:
             for lookup, row in zip(*_as_lists(pairs), strict=True):
-                found[lookup].append(items[row])
+                partners[lookup].append(items[row])
         else:
             for lookup, row in zip(*_as_lists(pairs), strict=True):
                 if matches(residual, primary[lookup], window_item=items[row]):
-                    found[lookup].append(items[row])
-        return [frozenset(each) for each in found]
+                    partners[lookup].append(items[row])
+        return [frozenset(each) for each in partners]
 
 
 def _as_lists(pairs: Pairs) -> tuple[list[int], list[int]]:
     def of(numbers: Longs) -> list[int]:
-        listed: list[int] = numbers.tolist()
-        return listed
+        values: list[int] = numbers.tolist()
+        return values
 
     return of(pairs.lookups), of(pairs.rows)

@@ -28,8 +28,8 @@ def read_progress(path: Path) -> JoinProgress:
     if not path.exists():
         return JoinProgress()
     try:
-        found = json.loads(path.read_bytes())
-        return JoinProgress(datetime.fromisoformat(found["decided"]), int(found["number"]))
+        content = json.loads(path.read_bytes())
+        return JoinProgress(datetime.fromisoformat(content["decided"]), int(content["number"]))
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"'{path}' is damaged: {error}") from None
 

@@ -54,20 +54,22 @@ Words = frozenset[str]
 
 
 class PrimaryWords:
+    """The words of primary items, extracted once per step."""
+
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str | None], tuple[Mapping[str, Value], Words]] = {}
+        self._cache: dict[tuple[int, str | None], tuple[Mapping[str, Value], Words]] = {}
 
     def of(self, item: Item, attribute: str | None) -> Words:
         """As `primary_words`."""
         # Keeping a reference to the attributes keeps their id() from being reused.
         key = id(item.attributes), attribute
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = item.attributes, primary_words(item, attribute)
-        return known[1]
+        entry = self._cache.get(key)
+        if entry is None:
+            entry = self._cache[key] = item.attributes, primary_words(item, attribute)
+        return entry[1]
 
     def forget(self) -> None:
-        self._known.clear()
+        self._cache.clear()
 
 
 def primary_words(item: Item, attribute: str | None) -> Words:
@@ -87,6 +89,8 @@ FEW_ROWS = 1_024
 
 
 class SimilarIndex:
+    """The words of one attribute of the rows of a window."""
+
     def __init__(self, attribute: str, threshold: float) -> None:
         self.attribute = attribute
         self.threshold = threshold
@@ -116,20 +120,24 @@ class SimilarIndex:
 
     def keep(self, rows: Longs) -> None:
         """Keep only these rows, renumbered from 0, and order words by rarity."""
-        start, flat = self._word_start.filled, self._words.filled
+        start, word_numbers = self._word_start.filled, self._words.filled
         lengths = start[rows + 1] - start[rows]
         holders = np.zeros(self._rows + 1, bool)
         holders[rows] = True
-        used = flat[np.repeat(holders[:-1], np.diff(start))] if flat.size else flat
-        uses = np.bincount(used, minlength=len(self._numbers))
+        used_numbers = (
+            word_numbers[np.repeat(holders[:-1], np.diff(start))]
+            if word_numbers.size
+            else word_numbers
+        )
+        uses = np.bincount(used_numbers, minlength=len(self._numbers))
         order = np.lexsort((np.arange(uses.size), -uses))
         new_number = np.empty(uses.size, np.int32)
         new_number[order] = np.arange(uses.size, dtype=np.int32)
         new_start, new_words = np.empty(rows.size + 1, np.int64), np.empty(lengths.sum(), np.int32)
-        renumber_words(rows, start, flat, new_number, new_start, new_words)
-        known = int(np.count_nonzero(uses))
+        renumber_words(rows, start, word_numbers, new_number, new_start, new_words)
+        used_words = int(np.count_nonzero(uses))
         renamed = ((word, int(new_number[number])) for word, number in self._numbers.items())
-        self._numbers = {word: number for word, number in renamed if number < known}
+        self._numbers = {word: number for word, number in renamed if number < used_words}
         self._word_start.replace(new_start)
         self._words.replace(new_words)
         self._rows = rows.size
@@ -141,23 +149,23 @@ class SimilarIndex:
         self, texts: Sequence[frozenset[str]], threshold: float, bounds: WindowBounds
     ) -> Pairs:
         """For each lookup, which is a set of words, the rows that are similar enough."""
-        known = [self._known_of(each) for each in texts]
-        starts = np.zeros(len(known) + 1, np.int64)
-        np.cumsum([len(each) for each in known], out=starts[1:])
+        numbers_of_texts = [self._known_numbers(each) for each in texts]
+        starts = np.zeros(len(numbers_of_texts) + 1, np.int64)
+        np.cumsum([len(each) for each in numbers_of_texts], out=starts[1:])
         return find_pairs(
             find_similar,
             bounds,
             TextLookups(
                 threshold,
                 starts,
-                np.array([number for numbers in known for number in numbers], np.int64),
+                np.array([number for numbers in numbers_of_texts for number in numbers], np.int64),
                 np.array([len(text) for text in texts], np.int64),
             ),
             WordIndex(self._head.array, self._entries, self._word_start.array, self._words.array),
             SimilarScratch(self._word_seen.array, self._row_seen.array, self._mark, self.walked),
         )
 
-    def _known_of(self, text: frozenset[str]) -> list[int]:
+    def _known_numbers(self, text: frozenset[str]) -> list[int]:
         numbers = self._numbers
         return sorted((numbers[word] for word in text if word in numbers), reverse=True)
 

@@ -59,15 +59,15 @@ class LeafMatcher:
 
     def match(self, elements: Sequence[Element]) -> dict[int, list[Element]]:
         """The items in each leaf, by the number of the leaf, in their order."""
-        found: dict[int, list[Element]] = {}
+        by_leaf: dict[int, list[Element]] = {}
         for start in range(0, len(elements), BATCH):
-            some = elements[start : start + BATCH]
+            batch = elements[start : start + BATCH]
             program = self._matcher.program
-            matches = self._matcher.match(batch_of_items([e.item for e in some], program.types))
-            for at, element in enumerate(some):
-                for leaf in matches.of(at).tolist():
-                    found.setdefault(self._numbers[leaf], []).append(element)
-        return found
+            matches = self._matcher.match(batch_of_items([e.item for e in batch], program.types))
+            for position, element in enumerate(batch):
+                for leaf in matches.of(position).tolist():
+                    by_leaf.setdefault(self._numbers[leaf], []).append(element)
+        return by_leaf
 
 
 LATENESS_DEFAULT_S = 60.0
@@ -120,12 +120,14 @@ class JoinStage:
 
     def push(self, arrivals: Sequence[Arrival]) -> None:
         """Take items that arrived after the instant of the last `advance`, in any order."""
-        for each in arrivals:
-            item = each.item
+        for arrival in arrivals:
+            item = arrival.item
             if item.source not in self.sources:
                 continue
-            time_us, arrived_us = microseconds(item.time), microseconds(each.arrived)
-            assert arrived_us > self._instant_us, "it arrived at an instant that is decided already"
+            time_us, arrived_us = microseconds(item.time), microseconds(arrival.arrived)
+            assert arrived_us > self._instant_us, (
+                "it arrived at an instant that is decided already"
+            )
             on_time_us = time_us + self.lateness_us
             self._queue.append(Element(item, time_us, arrived_us, max(arrived_us, on_time_us)))
             self.late[item.source] += arrived_us > on_time_us
@@ -188,7 +190,7 @@ class JoinStage:
         for source, elements in arrived.items():
             leaves |= self._matchers[source].match(elements)
         outputs, waiting = self.flow.step(instant_us, leaves, due)
-        for each in waiting:
-            heapq.heappush(self._waiting, (each.element.due_us, next(self._number), each))
+        for item in waiting:
+            heapq.heappush(self._waiting, (item.element.due_us, next(self._number), item))
         self._instant_us = instant_us
         return outputs

@@ -45,6 +45,8 @@ def key_of(value: Value | None) -> Key | None:
 
 
 class EqualityIndex:
+    """Chains of rows by the value of one attribute."""
+
     def __init__(self, attribute: str) -> None:
         self.attribute = attribute
         self._newest: dict[Key, int] = {}
@@ -85,12 +87,15 @@ class EqualityIndex:
 
 
 FEW = 64
+"""So many recent values stay unsorted, plus the square root of the sorted ones."""
 Entry = tuple[Comparable, int]
 _AFTER_ALL_ROWS = 2**62
 
 
 @dataclass(slots=True)
 class _Values:
+    """The values of one kind with their rows: sorted ones, and recent ones in any order."""
+
     ordered: list[Entry] = field(default_factory=list)
     recent: list[Entry] = field(default_factory=list)
 
@@ -102,6 +107,8 @@ class _Values:
 
 
 class OrderedWindowIndex:
+    """The rows of a window sorted by one attribute."""
+
     def __init__(self, attribute: str) -> None:
         self.attribute = attribute
         self._rows = 0
@@ -131,28 +138,28 @@ class OrderedWindowIndex:
         self, values: Sequence[Value | None], relation: Relation, bounds: WindowBounds
     ) -> Pairs:
         """For each lookup the rows for which `value relation window.attribute` holds."""
-        found = [self._rows_of(value, relation) for value in values]
-        lookups = np.repeat(np.arange(len(found)), [len(each) for each in found])
-        rows = np.array([row for each in found for row in each], np.int64)
-        return bounds.hold(lookups, rows)
+        rows_by_lookup = [self._rows_of(value, relation) for value in values]
+        lookups = np.repeat(np.arange(len(rows_by_lookup)), [len(each) for each in rows_by_lookup])
+        rows = np.array([row for each in rows_by_lookup for row in each], np.int64)
+        return bounds.pairs_within(lookups, rows)
 
     def _rows_of(self, value: Value | None, relation: Relation) -> list[int]:
         key = key_of(value)
         if key is None or key[0] not in self._by_kind:
             return []
-        own, entries = key[1], self._by_kind[key[0]]
+        bound, entries = key[1], self._by_kind[key[0]]
         ordered = entries.ordered
         match relation:
             case Relation.LESS:
-                some = ordered[_place(ordered, (own, _AFTER_ALL_ROWS)) :]
+                matching = ordered[_place(ordered, (bound, _AFTER_ALL_ROWS)) :]
             case Relation.LESS_EQUAL:
-                some = ordered[_place(ordered, (own, -1)) :]
+                matching = ordered[_place(ordered, (bound, -1)) :]
             case Relation.GREATER:
-                some = ordered[: _place(ordered, (own, -1))]
+                matching = ordered[: _place(ordered, (bound, -1))]
             case _:
-                some = ordered[: _place(ordered, (own, _AFTER_ALL_ROWS))]
-        more = [row for other, row in entries.recent if relation.holds(own, other)]
-        return [row for _, row in some] + more
+                matching = ordered[: _place(ordered, (bound, _AFTER_ALL_ROWS))]
+        recent_rows = [row for other, row in entries.recent if relation.holds(bound, other)]
+        return [row for _, row in matching] + recent_rows
 
 
 def _place(ordered: list[Entry], entry: Entry) -> int:

@@ -16,7 +16,7 @@ same time may be before it, which is tested for each candidate.
 **Expiry.** After instant m no lookup goes back beyond m − kept − size, or, for the last n items,
 beyond the n greatest until m − kept. Older rows are expired, and lookups skip them. When half of
 all rows are expired, the others are renumbered. So expiry costs O(1) per row, amortised; the median
-of times says when to look again.
+of times says when to check again.
 
 Rejected: a tree by time (each removal would go through every index); buckets of time with indexes
 of their own (each lookup would visit all buckets, and a window of three months would expire by
@@ -44,6 +44,8 @@ Index = EqualityIndex | SimilarIndex | OrderedWindowIndex
 
 
 class WindowState:
+    """The items of one window with their indexes."""
+
     def __init__(self, size: WindowSize, *, kept_us: int) -> None:
         self.kept_us = kept_us
         self.size_us = size.seconds * SECOND_US if isinstance(size, Duration) else None
@@ -56,7 +58,7 @@ class WindowState:
         self.ordered: dict[str, OrderedWindowIndex] = {}
         self._order: list[tuple[Position, int]] = []
         self._recent: list[int] = []
-        self._half_us = NEVER_US
+        self._median_us = NEVER_US
 
     @property
     def indexes(self) -> list[Index]:
@@ -96,12 +98,12 @@ class WindowState:
         the first of them, if there are n."""
         positions: list[Position | None] = [None] * len(decided)
         low: list[int] = []
-        for at, each in enumerate(decided):
-            until = max(each.time_us, each.due_us - self.kept_us)
+        for lookup, element in enumerate(decided):
+            until = max(element.time_us, element.due_us - self.kept_us)
             if self.size_us is not None:
                 low.append(until - self.size_us)
                 continue
-            positions[at] = first = self._first_of_last(until, each.due_us)
+            positions[lookup] = first = self._first_of_last(until, element.due_us)
             low.append(NEVER_US if first is None else first[0] - 1)
         bounds = WindowBounds(
             np.array(low, np.int64),
@@ -149,14 +151,14 @@ class WindowState:
                 self._keep(np.sort(np.array([row for _, row in self._order[dead:]], np.int64)))
             return
         bound = instant_us - self.kept_us - self.size_us
-        if rows == 0 or bound < self._half_us:
+        if rows == 0 or bound < self._median_us:
             return
         times = self.times.filled
         alive = np.flatnonzero(times > bound)
         if 2 * alive.size <= rows:
             self._keep(alive)
             times = self.times.filled
-        self._half_us = int(np.median(times)) + 1 if times.size else NEVER_US
+        self._median_us = int(np.median(times)) + 1 if times.size else NEVER_US
 
     def _keep(self, rows: Longs) -> None:
         self.items = [self.items[row] for row in rows.tolist()]
