@@ -40,7 +40,7 @@ def test_hosts_do_not_wait_for_each_other() -> None:
     gate = HostLimits(at_once=1, delay_s=60)
     with gate.slot("a", patience_s=0.1), gate.slot("b", patience_s=0.1):
         pass
-    with gate.slot("a", patience_s=0.1, goes_on=True):
+    with gate.slot("a", patience_s=0.1, continues=True):
         pass
 
 
@@ -59,7 +59,7 @@ def test_a_turn_comes_when_another_one_ends() -> None:
 
 
 def test_idle_hosts_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "FORGET_ABOVE", 10)
+    monkeypatch.setattr(hosts, "HOSTS_MAX", 10)
     gate = HostLimits(at_once=1, delay_s=0)
     for number in range(100):
         with gate.slot(str(number), patience_s=1):

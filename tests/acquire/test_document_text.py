@@ -17,7 +17,7 @@ TEXT = "<rss>Été, naïve “quotes”</rss>"
 def decode(body: bytes, content_type: str = "") -> tuple[str, list[str]]:
     problems = FeedProblems(10)
     text = decode_text(body, content_type, problems)
-    return text, [str(each) for each in problems.found()]
+    return text, [str(each) for each in problems.all()]
 
 
 def declared(encoding: str, actual: str | None = None) -> bytes:

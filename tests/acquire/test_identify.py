@@ -103,7 +103,7 @@ def test_memory_is_bounded_and_holds_the_document(history: list[list[int]]) -> N
     for document in history:
         parsed = feed(*({"guid": str(n)} for n in document))
         _, seen = items_of(parsed, "S", seen, NOW, limits=limits)
-        assert len(seen.sights) <= max(5, 3 * len(set(document)))
+        assert len(seen.entries) <= max(5, 3 * len(set(document)))
         assert items_of(parsed, "S", seen, NOW, limits=limits)[0] == []
 
 

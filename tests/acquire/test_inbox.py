@@ -218,6 +218,6 @@ def test_broken_feeds_are_told_while_another_process_writes(tmp_path: Path):
         st.tuples(st.text(), st.none() | st.floats(allow_nan=False)).map(lambda t: SeenEntry(*t)),
     )
 )
-def test_what_was_seen_survives_packing_in_its_order(sights: dict[str, SeenEntry]):
-    found = unpack_seen(pack_seen(Seen(sights)))
-    assert list(found.sights.items()) == list(sights.items())
+def test_what_was_seen_survives_packing_in_its_order(entries: dict[str, SeenEntry]):
+    found = unpack_seen(pack_seen(Seen(entries)))
+    assert list(found.entries.items()) == list(entries.items())

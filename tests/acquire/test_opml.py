@@ -76,7 +76,7 @@ def test_a_bad_line_is_listed_and_the_others_are_imported() -> None:
     ]
     assert [str(each) for each in found.bad_lines] == [
         "line 4: 'no url' has no URL",
-        "line 7: 'file:///etc/passwd' is no link of the web",
+        "line 7: 'file:///etc/passwd' is not an http or https link",
         "line 8: 'http://a.example/1' is in the list already",
         "line 12: it is no well-formed XML: Premature end of data in tag body line 1",
     ]
@@ -86,7 +86,7 @@ def test_a_bad_line_is_listed_and_the_others_are_imported() -> None:
 def test_what_is_no_list_is_told(body: bytes) -> None:
     found = read_opml(body)
     assert found.feeds == ()
-    assert "line 1: it is no OPML: there is no outline in it" in map(str, found.bad_lines)
+    assert "line 1: it is not OPML: it has no outline" in map(str, found.bad_lines)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])

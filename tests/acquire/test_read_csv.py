@@ -35,7 +35,7 @@ def read(
     found = items(
         read_records(lines(data), header, columns, rejects, first_line=2, **more), columns
     )
-    return found, rejects.found()
+    return found, rejects.all()
 
 
 cells = st.text(

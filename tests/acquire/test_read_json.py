@@ -120,7 +120,7 @@ lines = st.lists(
 def read(data: bytes, columns: SourceColumns = COLUMNS) -> tuple[list, set[int | None]]:
     rejects = Rejects("S", "f")
     found = items(read_lines(data, columns, rejects, first_line=1), columns)
-    return found, {each.line for each in rejects.found()}
+    return found, {each.line for each in rejects.all()}
 
 
 @given(lines, st.sampled_from([b"\n", b"\r\n"]), st.booleans())
@@ -149,14 +149,14 @@ def test_an_array_is_read_like_lines(objects: list[dict[str, object]]):
     found = items(read_array(dumped(objects), COLUMNS, rejects))
     rows, wrong = naive(b"\n".join(map(dumped, objects)))
     assert same_rows(found, rows)
-    assert {each.line for each in rejects.found()} == wrong
+    assert {each.line for each in rejects.all()} == wrong
 
 
 @pytest.mark.parametrize("data", [b"[1, 2", b"[\xff]", b"[" * 100_000])
 def test_what_is_no_array_is_rejected_as_a_whole(data: bytes):
     rejects = Rejects("S", "f")
     assert items(read_array(data, COLUMNS, rejects)) == []
-    assert [each.line for each in rejects.found()] == [None]
+    assert [each.line for each in rejects.all()] == [None]
 
 
 def test_a_line_that_is_too_long_is_rejected():
@@ -179,7 +179,7 @@ def test_how_deep_json_may_be_does_not_depend_on_the_program(quick: int):
 def test_of_very_many_that_are_wrong_the_rest_is_counted():
     rejects = Rejects("S", "f")
     assert items(read_lines(b"no\n" * 5_000, COLUMNS, rejects, first_line=1)) == []
-    found = rejects.found()
+    found = rejects.all()
     assert len(found) == KEPT_MAX + 1
     assert sum(each.count for each in found) == 5_000
 

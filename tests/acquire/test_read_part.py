@@ -27,7 +27,7 @@ def read(
     pq.write_table(pa.table(table), path / "a.parquet", row_group_size=2)
     rejects = Rejects("S", "f")
     found = items(read_parquet(path / "a.parquet", columns, rejects), columns)
-    return found, rejects.found()
+    return found, rejects.all()
 
 
 def test_columns_of_the_right_kind_are_cast(tmp_path: Path):
@@ -85,12 +85,12 @@ def test_what_is_no_parquet_is_rejected(tmp_path: Path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 this is not PAR1")
     rejects = Rejects("S", "f")
     assert items(read_parquet(tmp_path / "a.parquet", COLUMNS, rejects)) == []
-    assert rejects.found()[0].error.startswith("no Parquet from row 1 on: ")
+    assert rejects.all()[0].error.startswith("the Parquet file is damaged from row 1 on: ")
 
 
 def document(data: bytes) -> tuple[list, list[Rejected]]:
     rejects = Rejects("News", "f")
-    return items(read_document(data, "a.xml", DOCUMENTS, rejects), DOCUMENTS), rejects.found()
+    return items(read_document(data, "a.xml", DOCUMENTS, rejects), DOCUMENTS), rejects.all()
 
 
 @pytest.mark.parametrize(

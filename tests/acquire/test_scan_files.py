@@ -197,7 +197,7 @@ def test_what_vanishes_or_changes_before_it_is_read_is_rejected_and_the_rest_goe
     assert folder.numbers() == [1]
     wrong = {each.file: each.error for each in read_rejected([folder.state])}
     assert wrong["in/b.json"] == "the file cannot be read: No such file or directory"
-    assert wrong["in/c.json"].startswith("the file was changed after it was taken")
+    assert wrong["in/c.json"].startswith("the file was changed before it was read")
     folder.scan()
     assert folder.numbers() == [1, 4]
 

@@ -31,7 +31,7 @@ def test_import_tells_what_it_leaves_out_and_export_gives_the_rest(tmp_path: Pat
     file.write_bytes(LIST)
     out = invoke("opml", "import", str(file), "--catalog", catalog)
     assert "line 4: 'No address' has no URL" in out
-    assert "line 7: 'file:///etc/passwd' is no link of the web" in out
+    assert "line 7: 'file:///etc/passwd' is not an http or https link" in out
     assert "registered 2 feeds, 0 were registered already, 2 lines could not be used" in out
 
     again = json.loads(invoke("opml", "import", str(file), "--catalog", catalog, "--json"))
@@ -51,6 +51,6 @@ def test_what_is_no_list_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "list.opml"
     file.write_text("not a list")
     out = invoke("opml", "import", str(file), "--catalog", str(tmp_path / "c.db"), code=1)
-    assert "it is no OPML" in out
+    assert "it is not OPML" in out
     missing = invoke("opml", "import", str(tmp_path / "x"), "--catalog", "sqlite://", code=2)
     assert "cannot be read" in missing

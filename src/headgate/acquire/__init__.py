@@ -1,8 +1,8 @@
-"""Sources: fetching feeds from a hostile Internet, politely, and reading files as they are written.
+"""Sources: fetching feeds from the Internet, and reading files while they are being written.
 
-Both halves give every new document or part of a file a number, durably, before anything is done
-with it. The numbers are the offsets of the Spark sources (pipeline/sources/), and reading a number
-again gives the same rows. Nothing here imports Spark, and a fault of one source stops no other.
+Both halves store every new document or part of a file under a number before it is used. The numbers
+are the offsets of the Spark sources (pipeline/sources/), and reading a number again gives the same
+rows. Nothing here imports Spark. An error of one source does not affect the others.
 
 **Feeds**: `Acquirer` runs all of it in threads; `Inbox` is the only state.
 
@@ -11,9 +11,9 @@ again gives the same rows. Nothing here imports Spark, and a fault of one source
     is due
 
     acquirer          the threads that fetch, parse and store
-    refresh_state     what is known of one feed: its rate, its size, its failures
+    refresh_state     the state of one feed: its rate, its size, its failures
     refresh_queue     which feed to fetch next within a budget
-    fetch_scheduler   the same with one fetch per host at a time
+    fetch_scheduler   the next feed, with one fetch per host at a time
     backoff           the wait after a failure; also used by deliver/
     fetch             one conditional GET within limits
     connections       checked addresses, deadlines, limits per host
@@ -37,12 +37,12 @@ again gives the same rows. Nothing here imports Spark, and a fault of one source
     files                                                                    └──► rejected
 
     source_list       which sources a query reads
-    scan_files        which files there are, and what of them is new
+    scan_files        which files exist, and which parts of them are new
     file_parts        how a file is cut into parts
     file_log          the numbers of parts, and how far each file was taken
     read_part         one part as rows; Parquet and XML documents
     read_json         lines and arrays of JSON
     read_csv          CSV
     item_rows         attributes as rows: ids and times
-    rejected          what could not be read, kept and counted
+    rejected          records that could not be read, kept and counted
 """

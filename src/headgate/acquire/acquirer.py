@@ -50,10 +50,12 @@ from headgate.model.schema import FEED_SCHEMA, Schema
 log = logging.getLogger(__name__)
 
 IDLE_S = 1.0
+"""The longest wait of an idle thread."""
 PRUNE_S = 600.0
+"""The time between two deletions of old bodies."""
 
 RowsOf = Callable[[Sequence[Item]], bytes]
-"""Items as rows, in the bytes of an Arrow IPC file."""
+"""Converts items to rows, as the bytes of an Arrow IPC file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,8 @@ class Acquirer:
         ]
 
     def start(self) -> None:
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self, *, wait_s: float = 1.0) -> None:
         """Stop. Fetches that are under way are awaited for `wait_s` and then discarded."""
@@ -114,24 +116,26 @@ class Acquirer:
             self._stopped = True
             self._condition.notify_all()
         until = time.monotonic() + wait_s
-        for each in self._threads:
-            if each.ident is not None:
-                each.join(max(until - time.monotonic(), 0.0))
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(until - time.monotonic(), 0.0))
         self._fetcher.close()
 
     def watch(self, feeds: Iterable[ListedFeed]) -> None:
         """Replace the list of feeds to fetch."""
-        listed = {each.name: each for each in feeds}
+        feeds_by_name = {each.name: each for each in feeds}
         with self._condition:
-            known = self._scheduler.feeds
-            if self._watched and _addresses(listed) == _addresses(known):
-                states = dict.fromkeys(listed, RefreshState())  # only their weights have changed
+            watched = self._scheduler.feeds
+            if self._watched and _addresses(feeds_by_name) == _addresses(watched):
+                states = dict.fromkeys(
+                    feeds_by_name, RefreshState()
+                )  # only their weights have changed
             else:
-                states = self._inbox.list_feeds(listed.values(), self._clock())
+                states = self._inbox.list_feeds(feeds_by_name.values(), self._clock())
             self._watched = True
-            for name in known.keys() - listed.keys():
+            for name in watched.keys() - feeds_by_name.keys():
                 self._scheduler.remove(name)
-            for name, feed in listed.items():
+            for name, feed in feeds_by_name.items():
                 self._scheduler.put(feed, states[name])
             self._condition.notify_all()
 
@@ -169,58 +173,62 @@ class Acquirer:
             state = self._scheduler.state(feed.name)
         try:
             remembered = self._inbox.remembered(feed.name)
-            found = self._fetcher.fetch(
+            response = self._fetcher.fetch(
                 feed.url, etag=remembered.etag, last_modified=remembered.last_modified
             )
-            return self._keep(feed, state, remembered, found)
+            return self._store(feed, state, remembered, response)
         except StateError as error:
             if not self._stopped:
                 log.error("%s", error)
             return self._failed(state, feed, self._clock())
         except Exception as error:
-            # Any error: there is no complete list of what a hostile document does to a parser.
+            # Any error: a hostile document may cause any exception in a parser.
             return self._fail(feed, state, error)
 
-    def _keep(
+    def _store(
         self,
         feed: ListedFeed,
         state: RefreshState,
         remembered: FeedMemory,
-        found: Fetched | NotModified,
+        response: Fetched | NotModified,
     ) -> RefreshState:
+        """Parse a response and put its new items into the inbox; return the feed's new state."""
         now = self._clock()
         items: list[Item] = []
         seen, observation = remembered.seen, Observation()
-        if isinstance(found, Fetched):
-            parsed = self._parse(found)
-            at = datetime.fromtimestamp(now, UTC)
-            items, seen = items_of(parsed, feed.name, seen, at, limits=self._settings.limits)
-            observation = observation_of(parsed, items, found.max_age_s)
+        if isinstance(response, Fetched):
+            parsed = self._parse(response)
+            fetched_at = datetime.fromtimestamp(now, UTC)
+            items, seen = items_of(
+                parsed, feed.name, seen, fetched_at, limits=self._settings.limits
+            )
+            observation = observation_of(parsed, items, response.max_age_s)
         state = after_success(state, now, observation)
         visit = SuccessfulFetch(
             now,
             state,
             self._scheduler.next_at(state),
-            FeedMemory(found.etag, found.last_modified, seen),
-            found.moved_to,
+            FeedMemory(response.etag, response.last_modified, seen),
+            response.moved_to,
         )
         document = None
-        if items and isinstance(found, Fetched):
-            document = FetchedDocument(found.body, self._rows_of(items), len(items))
+        if items and isinstance(response, Fetched):
+            document = FetchedDocument(response.body, self._rows_of(items), len(items))
         if not self._stopped:
             self._inbox.put(feed, visit, document)
         return state
 
-    def _parse(self, found: Fetched) -> ParsedFeed:
+    def _parse(self, response: Fetched) -> ParsedFeed:
         return parse_feed(
-            found.body,
-            content_type=found.content_type,
-            url=found.url,
+            response.body,
+            content_type=response.content_type,
+            url=response.url,
             schema=self._schema,
             limits=self._settings.limits,
         )
 
     def _fail(self, feed: ListedFeed, state: RefreshState, error: Exception) -> RefreshState:
+        """Store the error with its feed; return the feed's new state."""
         now = self._clock()
         expected = isinstance(error, FetchError | FeedError)
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
@@ -233,8 +241,8 @@ class Acquirer:
         try:
             if not self._stopped:
                 self._inbox.put_failure(feed, failure)
-        except StateError as trouble:
-            log.error("%s", trouble)
+        except StateError as inbox_error:
+            log.error("%s", inbox_error)
         return state
 
     def _failed(
@@ -252,6 +260,7 @@ class Acquirer:
         )
 
     def _prune_sometimes(self) -> None:
+        """Delete old bodies from the inbox, every ten minutes."""
         now = self._clock()
         with self._condition:
             if now - self._pruned_at < PRUNE_S or self._stopped:
@@ -270,7 +279,7 @@ def _addresses(feeds: Mapping[str, ListedFeed]) -> dict[str, str]:
 def observation_of(
     parsed: ParsedFeed, items: Sequence[Item], max_age_s: float | None
 ) -> Observation:
-    """The document as an observation for the refresh policy."""
+    """What a fetched document says about the rate of its feed."""
     return Observation(
         [each.time.timestamp() for each in items],
         len(parsed.entries),

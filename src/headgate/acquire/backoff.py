@@ -3,8 +3,8 @@
     failures   1      2      3      4      5    …   max
     wait      30 s   60 s    2 min  4 min  8 min    6 h      times a factor in `spread`
 
-The factor keeps a thousand subscriptions of one receiver, or feeds of one host, from coming back
-together. A `Retry-After` of the server counts if it is longer.
+The random factor keeps a thousand subscriptions of one receiver, or feeds of one host, from being
+retried together. A `Retry-After` of the server is used if it is longer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Backoff:
     def wait_s(
         self, failures: int, retry_after_s: float | None = None, *, chance: float | None = None
     ) -> float:
-        """The wait after so many failures in a row; `chance` (0 to 1) chooses the factor.
+        """The wait after `failures` failures in a row; `chance` (0 to 1) chooses the factor.
 
         >>> Backoff(chance=lambda: 1.0).wait_s(3)
         120.0

@@ -14,10 +14,10 @@ sends one byte a second could hold a worker for months. A fetch runs in one thre
 is kept per thread, and every connect, read and write gets the time that is left. `getaddrinfo`
 cannot be interrupted: it runs in a thread of its own, which is abandoned when the time is up.
 
-`HostLimits` is the politeness to one host: at most two requests at once, at least a second from the
-beginning of one to the next. The wait counts as part of the fetch.
+`HostLimits` limits the load on one host: at most two requests at once, and at least a second from
+the beginning of one to the next. The wait counts as part of the fetch.
 
-Rejected: checking the host before the request (the name may resolve otherwise a moment later), and
+Rejected: checking the host before the request (the name may resolve differently afterwards), and
 a proxy (one more service to run). Proxies of the environment are ignored for the same reason.
 """
 
@@ -38,11 +38,11 @@ from headgate.model.errors import FetchError
 
 ADDRESSES_TRIED = 4
 ErrorOf = Callable[[str], Exception]
-"""An error with this text."""
+"""Makes an error with this message."""
 
 
 class CheckedBackend(httpcore.NetworkBackend):
-    """Resolves, checks, connects. Thread-safe, as it keeps nothing but the threads' deadlines."""
+    """Resolves a host, checks its addresses, and connects. Thread-safe."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         refused: ErrorOf,
         unknown: ErrorOf,
     ) -> None:
-        """`refused` is for addresses that are not connected to, `unknown` for hosts without any."""
+        """`refused` makes errors for forbidden addresses, `unknown` for hosts without address."""
         self._allowed = allowed
         self._resolve = resolve
         self._deadline = deadline
@@ -105,23 +105,23 @@ class CheckedBackend(httpcore.NetworkBackend):
         return addresses
 
     def _resolved(self, host: str, port: int, timeout_s: float) -> Sequence[str]:
-        """The host's addresses, or an error when they are not known in time."""
-        found: list[Sequence[str]] = []
-        failed: list[Exception] = []
+        """The host's addresses; an error if the name servers do not answer in time."""
+        results: list[Sequence[str]] = []
+        errors: list[Exception] = []
 
         def look_up() -> None:
             try:
-                found.append(self._resolve(host, port))
+                results.append(self._resolve(host, port))
             except (OSError, UnicodeError) as error:
-                failed.append(error)
+                errors.append(error)
 
         thread = threading.Thread(target=look_up, name="resolve", daemon=True)
         thread.start()
         thread.join(max(timeout_s, 0))
-        if found:
-            return found[0]
-        if failed:
-            raise self._unknown(f"'{host}' has no address: {failed[0]}")
+        if results:
+            return results[0]
+        if errors:
+            raise self._unknown(f"'{host}' has no address: {errors[0]}")
         raise self._unknown(f"the name servers did not answer for '{host}' in {timeout_s:.0f} s")
 
 
@@ -132,16 +132,17 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 
 def resolve_by_system(host: str, port: int) -> list[str]:
-    """The addresses of a host as the operating system knows them, without repetitions."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
+    """The distinct addresses of a host, from the operating system."""
+    answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in answers))
 
 
 class Deadline:
-    """When what this thread does must have ended. Thread-safe: each thread has its own."""
+    """The time by which the operation of the current thread must end. Thread-safe: each thread has
+    its own."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
         self._of_thread = threading.local()
 
     @contextmanager
@@ -153,19 +154,19 @@ class Deadline:
             del self._of_thread.at
 
     def left_s(self) -> float:
-        at: float = self._of_thread.at
-        return at - time.monotonic()
+        ends_at: float = self._of_thread.at
+        return ends_at - time.monotonic()
 
     def clamp(self, timeout_s: float | None, expired: type[Exception]) -> float:
-        """The limit for one step, so that it ends with all of them."""
+        """The timeout of one step: the given one, or the time until the deadline if shorter."""
         left_s = self.left_s()
         if left_s <= 0:
-            raise expired(f"the time for this {self._what} is up")
+            raise expired(f"the time for this {self._operation} is up")
         return left_s if timeout_s is None else min(timeout_s, left_s)
 
 
 class DeadlineStream(httpcore.NetworkStream):
-    """A connection whose every step ends with what it is used for."""
+    """A connection in which every read and write ends by the deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
         self._stream = stream
@@ -197,8 +198,8 @@ class DeadlineStream(httpcore.NetworkStream):
 
 # --- limits per host ------------------------------------------------------------------------------
 
-FORGET_ABOVE = 10_000
-"""With this many hosts known, those that nobody uses are forgotten."""
+HOSTS_MAX = 10_000
+"""Above this number, idle hosts are dropped from memory."""
 
 
 @dataclass(slots=True)
@@ -209,7 +210,7 @@ class _Host:
 
 
 class HostLimits:
-    """One for all threads. Thread-safe."""
+    """Limits the requests to each host; shared by all threads. Thread-safe."""
 
     def __init__(self, *, at_once: int, delay_s: float) -> None:
         self._at_once = at_once
@@ -218,13 +219,12 @@ class HostLimits:
         self._changed = threading.Condition()
 
     @contextmanager
-    def slot(self, name: str, *, patience_s: float, goes_on: bool = False) -> Iterator[None]:
-        """Wait for a turn at this host, or give up with an error.
+    def slot(self, name: str, *, patience_s: float, continues: bool = False) -> Iterator[None]:
+        """Wait until a request to this host may start; an error after `patience_s`.
 
-        A request that goes on with what another one began there, as after a redirect, needs no
-        pause.
+        A request that continues another one, as after a redirect, needs no delay.
         """
-        host = self._enter(name, time.monotonic() + patience_s, goes_on=goes_on)
+        host = self._enter(name, time.monotonic() + patience_s, continues=continues)
         try:
             yield
         finally:
@@ -232,16 +232,18 @@ class HostLimits:
                 host.active -= 1
                 self._changed.notify_all()
 
-    def _enter(self, name: str, until: float, *, goes_on: bool) -> _Host:
+    def _enter(self, name: str, until: float, *, continues: bool) -> _Host:
         with self._changed:
             self._forget_idle()
             host = self._hosts.setdefault(name, _Host())
             host.waiting += 1
             try:
-                while (wait_s := self._wait_s(host, goes_on=goes_on)) > 0:
+                while (wait_s := self._wait_s(host, continues=continues)) > 0:
                     left_s = until - time.monotonic()
                     if left_s <= 0 or (host.active < self._at_once and wait_s > left_s):
-                        raise FetchError(f"'{name}' is busy: no turn came in time")
+                        raise FetchError(
+                            f"'{name}' is busy: too many requests wait for it"
+                        )
                     self._changed.wait(min(wait_s, left_s))
             finally:
                 host.waiting -= 1
@@ -249,14 +251,14 @@ class HostLimits:
             host.free_at = time.monotonic() + self._delay_s
             return host
 
-    def _wait_s(self, host: _Host, *, goes_on: bool) -> float:
-        """How long until it is worth to look again; zero for now."""
+    def _wait_s(self, host: _Host, *, continues: bool) -> float:
+        """The time until the host may be free; zero or less if it is free now."""
         if host.active >= self._at_once:
             return 3600.0
-        return 0.0 if goes_on else host.free_at - time.monotonic()
+        return 0.0 if continues else host.free_at - time.monotonic()
 
     def _forget_idle(self) -> None:
-        if len(self._hosts) <= FORGET_ABOVE:
+        if len(self._hosts) <= HOSTS_MAX:
             return
         now = time.monotonic()
         self._hosts = {

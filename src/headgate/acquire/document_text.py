@@ -50,7 +50,7 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _DECLARED = re.compile(rb"^\s{0,9}<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})[\"']")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# Some names stand for more than they say: what calls itself Latin-1 is windows-1252, and so on.
+# Encodings that the web treats as a superset: Latin-1 as windows-1252, and so on.
 _WIDER = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -75,7 +75,7 @@ def decode_text(body: bytes, content_type: str, problems: FeedProblems) -> str:
     text = _decode(body, content_type, problems).removeprefix("\ufeff")
     cleaned = _NOT_XML.sub("", text)
     if len(cleaned) != len(text):
-        problems.add(f"{len(text) - len(cleaned):,} characters that no feed may have are left out")
+        problems.add(f"{len(text) - len(cleaned):,} characters that XML forbids are left out")
     return cleaned
 
 
@@ -84,16 +84,16 @@ def _decode(body: bytes, content_type: str, problems: FeedProblems) -> str:
     candidates = [*declared, "utf-8", "cp1252"]
     if candidates[0] != "utf-8" and _SINGLE_BYTE.fullmatch(candidates[0]) and not body.isascii():
         candidates.insert(0, "utf-8")
-    for each in candidates:
+    for encoding in candidates:
         try:
-            text = body.decode(each)
+            text = body.decode(encoding)
         except UnicodeDecodeError:
             continue
-        if declared and each != declared[0] and not body.isascii():
-            problems.add(f"it is declared as {declared[0]}, but it is {each}")
+        if declared and encoding != declared[0] and not body.isascii():
+            problems.add(f"it is declared as {declared[0]}, but it is {encoding}")
         return text
     first = declared[0] if declared else "utf-8"
-    problems.add(f"some bytes are no {first}; they are replaced")
+    problems.add(f"some bytes are not {first}; they are replaced")
     return body.decode(first, "replace")
 
 
@@ -107,20 +107,20 @@ def _declared(body: bytes, content_type: str, problems: FeedProblems) -> list[st
             return [name]
     by_server = _CHARSET.search(content_type)
     by_document = _DECLARED.match(body[:300])
-    said = [by_server[1]] if by_server else []
-    said += [by_document[1].decode("ascii", "replace")] if by_document else []
-    known: list[str] = []
-    for each in said:
-        encoding = known_encoding(each)
+    labels = [by_server[1]] if by_server else []
+    labels += [by_document[1].decode("ascii", "replace")] if by_document else []
+    encodings: list[str] = []
+    for label in labels:
+        encoding = known_encoding(label)
         if encoding is None:
-            problems.add(f"its encoding '{each}' is not known")
-        elif encoding not in known:
-            known.append(encoding)
-    return known
+            problems.add(f"its encoding '{label}' is unknown")
+        elif encoding not in encodings:
+            encodings.append(encoding)
+    return encodings
 
 
 def known_encoding(label: str) -> str | None:
-    """Python's name for an encoding of the web, or nothing.
+    """Python's name for an encoding of the web; None if it is unknown.
 
     >>> known_encoding("Latin-1"), known_encoding("punycode")
     ('cp1252', None)
@@ -148,27 +148,27 @@ _DOCTYPE = re.compile(
 
 def without_prolog(text: str, problems: FeedProblems) -> str:
     """The document from its root element on."""
-    at = _skip(text, 0)
-    if text[at : at + 9].upper() == "<!DOCTYPE":
-        found = _DOCTYPE.match(text, at)
-        if found is None:
+    start = _skip(text, 0)
+    if text[start : start + 9].upper() == "<!DOCTYPE":
+        doctype = _DOCTYPE.match(text, start)
+        if doctype is None:
             raise FeedError("its document type declaration cannot be read")
-        if found[1] and "!ENTITY" in found[1].upper():
+        if doctype[1] and "!ENTITY" in doctype[1].upper():
             problems.add("the entities that it declares are not used")
-        at = _skip(text, found.end())
-    return text[at:]
+        start = _skip(text, doctype.end())
+    return text[start:]
 
 
-def _skip(text: str, at: int) -> int:
-    found = _MISCELLANY.match(text, at)
-    assert found is not None, "the pattern matches an empty text too"
-    return found.end()
+def _skip(text: str, start: int) -> int:
+    match = _MISCELLANY.match(text, start)
+    assert match is not None, "the pattern matches an empty text too"
+    return match.end()
 
 
 # --- recovery -------------------------------------------------------------------------------------
 
 ENTRIES_MAX = 20_000
-"""How many entries of a broken document are repaired: each takes about 20 µs."""
+"""The most entries of a broken document that are repaired; each takes about 20 µs."""
 
 _NAMED = re.compile(r"&(\w{1,31});")
 _BARE = re.compile(r"&(?!(?:\w{1,31}|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});)")
@@ -202,7 +202,7 @@ def recover_xml(text: str, *, tags_max: int) -> bytes:
 
 
 def repair_references(text: str) -> str:
-    """HTML's named characters as themselves, and every '&' that begins no reference as text.
+    """Replace HTML's named entities by characters, and escape every '&' that begins no reference.
 
     >>> repair_references("R&B &eacute; &lt; &nobody;")
     'R&amp;B é &lt; &amp;nobody;'
@@ -211,20 +211,20 @@ def repair_references(text: str) -> str:
 
 
 def _repair_entries(text: str) -> str:
-    """Each entry repaired by itself, so that one that is broken does not swallow the next."""
+    """Repair each entry by itself, so that a broken one does not swallow the next."""
     pieces: list[str] = []
-    copied, begun = 0, -1
+    copied, entry_start = 0, -1
     for tag in _ENTRY_TAG.finditer(text):
         is_end = tag[1] == "/"
         if len(pieces) > 2 * ENTRIES_MAX:
             raise FeedError(f"it is no well-formed XML, and has more than {ENTRIES_MAX:,} entries")
-        if begun >= 0:
+        if entry_start >= 0:
             end = tag.end() if is_end else tag.start()
-            pieces += [text[copied:begun], _repaired(text[begun:end])]
+            pieces += [text[copied:entry_start], _repaired(text[entry_start:end])]
             copied = end
-        begun = -1 if is_end or tag[0].endswith("/>") else tag.start()
-    if begun >= 0:
-        pieces += [text[copied:begun], _repaired(text[begun:])]
+        entry_start = -1 if is_end or tag[0].endswith("/>") else tag.start()
+    if entry_start >= 0:
+        pieces += [text[copied:entry_start], _repaired(text[entry_start:])]
         copied = len(text)
     return "".join([*pieces, text[copied:]])
 
@@ -250,25 +250,25 @@ def _parse(text: str) -> etree._Element | None:
         return None
 
 
-def _character(found: re.Match[str]) -> str:
-    """The character that HTML has a name for; an unknown name is text."""
-    name = found[1]
+def _character(reference: re.Match[str]) -> str:
+    """The character of an HTML entity; an unknown name is kept as text."""
+    name = reference[1]
     if name in _KEPT:
-        return found[0]
+        return reference[0]
     code = html.entities.name2codepoint.get(name)
     return f"&amp;{name};" if code is None else chr(code)
 
 
 def _declare_prefixes(document: bytes) -> bytes:
-    """Give the root a namespace for each prefix that looks used and is not declared anywhere."""
-    begun = _ROOT_NAME.search(document)
-    if begun is None:
+    """Declare a namespace at the root for each prefix that is used but not declared."""
+    root = _ROOT_NAME.search(document)
+    if root is None:
         return document
     used = {found[1] for found in _PREFIXED.finditer(document)} - {b"xml", b"xmlns"}
     declared = {found[1] for found in _DECLARED_PREFIX.finditer(document)}
     missing = sorted(used - declared)[:100]
     declarations = b"".join(
-        b' xmlns:%s="%s"' % (each, _NAMESPACES.get(each, b"urn:undeclared:" + each))
-        for each in missing
+        b' xmlns:%s="%s"' % (prefix, _NAMESPACES.get(prefix, b"urn:undeclared:" + prefix))
+        for prefix in missing
     )
-    return document[: begun.end()] + declarations + document[begun.end() :]
+    return document[: root.end()] + declarations + document[root.end() :]

@@ -30,7 +30,7 @@ from headgate.model.values import Link, Type, Value, parse_timestamp
 
 @dataclass(frozen=True, slots=True)
 class FeedProblem:
-    """Something that was left out, cut or guessed; `entry` counts from 1, as people do."""
+    """Something in a document that was left out, truncated or guessed; `entry` counts from 1."""
 
     reason: str
     entry: int | None = None
@@ -41,10 +41,8 @@ class FeedProblem:
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One entry. The attributes are what filters see; `html` is what may be shown of it.
-
-    `html` has the sanitised markup of `description` and `content`, where they had any.
-    """
+    """One entry. Filters see the attributes; `html` has the sanitised markup of `description` and
+    `content`, for display, if they had any."""
 
     attributes: Mapping[str, Value]
     html: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +50,7 @@ class FeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """A document. `ttl_s` and `skip_hours` are its own wishes about when to come again (UTC)."""
+    """A parsed document. `ttl_s` and `skip_hours` (UTC) are what it states about the next fetch."""
 
     title: str
     entries: tuple[FeedEntry, ...]
@@ -64,7 +62,7 @@ class ParsedFeed:
 
 
 class FeedProblems:
-    """Collects what is wrong with one document, up to a limit."""
+    """Collects the problems of one document, up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -77,9 +75,9 @@ class FeedProblems:
         else:
             self._more += 1
 
-    def found(self) -> tuple[FeedProblem, ...]:
-        more = [FeedProblem(f"and {self._more:,} more problems")] if self._more else []
-        return (*self._found, *more)
+    def all(self) -> tuple[FeedProblem, ...]:
+        rest = [FeedProblem(f"and {self._more:,} more problems")] if self._more else []
+        return (*self._found, *rest)
 
 
 # --- making an entry ------------------------------------------------------------------------------
@@ -90,28 +88,28 @@ _YEARS = range(1000, 9999)
 
 
 def extension_attributes(schema: Schema) -> dict[str, Attribute]:
-    """The attributes that a feed has declared besides those that all feeds have."""
-    known = set(FEED_SCHEMA.names)
-    return {str(each.name): each for each in schema.attributes if each.name not in known}
+    """The attributes that a feed declares in addition to the feed schema."""
+    common = set(FEED_SCHEMA.names)
+    return {str(each.name): each for each in schema.attributes if each.name not in common}
 
 
 class TextBudget:
-    """How much text the entries of one document may still hold together, and how many tags."""
+    """The text length and number of tags that the entries of a document may still use."""
 
     def __init__(self, limits: FeedLimits) -> None:
         self._length = limits.text_length_max
         self._tags = limits.elements_max
 
-    def take_text(self, wanted: int) -> int:
-        taken = min(wanted, self._length)
+    def take_text(self, length: int) -> int:
+        taken = min(length, self._length)
         self._length -= taken
         return taken
 
-    def take_tags(self, wanted: int) -> bool:
-        """Whether there is enough left to read markup with so many tags."""
-        if wanted > self._tags:
+    def take_tags(self, count: int) -> bool:
+        """Use up `count` tags of the budget; False if it has fewer left."""
+        if count > self._tags:
             return False
-        self._tags -= wanted
+        self._tags -= count
         return True
 
 
@@ -139,12 +137,12 @@ class EntryBuilder:
         self._problems.add(reason, entry=self._number)
 
     def text(self, name: str, value: object) -> None:
-        """A text that has no markup."""
+        """Set an attribute to a text without markup."""
         if isinstance(value, str):
             self._set_text(name, self._cut(name, clean_text(value)))
 
     def markup(self, name: str, value: object, *, with_links: bool = True) -> None:
-        """A text with markup, of which the words are kept, and the HTML beside them."""
+        """Set an attribute to the plain text of markup, and keep the sanitised HTML."""
         if not isinstance(value, str):
             return
         markup = self._cut(name, value)
@@ -152,7 +150,7 @@ class EntryBuilder:
             markup,
             base=self._base,
             with_links=with_links,
-            with_care=self._budget.take_tags(markup.count("<")),
+            is_parsed=self._budget.take_tags(markup.count("<")),
         )
         self._set_text(name, text)
         if with_links and text:
@@ -161,18 +159,18 @@ class EntryBuilder:
     def link(self, name: str, value: object) -> None:
         if not isinstance(value, str) or not value.strip():
             return
-        found = web_link(value, self._base) if len(value) <= self._limits.url_length_max else None
-        if found is None:
-            self.problem(f"its {name} is no link of the web: '{value[:60]}'")
+        url = web_link(value, self._base) if len(value) <= self._limits.url_length_max else None
+        if url is None:
+            self.problem(f"its {name} is not an http or https link: '{value[:60]}'")
         else:
-            self._attributes[name] = Link(found)
+            self._attributes[name] = Link(url)
 
     def timestamp(self, name: str, value: datetime | None, *, said: object) -> None:
-        """A time, or, where none could be made of what is said, a problem."""
+        """Set an attribute to a time; a problem if `said` was stated but could not be read."""
         if value is not None and value.year in _YEARS:
             self._attributes[name] = value
         elif isinstance(said, str) and said.strip():
-            self.problem(f"'{clean_text(said)[:60]}' is not a time that '{name}' could be")
+            self.problem(f"'{clean_text(said)[:60]}' is not a valid time for '{name}'")
 
     def extension(self, attribute: Attribute, value: object) -> None:
         if value is None:
@@ -194,29 +192,29 @@ class EntryBuilder:
         if isinstance(value, str):
             value = self._cut(str(attribute.name), clean_text(value))
             value = value_of_text(value, kind)
-        found = value_of_json(value, kind)
-        if isinstance(found, float) and not math.isfinite(found):
-            raise InvalidValue(f"expected a number, found {found}")
+        converted = value_of_json(value, kind)
+        if isinstance(converted, float) and not math.isfinite(converted):
+            raise InvalidValue(f"expected a number, found {converted}")
         if kind is Type.LINK:
-            full = web_link(str(found), self._base)
-            if full is None:
-                raise InvalidValue(f"'{str(found)[:60]}' is no link of the web")
-            return Link(full)
-        return found
+            url = web_link(str(converted), self._base)
+            if url is None:
+                raise InvalidValue(f"'{str(converted)[:60]}' is not an http or https link")
+            return Link(url)
+        return converted
 
     def _set_text(self, name: str, text: str) -> None:
         if text:
             self._attributes[name] = text
 
     def _cut(self, name: str, text: str) -> str:
-        room = self._budget.take_text(min(len(text), self._limits.attribute_length_max))
-        if len(text) > room:
-            self.problem(f"its {name} has {len(text):,} characters; {room:,} are kept")
-        return text[:room]
+        length = self._budget.take_text(min(len(text), self._limits.attribute_length_max))
+        if len(text) > length:
+            self.problem(f"its {name} has {len(text):,} characters; {length:,} are kept")
+        return text[:length]
 
 
 def value_of_text(text: str, type_: Type) -> int | float | bool | str:
-    """A text as the JSON value that its type wants; other texts stay as they are.
+    """A text as a JSON value of the type; unchanged if it cannot be read as one.
 
     >>> value_of_text("5", Type.INT), value_of_text("yes", Type.BOOL), value_of_text("5", Type.TEXT)
     (5, True, '5')
@@ -231,13 +229,13 @@ def value_of_text(text: str, type_: Type) -> int | float | bool | str:
         except ValueError:
             return text
     if type_ is Type.TIMESTAMP:
-        found = read_time(text)
-        return text if found is None else found.isoformat()
+        time = read_time(text)
+        return text if time is None else time.isoformat()
     return text
 
 
 def read_time(text: str) -> datetime | None:
-    """A time as feeds write it, ISO 8601 or RFC 822, in UTC; or nothing.
+    """A time in ISO 8601 or RFC 822, in UTC; None if the text is not one.
 
     >>> read_time("Mon, 16 Nov 2026 10:00:00 +0200").isoformat()
     '2026-11-16T08:00:00+00:00'
@@ -251,7 +249,7 @@ def read_time(text: str) -> datetime | None:
 
 
 def time_of(parts: object) -> datetime | None:
-    """The time that feedparser has found: a tuple in UTC."""
+    """A time as feedparser gives it, a tuple in UTC; None if it is not valid."""
     if not isinstance(parts, tuple) or len(parts) < 6:
         return None
     year, month, day, hour, minute, second = parts[:6]
@@ -261,10 +259,10 @@ def time_of(parts: object) -> datetime | None:
         return None
 
 
-def first_text(found: Mapping[str, object], *names: str) -> str:
-    """The first of these that is a text with something in it."""
+def first_text(fields: Mapping[str, object], *names: str) -> str:
+    """The first of these fields that is a non-empty text; otherwise ''."""
     for name in names:
-        value = found.get(name)
+        value = fields.get(name)
         if isinstance(value, str) and value.strip():
             return value
     return ""

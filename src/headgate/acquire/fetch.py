@@ -90,7 +90,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Hop:
-    """The next request, and where the feed has moved to by permanent redirects so far."""
+    """The next request; `moved_to` is the URL after the permanent redirects so far."""
 
     url: httpx.URL
     moved_to: str | None = None
@@ -98,7 +98,7 @@ class _Hop:
 
 
 class Fetcher:
-    """A pool of connections for any number of threads. Thread-safe; close it, or use `with`."""
+    """Fetches feeds with a pool of connections. Thread-safe; close it, or use `with`."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class Fetcher:
     ) -> Fetched | NotModified:
         """The feed at this URL, or `NotModified` if it is unchanged.
 
-        Raises `FetchError`, whose message names the URL and what is wrong there.
+        Raises `FetchError`, whose message names the URL and the reason.
         """
         try:
             with self._deadline.within(self._limits.total_s):
@@ -182,7 +182,9 @@ class Fetcher:
         for _ in range(self._limits.redirects_max + 1):
             host, patience_s = hop.url.host, self._deadline.left_s()
             try:
-                with self._host_limits.slot(host, patience_s=patience_s, goes_on=host == came_from):
+                with self._host_limits.slot(
+                    host, patience_s=patience_s, continues=host == came_from
+                ):
                     answer = self._get(hop, headers)
             except httpcore.TimeoutException:
                 raise self._timeout() from None
@@ -203,50 +205,56 @@ class Fetcher:
         target = httpcore.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
         )
-        sent = [(b"Host", url.netloc)] + [(k.encode(), v.encode()) for k, v in headers.items()]
+        raw_headers = [(b"Host", url.netloc)] + [
+            (k.encode(), v.encode()) for k, v in headers.items()
+        ]
         timeouts = {"connect": self._limits.connect_s, "pool": max(self._deadline.left_s(), 0.0)}
         with self._pool.stream(
-            "GET", target, headers=sent, extensions={"timeout": timeouts}
-        ) as got:
-            found = read_headers(got.headers, bytes_max=self._limits.header_bytes_max)
-            return self._answer(hop, got, found, sent=headers)
+            "GET", target, headers=raw_headers, extensions={"timeout": timeouts}
+        ) as response:
+            response_headers = read_headers(
+                response.headers, bytes_max=self._limits.header_bytes_max
+            )
+            return self._answer(hop, response, response_headers, sent=headers)
 
     def _answer(
         self,
         hop: _Hop,
-        got: httpcore.Response,
-        found: Mapping[str, str],
+        response: httpcore.Response,
+        headers: Mapping[str, str],
         *,
         sent: Mapping[str, str],
     ) -> Fetched | NotModified | _Hop:
         limits = self._limits
-        validators = found.get("etag"), found.get("last-modified")
-        fresh_s = max_age_s(found)
-        if got.status in (200, 203):
-            check_length(found, bytes_max=limits.body_bytes_max)
+        validators = headers.get("etag"), headers.get("last-modified")
+        fresh_s = max_age_s(headers)
+        if response.status in (200, 203):
+            check_length(headers, bytes_max=limits.body_bytes_max)
             body = decompress(
-                got.iter_stream(),
-                coding=found.get("content-encoding", ""),
+                response.iter_stream(),
+                coding=headers.get("content-encoding", ""),
                 bytes_max=limits.body_bytes_max,
             )
-            kind = found.get("content-type", "")
+            kind = headers.get("content-type", "")
             return Fetched(str(hop.url), body, kind, *validators, fresh_s, hop.moved_to)
-        asked = sent.get("If-None-Match"), sent.get("If-Modified-Since")
-        if got.status == 304 and any(asked):
-            etag, last_modified = (new or old for new, old in zip(validators, asked, strict=True))
+        sent_validators = sent.get("If-None-Match"), sent.get("If-Modified-Since")
+        if response.status == 304 and any(sent_validators):
+            etag, last_modified = (
+                new or old for new, old in zip(validators, sent_validators, strict=True)
+            )
             return NotModified(str(hop.url), etag, last_modified, fresh_s, hop.moved_to)
-        if got.status in PERMANENT | TEMPORARY:
-            return redirected(hop, got.status, found, length_max=limits.url_length_max)
+        if response.status in PERMANENT | TEMPORARY:
+            return redirected(hop, response.status, headers, length_max=limits.url_length_max)
         raise status_error(
-            got.status, found, now=datetime.now(UTC), retry_max_s=limits.retry_after_max_s
+            response.status, headers, now=datetime.now(UTC), retry_max_s=limits.retry_after_max_s
         )
 
 
-def redirected(hop: _Hop, status: int, found: Mapping[str, str], *, length_max: int) -> _Hop:
+def redirected(hop: _Hop, status: int, headers: Mapping[str, str], *, length_max: int) -> _Hop:
     """The next hop; an error for a redirect without a location, or from https to http."""
-    location = found.get("location", "")
+    location = headers.get("location", "")
     if not location:
-        raise FetchError(f"the server answered {status} without saying where to go")
+        raise FetchError(f"the server answered {status} without a location")
     url = checked_url(location, base=hop.url, length_max=length_max)
     if hop.url.scheme == "https" and url.scheme == "http":
         raise FetchError(f"it redirects from https to http: {url}")
@@ -255,15 +263,16 @@ def redirected(hop: _Hop, status: int, found: Mapping[str, str], *, length_max: 
 
 
 def checked_url(text: str, *, length_max: int, base: httpx.URL | None = None) -> httpx.URL:
-    """A URL of http or https with a host and without a password, its fragment left out."""
+    """The URL without its fragment; an error unless it is http or https with a host and without a
+    password."""
     if len(text) > length_max:
-        raise FetchError(f"a URL has at most {length_max:,} characters")
+        raise FetchError(f"the URL has more than {length_max:,} characters")
     try:
         url = httpx.URL(text.strip()) if base is None else base.join(text.strip())
         url = url.copy_with(fragment=None)
         bool(url.raw_host)
     except (httpx.InvalidURL, ValueError, TypeError) as error:
-        raise FetchError(f"'{text[:200]}' is no URL: {error}") from None
+        raise FetchError(f"'{text[:200]}' is not a URL: {error}") from None
     if url.scheme not in ("http", "https"):
         raise FetchError(f"only http and https are fetched, not '{url.scheme or text[:200]}'")
     if not url.host:

@@ -5,11 +5,11 @@
                                       ▼
                                   held for the host ──► … as soon as the host is free
 
-A worker that waited for a busy host (connections.py) would be lost for all other feeds, and a host
-with a thousand feeds would hold every worker. So a feed whose host is busy is held here, and no
+A worker that waited for a busy host (connections.py) could fetch no other feed, and a host with a
+thousand feeds would block every worker. So a feed whose host is busy is held here, and no
 worker waits. The budget is a token bucket.
 
-Cost: that of refresh_queue.py, and a look at each host that has held feeds.
+Cost: that of refresh_queue.py, and one check per host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headgate.acquire.refresh_queue import RefreshPolicy, RefreshQueue
 from headgate.acquire.refresh_state import RefreshState
 
 HELD_PER_CALL_MAX = 64
-"""At most so many feeds are held in one call of `take`."""
+"""The most feeds that one call of `take` holds back."""
 HOSTS_MAX = 10_000
 
 
@@ -73,11 +73,11 @@ class FetchScheduler:
         return self._feeds
 
     def state(self, name: str) -> RefreshState:
-        """Its state; a feed that was removed has none."""
+        """The state of a feed; the initial state if it was removed."""
         return self._refresh.state(name) if name in self._feeds else RefreshState()
 
     def next_at(self, state: RefreshState) -> float:
-        """When a feed in this state is fetched again at the earliest."""
+        """The earliest time of the next fetch of a feed in this state."""
         return self._refresh.earliest(state)
 
     def take(self, now: float) -> ListedFeed | None:
@@ -99,14 +99,14 @@ class FetchScheduler:
         """The fetch has ended; `state` is the new state of the feed."""
         self._active.discard(feed.name)
         self._host(feed.url).busy = False
-        listed = self._feeds.get(feed.name)
-        if listed is not None:
+        current = self._feeds.get(feed.name)
+        if current is not None:
             # The URL may have changed during the fetch.
-            known = state if listed.url == feed.url else self._refresh.state(feed.name)
-            self._refresh.put(feed.name, replace(known, weight=listed.weight))
+            new_state = state if current.url == feed.url else self._refresh.state(feed.name)
+            self._refresh.put(feed.name, replace(new_state, weight=current.weight))
 
     def wake_at(self, now: float) -> float | None:
-        """When `take` may succeed again if no fetch ends before; None if only that can help."""
+        """When `take` may succeed, if no fetch ends before; None if it has to wait for one."""
         if self._tokens < 1.0:
             return now + (1.0 - self._tokens) / self._per_s if self._per_s > 0 else None
         times = [each.free_at for each in self._hosts.values() if each.held and not each.busy]
@@ -146,6 +146,6 @@ class FetchScheduler:
     def _host(self, url: str) -> _Host:
         if len(self._hosts) > HOSTS_MAX:
             self._hosts = {
-                name: each for name, each in self._hosts.items() if each.busy or each.held
+                name: host for name, host in self._hosts.items() if host.busy or host.held
             }
         return self._hosts.setdefault(urlsplit(url).netloc.casefold(), _Host())

@@ -1,6 +1,6 @@
-"""Parts of files: what one number of the file log stands for, and how a file is cut into parts.
+"""Parts of files, which the file log numbers, and how a file is cut into parts.
 
-    lines of JSON   ┌── 8 MB ──┬── 8 MB ──┬─ rest ─┐   cut behind line ends, so that several tasks
+    lines of JSON   ┌── 8 MB ──┬── 8 MB ──┬─ rest ─┐   cut after line ends, so that several tasks
                     │ number 4 │ number 5 │  6     │   read a large file
     CSV             one part for all that is new: record ends are only known from the beginning
     array, Parquet, document    the whole file
@@ -35,7 +35,7 @@ LINES, LONG, ARRAY, TABLE, WHOLE = "lines", "long", "array", "csv", "whole"
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Some bytes of a file, as they were when it was taken. Written as JSON into the log."""
+    """A range of bytes of a file, with a checksum. Written as JSON into the log."""
 
     source: str
     kind: str
@@ -60,7 +60,7 @@ class FilePart:
 
     @property
     def place(self) -> str:
-        """What ids of its items begin with.
+        """The prefix of the ids of its items: path and generation.
 
         >>> FilePart("s", "stream", "json", "a.json", LINES, 0, 9, 1, 0, 0, 1, generation=2).place
         'a.json#2'
@@ -99,7 +99,7 @@ def cut_parts(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> Ne
         return _cut_lines(file, before, size, whole=whole)
     if before.shape == TABLE:
         return _cut_records(file, before, size, whole=whole)
-    part, _ = _summed(file, before, size)
+    part, _ = _with_checksum(file, before, size)
     return NewParts((part,), size, 1, before.shape)
 
 
@@ -112,7 +112,7 @@ def _cut_records(file: BinaryIO, before: FilePart, size: int, *, whole: bool) ->
     end = size if whole else _last_record_end(file, before.begin, size)
     if end <= before.begin:
         return NewParts((), before.begin, before.first_line, TABLE, before.header)
-    part, lines = _summed(file, before, end)
+    part, lines = _with_checksum(file, before, end)
     return NewParts((part,), end, before.first_line + lines, TABLE, before.header)
 
 
@@ -143,7 +143,7 @@ def _cut_lines(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> N
 def _line_ranges(
     file: BinaryIO, begin: int, size: int, *, whole: bool
 ) -> Iterator[tuple[int, str, int, int]]:
-    """Where each part ends, its shape, its checksum, and how many line ends it has."""
+    """The end of each part, its shape, its checksum, and its number of line ends."""
     while begin < size:
         file.seek(begin)
         data = file.read(min(PART_BYTES, size - begin))
@@ -158,7 +158,7 @@ def _line_ranges(
             end, ended = _end_of_line(file, begin + len(data), size)
             if not ended and not whole:
                 return
-            # It is not read again, so its checksum is that of nothing.
+            # The part is rejected without reading it, so it needs no checksum.
             yield end, LONG, 0, int(ended)
             begin = end
         else:
@@ -171,15 +171,15 @@ def _end_of_line(file: BinaryIO, begin: int, size: int) -> tuple[int, bool]:
         data = file.read(min(PART_BYTES, size - begin))
         if not data:
             break
-        found = data.find(b"\n")
-        if found >= 0:
-            return begin + found + 1, True
+        line_end = data.find(b"\n")
+        if line_end >= 0:
+            return begin + line_end + 1, True
         begin += len(data)
     return begin, False
 
 
 def is_complete(tail: bytes) -> bool:
-    """Whether a last line without a line end is an object as it stands."""
+    """Whether a last line without a line end is a complete JSON object."""
     if not 0 < len(tail) <= LINE_BYTES_MAX or not tail.rstrip().endswith(b"}"):
         return False
     try:
@@ -191,7 +191,7 @@ def is_complete(tail: bytes) -> bool:
 def read_header(file: BinaryIO) -> tuple[tuple[str, ...], int]:
     """The names in the first line of a CSV file, and where its records begin.
 
-    A line that is no header has no names; whoever reads the part will say so.
+    There are no names if the line cannot be read; the reader of the part then rejects it.
     """
     file.seek(0)
     line = file.readline(LINE_BYTES_MAX)
@@ -203,25 +203,25 @@ def read_header(file: BinaryIO) -> tuple[tuple[str, ...], int]:
 
 
 def _last_record_end(file: BinaryIO, begin: int, size: int) -> int:
-    """Behind the last line end that is not between quotes."""
-    end, at, quotes = begin, begin, 0
+    """The position after the last line end that is not between quotes."""
+    end, position, quotes = begin, begin, 0
     file.seek(begin)
-    while at < size:
-        data = file.read(min(PART_BYTES, size - at))
+    while position < size:
+        data = file.read(min(PART_BYTES, size - position))
         if not data:
             break
-        found = data.rfind(b"\n")
-        while found >= 0 and (quotes + data.count(b'"', 0, found)) % 2:
-            found = data.rfind(b"\n", 0, found)
-        if found >= 0:
-            end = at + found + 1
+        line_end = data.rfind(b"\n")
+        while line_end >= 0 and (quotes + data.count(b'"', 0, line_end)) % 2:
+            line_end = data.rfind(b"\n", 0, line_end)
+        if line_end >= 0:
+            end = position + line_end + 1
         quotes += data.count(b'"')
-        at += len(data)
+        position += len(data)
     return end
 
 
-def _summed(file: BinaryIO, before: FilePart, end: int) -> tuple[FilePart, int]:
-    """The part up to there, and how many line ends it has."""
+def _with_checksum(file: BinaryIO, before: FilePart, end: int) -> tuple[FilePart, int]:
+    """The part from `before.begin` to `end` with its checksum, and its number of line ends."""
     counted = {TABLE: b"\n", ARRAY: b"{"}.get(before.shape)
     checksum = lines = rows = 0
     for data in read_range(file, before.begin, end):
@@ -242,7 +242,7 @@ def read_range(file: BinaryIO, begin: int, end: int) -> Iterator[bytes]:
 
 
 def fingerprint(path: Path, end: int) -> str:
-    """A hash of the first `end` bytes; of more than 1 MB only of both ends."""
+    """A hash of the first `end` bytes; beyond 1 MB, of their first and last 512 kB."""
     digest = blake2b(str(end).encode(), digest_size=16)
     with path.open("rb") as file:
         digest.update(file.read(min(end, FINGERPRINT_BYTES)))

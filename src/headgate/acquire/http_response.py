@@ -4,8 +4,8 @@
     deflate         with zlib's header, as specified, or without, as some servers send it
     identity        unchanged
 
-A kilobyte of gzip can hold a megabyte. The decompressor is therefore asked for no more bytes than
-are still allowed, and the rest is never unpacked. httpx's own decoders unpack a whole chunk at once
+A kilobyte of gzip can hold a megabyte. The decompressor therefore returns no more bytes than are
+still allowed, and the rest is never unpacked. httpx's own decoders unpack a whole chunk at once
 and are not used for that reason. Memory: the limit, and one chunk.
 """
 
@@ -26,24 +26,24 @@ _MAX_AGE = re.compile(r"(?:^|[,\s])max-age=\"?(\d{1,9})", re.IGNORECASE)
 
 
 def read_headers(raw: Iterable[tuple[bytes, bytes]], *, bytes_max: int) -> dict[str, str]:
-    """The headers by name in lower case; the first of each counts."""
-    found: dict[str, str] = {}
+    """The headers by name in lower case; of repeated ones, the first."""
+    headers: dict[str, str] = {}
     size = 0
     for name, value in raw:
         size += len(name) + len(value)
-        # A header is Latin-1 by the book and UTF-8 in the wild, as in `Location: /é`.
+        # Headers are Latin-1 by the standard, but often UTF-8, as in `Location: /é`.
         try:
             text = value.decode("utf-8")
         except UnicodeDecodeError:
             text = value.decode("latin-1")
-        found.setdefault(name.decode("latin-1").lower(), text.strip())
+        headers.setdefault(name.decode("latin-1").lower(), text.strip())
     if size > bytes_max:
         raise FetchError(f"the response has more than {bytes_max:,} bytes of headers")
-    return found
+    return headers
 
 
 def retry_after_s(text: str, *, now: datetime, max_s: float) -> float | None:
-    """How long to wait by a `Retry-After` header, in seconds or as a date (RFC 9110 §10.2.3).
+    """The wait that a `Retry-After` header asks for, in seconds or as a date (RFC 9110 §10.2.3).
 
     >>> retry_after_s("120", now=datetime.now(UTC), max_s=60.0)
     60.0
@@ -51,27 +51,27 @@ def retry_after_s(text: str, *, now: datetime, max_s: float) -> float | None:
     text = text.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:10]), max_s)
-    at = http_date(text)
-    return None if at is None else min(max((at - now).total_seconds(), 0.0), max_s)
+    date = http_date(text)
+    return None if date is None else min(max((date - now).total_seconds(), 0.0), max_s)
 
 
 def http_date(text: str) -> datetime | None:
-    """A date as in RFC 9110 §5.6.7 or RFC 5322, or nothing."""
+    """A date as in RFC 9110 §5.6.7 or RFC 5322; None if the text is not one."""
     try:
-        found = parsedate_to_datetime(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        date = parsedate_to_datetime(text)
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
 def max_age_s(headers: Mapping[str, str]) -> float | None:
-    """How long the server itself holds its answer for fresh (`Cache-Control: max-age`)."""
-    found = _MAX_AGE.search(headers.get("cache-control", ""))
-    return float(found[1]) if found else None
+    """How long the response is fresh (`Cache-Control: max-age`); None if not stated."""
+    match = _MAX_AGE.search(headers.get("cache-control", ""))
+    return float(match[1]) if match else None
 
 
 def check_length(headers: Mapping[str, str], *, bytes_max: int) -> None:
-    """Refuse at once what says of itself that it is too large."""
+    """Refuse a body whose `Content-Length` is too large, before reading it."""
     text = headers.get("content-length", "")
     if text.isascii() and text.isdigit() and int(text[:18]) > bytes_max:
         raise FetchError(f"the body has {int(text[:18]):,} bytes, more than {bytes_max:,}")
@@ -80,14 +80,14 @@ def check_length(headers: Mapping[str, str], *, bytes_max: int) -> None:
 def status_error(
     status: int, headers: Mapping[str, str], *, now: datetime, retry_max_s: float
 ) -> FetchError:
-    """The error for a status that is neither a feed, nor unchanged, nor a redirect."""
+    """The error for any other status than success, not modified and redirects."""
     meaning = {
-        401: "it wants a password",
-        403: "it refuses",
-        404: "it has no such page",
-        410: "the feed is gone for good",
-        429: "it has been asked too often",
-    }.get(status, "it is in trouble" if status >= 500 else "that is no feed")
+        401: "it requires authentication",
+        403: "access is denied",
+        404: "there is no such page",
+        410: "the feed is gone permanently",
+        429: "too many requests",
+    }.get(status, "server error" if status >= 500 else "unexpected status")
     return FetchError(
         f"the server answered {status}: {meaning}",
         status=status,
@@ -99,12 +99,12 @@ def status_error(
 
 MEMBERS_MAX = 100
 OVERHEAD_MAX = 10_000
-"""What compressing may add to a body that cannot be compressed."""
+"""The most that compression may add to an incompressible body."""
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def decompress(chunks: Iterable[bytes], *, coding: str, bytes_max: int) -> bytes:
-    """The body that the chunks are the compressed form of.
+    """The decompressed body.
 
     >>> decompress([zlib.compress(b"rock")], coding="deflate", bytes_max=4)
     b'rock'
@@ -113,7 +113,9 @@ def decompress(chunks: Iterable[bytes], *, coding: str, bytes_max: int) -> bytes
     if coding in ("", "identity"):
         return _collect(chunks, bytes_max)
     if coding not in ("gzip", "x-gzip", "deflate"):
-        raise FetchError(f"the body is coded as '{coding[:40]}', which was not asked for")
+        raise FetchError(
+            f"the body has the content coding '{coding[:40]}', which was not requested"
+        )
     unpack = _Unpack(gzip=coding != "deflate", bytes_max=bytes_max)
     received = 0
     for chunk in chunks:
@@ -138,6 +140,8 @@ def _collect(chunks: Iterable[bytes], bytes_max: int) -> bytes:
 
 
 class _Unpack:
+    """An incremental decompressor that stops at a limit."""
+
     def __init__(self, *, gzip: bool, bytes_max: int) -> None:
         self._gzip = gzip
         self._bytes_max = bytes_max
@@ -157,13 +161,13 @@ class _Unpack:
             data = self._next_member(data) if self._engine.eof else self._feed(self._engine, data)
 
     def _feed(self, engine: zlib._Decompress, data: bytes) -> bytes:
-        """Unpack what there is room for; what is behind the member's end is given back."""
-        # One byte more than allowed is asked for, so that too much is noticed.
-        room = self._bytes_max - len(self._body) + 1
+        """Unpack data of one gzip member; return the bytes after its end."""
+        # One byte more than allowed, so that a body that is too large is detected.
+        length_max = self._bytes_max - len(self._body) + 1
         try:
-            self._body += engine.decompress(data, room)
+            self._body += engine.decompress(data, length_max)
         except zlib.error as error:
-            raise FetchError(f"the body is not what it is coded as: {error}") from None
+            raise FetchError(f"the body cannot be decompressed: {error}") from None
         if len(self._body) > self._bytes_max:
             raise too_large(self._bytes_max)
         return engine.unused_data
@@ -185,6 +189,6 @@ class _Unpack:
 
 
 def _deflate(head: bytes) -> zlib._Decompress:
-    """With zlib's header, if the first two bytes are one (RFC 1950 §2.2), or else without."""
+    """A decompressor with zlib's header if the first two bytes are one (RFC 1950 §2.2)."""
     has_header = head[0] & 0x0F == 8 and int.from_bytes(head[:2]) % 31 == 0
     return zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)

@@ -1,4 +1,4 @@
-"""Entries as items: their ids, which are new, and what identifies an item across feeds.
+"""Entries as items: their ids, which of them are new, and keys that identify an item across feeds.
 
 **The id** of an entry is its guid, or else its normalised link, or else a hash of its content. A
 text that is too long for an id is replaced by its hash.
@@ -46,13 +46,13 @@ ID_LENGTH_MAX = 500
 WORDS_MIN = 8
 REMEMBERED = 3
 
-# An entry's texts and links, in a fixed order; times and the guid are no content.
+# The attributes that are an entry's content, in a fixed order; times and the guid are not.
 _CONTENT = ("title", "description", "content", "link", "author", "category", "enclosure")
 _WORDS = ("title", "description", "content")
 
 
 class SeenEntry(NamedTuple):
-    """An entry as it was when it was last made an item."""
+    """The version of an entry that last became an item: content hash and `updated` time."""
 
     digest: str
     updated_s: float | None
@@ -62,17 +62,17 @@ class SeenEntry(NamedTuple):
 class Seen:
     """The entries of one feed that were seen, the latest last. Keys are hashes of their ids."""
 
-    sights: Mapping[str, SeenEntry] = field(default_factory=dict)
+    entries: Mapping[str, SeenEntry] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, list[str | float | None]]:
-        return {key: [sight.digest, sight.updated_s] for key, sight in self.sights.items()}
+        return {key: [entry.digest, entry.updated_s] for key, entry in self.entries.items()}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, list[str | float | None]]) -> Seen:
-        return cls({key: _sight(*values) for key, values in stored.items()})
+        return cls({key: _seen_entry(*values) for key, values in stored.items()})
 
 
-def _sight(digest: str | float | None, updated_s: str | float | None) -> SeenEntry:
+def _seen_entry(digest: str | float | None, updated_s: str | float | None) -> SeenEntry:
     return SeenEntry(str(digest), None if updated_s is None else float(updated_s))
 
 
@@ -89,14 +89,14 @@ def items_of(
 ) -> tuple[list[Item], Seen]:
     """The new entries of the document as items, in its order, and the new `Seen`."""
     items: list[Item] = []
-    sights = dict(seen.sights)
+    entries = dict(seen.entries)
     in_document: dict[str, SeenEntry] = {}
     for entry in parsed.entries:
         entry_id, digest = id_of(entry), digest_of(entry.attributes)
         key = _hash(entry_id)
         if key in in_document:
-            continue  # twice in one document: the first one counts
-        before = sights.pop(key, None)
+            continue  # an id occurs twice in the document: the first entry is used
+        before = entries.pop(key, None)
         updated_s = _seconds(entry.attributes.get("updated"))
         if before is None:
             items.append(_item(entry, entry_id, source, fetched_at))
@@ -105,7 +105,7 @@ def items_of(
         else:
             digest, updated_s = before
         in_document[key] = SeenEntry(digest, updated_s)
-    return items, Seen(_bounded(sights, in_document, limits))
+    return items, Seen(_bounded(entries, in_document, limits))
 
 
 def _bounded(
@@ -135,22 +135,22 @@ def id_of(entry: FeedEntry) -> str:
     """
     guid, link = entry.attributes.get("guid"), entry.attributes.get("link")
     if guid:
-        found = str(guid)
+        id_ = str(guid)
     elif link:
         scheme, host, path = normal_link(str(link))
-        found = f"{scheme}://{host}{path}"
+        id_ = f"{scheme}://{host}{path}"
     else:
-        found = f"content:{digest_of(entry.attributes)}"
-    return found if len(found) <= ID_LENGTH_MAX else f"long:{_hash(found)}"
+        id_ = f"content:{digest_of(entry.attributes)}"
+    return id_ if len(id_) <= ID_LENGTH_MAX else f"long:{_hash(id_)}"
 
 
 def digest_of(attributes: Mapping[str, Value]) -> str:
-    """A hash of what an entry says: its texts and links, but neither its times nor its guid."""
+    """A hash of an entry's content: its texts and links, without its times and guid."""
     return _hash("\0".join(str(attributes.get(name, "")) for name in _CONTENT))
 
 
 def item_time(attributes: Mapping[str, Value], fetched_at: datetime) -> datetime:
-    """When the entry was updated or published, if that is not in the future; else the fetch."""
+    """The `updated` or `published` time if it is not in the future; else the time of the fetch."""
     for name in ("updated", "published"):
         stated = attributes.get(name)
         if isinstance(stated, datetime) and stated <= fetched_at:
@@ -165,7 +165,7 @@ class IdentityKeyKind(StrEnum):
 
 
 class IdentityKey(NamedTuple):
-    """What two items have in common if they are the same."""
+    """Two items that share an identity key are the same item."""
 
     kind: IdentityKeyKind
     digest: str
@@ -182,9 +182,9 @@ def keys_of(item: Item) -> tuple[IdentityKey, ...]:
         if path != "/":
             keys.append(IdentityKey(IdentityKeyKind.LINK, _hash(host + path)))
     text = " ".join(str(item.attributes.get(name, "")) for name in _WORDS)
-    found = words(text)
-    if len(found) >= WORDS_MIN:
-        keys.append(IdentityKey(IdentityKeyKind.CONTENT, _hash(" ".join(found))))
+    content_words = words(text)
+    if len(content_words) >= WORDS_MIN:
+        keys.append(IdentityKey(IdentityKeyKind.CONTENT, _hash(" ".join(content_words))))
     return tuple(keys)
 
 

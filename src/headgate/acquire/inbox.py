@@ -6,12 +6,12 @@
                        ▼
     one transaction: number 17; seen entries, ETag, refresh state of the feed
 
-**Invariants.** A number stands for one fetched document with new items. An offset n stands for all
-numbers up to n, and a number always gives the same rows. A crash at any time loses and repeats
-nothing: before the transaction the document has not been seen, and its files are overwritten by the
-next document of that number or removed at the next start; after it the files exist, as they were
-synced and renamed before. A document without new items, or "not modified", updates the feed but
-gets no number.
+**Invariants.** A number identifies one fetched document with new items. An offset n means all
+numbers up to n, and a number always gives the same rows. A crash at any time neither loses nor
+repeats a document: before the transaction the document has not been seen, and its files are
+overwritten by the next document of that number or removed at the next start; after it the files
+exist, as they were synced and renamed before. A document without new items, or "not modified",
+updates the feed but gets no number.
 
 Rows are kept until the reader releases them, and for a hundred numbers more. Bodies are kept for a
 week, up to 1 GB.
@@ -54,9 +54,9 @@ from headgate.store.database import DurableDatabase
 from headgate.store.whole_files import sync_folder, write_synced
 
 MARGIN = 100
-"""So many numbers are kept after the reader has released them."""
+"""The number of released numbers whose rows are still kept."""
 RELEASE_STEP = 50
-"""Files are deleted so many at a time, as each time costs a transaction."""
+"""Files are deleted in steps of this size, as each step is a transaction."""
 DROPPED_KEPT_S = DAY_S
 BODIES_KEPT_S = 7 * DAY_S
 BODIES_BYTES_MAX = 1_000_000_000
@@ -70,8 +70,8 @@ class Inbox:
         self._database = DurableDatabase(folder / INBOX_FILE, INBOX_LAYOUT, wait_s=wait_s)
         self._taking = threading.Lock()
         with self._database.reading() as connection:
-            found = connection.execute("SELECT last, released FROM numbers").fetchone()
-        self._last, self._released = int(found[0]), int(found[1])
+            row = connection.execute("SELECT last, released FROM numbers").fetchone()
+        self._last, self._released = int(row[0]), int(row[1])
         self._sweep()
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Inbox:
 
     @property
     def last(self) -> int:
-        """The last number that was given."""
+        """The last number that was assigned."""
         return self._last
 
     @property
@@ -103,34 +103,34 @@ class Inbox:
     def list_feeds(self, feeds: Iterable[ListedFeed], now: float) -> dict[str, RefreshState]:
         """Replace the list of feeds; return the stored state of each.
 
-        A feed that is no longer listed is remembered for a day, as people drop and register again.
+        The state of a feed that is no longer listed is kept for a day: it may be registered again.
         A feed with a new URL starts with a new state, but keeps its seen entries.
         """
-        listed = {each.name: each for each in feeds}
+        feeds_by_name = {each.name: each for each in feeds}
         with self._database.transaction() as connection:
-            known = {
+            stored = {
                 name: (url, unpack_state(state))
                 for name, url, state in connection.execute("SELECT name, url, state FROM feeds")
             }
             states: dict[str, RefreshState] = {}
-            for name, feed in listed.items():
-                url, state = known.get(name, ("", RefreshState()))
+            for name, feed in feeds_by_name.items():
+                url, state = stored.get(name, ("", RefreshState()))
                 if url != feed.url:
                     state = RefreshState()
                     connection.execute(_LIST, (name, feed.url, _NOTHING, pack_state(state)))
                 states[name] = state
-            _mark_dropped(connection, listed.keys(), known.keys(), now)
+            _mark_dropped(connection, feeds_by_name.keys(), stored.keys(), now)
         return states
 
     def remembered(self, name: str) -> FeedMemory:
         """The validators and the seen entries of this feed."""
         with self._database.reading() as connection:
-            found = connection.execute(
+            row = connection.execute(
                 "SELECT etag, last_modified, seen FROM feeds WHERE name = ?", (name,)
             ).fetchone()
-        if found is None:
+        if row is None:
             return FeedMemory()
-        return FeedMemory(found[0], found[1], unpack_seen(found[2]))
+        return FeedMemory(row[0], row[1], unpack_seen(row[2]))
 
     def put(
         self, feed: ListedFeed, visit: SuccessfulFetch, document: FetchedDocument | None = None
@@ -168,12 +168,13 @@ class Inbox:
         return rows_path(self.folder, number)
 
     def end_within(self, start: int, *, rows_max: int | None) -> int:
-        """The end of a batch that starts after `start`: at least one number, if there is one."""
+        """The last number of a batch that starts after `start` and has at most `rows_max` rows; at
+        least one number, if there is one."""
         last = self._last
         if rows_max is None or start >= last:
             return last
         end, total = start, 0
-        # Each number has a row at least.
+        # Each number has at least one row.
         for number, rows in self.row_counts(start, last, limit=rows_max):
             total += rows
             if total > rows_max and end > start:
@@ -196,41 +197,41 @@ class Inbox:
                 "newer than the inbox; delete the checkpoint, or restore both"
             )
         with self._database.reading() as connection:
-            found = connection.execute(
+            counts = connection.execute(
                 "SELECT number, rows FROM documents WHERE number > ? AND number <= ?"
                 " ORDER BY number LIMIT ?",
                 (start, end, limit),
             )
-            return [(int(number), int(rows)) for number, rows in found]
+            return [(int(number), int(rows)) for number, rows in counts]
 
     def release(self, number: int) -> None:
-        """The reader needs no number up to this one any more."""
+        """Declare that the reader no longer needs the numbers up to this one."""
         before, until = self._released, number - MARGIN
         if until - before < RELEASE_STEP:
             return
         with self._database.transaction() as connection:
             connection.execute("UPDATE numbers SET released = ?", (until,))
         self._released = until
-        for each in range(before + 1, until + 1):
-            self.path_of(each).unlink(missing_ok=True)
+        for released in range(before + 1, until + 1):
+            self.path_of(released).unlink(missing_ok=True)
 
     def prune(self, now: float, *, bytes_max: int = BODIES_BYTES_MAX) -> int:
         """Delete bodies of released numbers that are old or too many; return how many."""
         with self._database.transaction() as connection:
-            found = connection.execute(
+            documents = connection.execute(
                 "SELECT number, body_bytes, fetched_at FROM documents WHERE number <= ?"
                 " ORDER BY number DESC",
                 (self._released,),
             )
-            gone, total = [], 0
-            for number, size, fetched_at in found:
+            pruned, total = [], 0
+            for number, size, fetched_at in documents:
                 total += size
                 if total > bytes_max or fetched_at < now - BODIES_KEPT_S:
-                    gone.append(int(number))
-            connection.executemany("DELETE FROM documents WHERE number = ?", [(n,) for n in gone])
-        for number in gone:
+                    pruned.append(int(number))
+            connection.executemany("DELETE FROM documents WHERE number = ?", [(n,) for n in pruned])
+        for number in pruned:
             (self.folder / f"{number}.body").unlink(missing_ok=True)
-        return len(gone)
+        return len(pruned)
 
     # --- files ------------------------------------------------------------------------------------
 
@@ -253,7 +254,7 @@ class Inbox:
             raise StateError(f"'{self.folder}' cannot be written: {error.strerror}") from error
 
     def _sweep(self) -> None:
-        """Delete files without a number, which a crash has left."""
+        """Delete files that a crash left behind: those without a number."""
         with self._database.reading() as connection:
             numbers = {int(each) for (each,) in connection.execute("SELECT number FROM documents")}
         for path in self.folder.iterdir():
@@ -291,16 +292,17 @@ WHERE name = ? AND url = ?
 def _update_feed(
     connection: sqlite3.Connection, feed: ListedFeed, visit: SuccessfulFetch, items: int
 ) -> bool:
-    """Whether the feed still exists with this URL."""
-    kept = visit.remembered
-    values = kept.etag, kept.last_modified, pack_seen(kept.seen), visit.moved_to
-    known = pack_state(visit.state), items, visit.at, visit.next_at
-    return connection.execute(_VISIT, (*values, *known, feed.name, feed.url)).rowcount > 0
+    """Update the state of a feed; return whether the feed still exists with this URL."""
+    memory = visit.remembered
+    remembered = memory.etag, memory.last_modified, pack_seen(memory.seen), visit.moved_to
+    refresh = pack_state(visit.state), items, visit.at, visit.next_at
+    return connection.execute(_VISIT, (*remembered, *refresh, feed.name, feed.url)).rowcount > 0
 
 
 def _mark_dropped(
-    connection: sqlite3.Connection, listed: Iterable[str], known: Iterable[str], now: float
+    connection: sqlite3.Connection, listed: Iterable[str], stored: Iterable[str], now: float
 ) -> None:
+    """Mark stored feeds that are no longer listed as dropped; delete those dropped a day ago."""
     names = frozenset(listed)
     connection.executemany(
         "UPDATE feeds SET dropped_at = NULL WHERE name = ? AND dropped_at IS NOT NULL",
@@ -308,6 +310,6 @@ def _mark_dropped(
     )
     connection.executemany(
         "UPDATE feeds SET dropped_at = coalesce(dropped_at, ?) WHERE name = ?",
-        [(now, each) for each in known if each not in names],
+        [(now, each) for each in stored if each not in names],
     )
     connection.execute("DELETE FROM feeds WHERE dropped_at < ?", (now - DROPPED_KEPT_S,))

@@ -1,6 +1,6 @@
 """The tables of the inbox (inbox.py), the records in them, and a view of them for other processes.
 
-numbers     one row: the last number that was given, and up to which number files may be deleted
+numbers     one row: the last assigned number, and the number up to which files may be deleted
 documents   one row per number: its feed, its number of rows, the size of its body
 feeds       one row per feed: validators, entries seen, refresh state, last error
 
@@ -60,7 +60,7 @@ INBOX_FILE = "inbox.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class ListedFeed:
-    """A feed that is to be fetched; the weight is how many subscribers it has."""
+    """A feed to fetch; its weight is the number of its subscribers."""
 
     name: str
     url: str
@@ -69,7 +69,7 @@ class ListedFeed:
 
 @dataclass(frozen=True, slots=True)
 class FeedMemory:
-    """What is known of a feed from the fetches before."""
+    """Validators and seen entries of a feed, from earlier fetches."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -78,7 +78,7 @@ class FeedMemory:
 
 @dataclass(frozen=True, slots=True)
 class FetchedDocument:
-    """What was fetched, and its new items as rows of Arrow, in the bytes of an IPC file."""
+    """A fetched body, and its new items as the bytes of an Arrow IPC file."""
 
     body: bytes
     rows: bytes
@@ -87,7 +87,7 @@ class FetchedDocument:
 
 @dataclass(frozen=True, slots=True)
 class SuccessfulFetch:
-    """A fetch that succeeded: what is known of the feed from now on."""
+    """The state of a feed after a successful fetch."""
 
     at: float
     state: RefreshState
@@ -98,7 +98,7 @@ class SuccessfulFetch:
 
 @dataclass(frozen=True, slots=True)
 class FailedFetch:
-    """A fetch that failed."""
+    """The state of a feed after a failed fetch."""
 
     at: float
     state: RefreshState
@@ -107,7 +107,7 @@ class FailedFetch:
 
 
 def pack_seen(seen: Seen) -> bytes:
-    """Hashes in hexadecimal: half of each byte is air."""
+    """Compressed JSON: hashes are in hexadecimal, so compression halves the size."""
     return zlib.compress(json.dumps(seen.to_json(), separators=(",", ":")).encode(), 1)
 
 
@@ -133,17 +133,17 @@ class FeedRow:
     name: str
     url: str
     moved_to: str | None
-    """Where the feed says it has moved to for good."""
+    """The URL of a permanent redirect, if there was one."""
     items: int
     rate_per_day: float
-    """How many items are expected in a day."""
+    """The expected number of items per day."""
     window: int
-    """How many entries its document holds."""
+    """The number of entries in its document."""
     fetched_at: datetime | None
-    """When it was last fetched with success."""
+    """The last successful fetch."""
     tried_at: datetime | None
     next_at: datetime | None
-    """When it is fetched again at the earliest; nothing where it never was."""
+    """The earliest time of the next fetch; None before the first one."""
     failures: int
     error: str
     broken_since: datetime | None
@@ -160,12 +160,12 @@ class BrokenFeed:
 
 
 def feed_table(folder: Path) -> list[FeedRow]:
-    """All feeds that are fetched into this inbox, by name; none where there is no inbox yet."""
+    """All feeds of this inbox, by name; none if there is no inbox yet."""
     return _read(folder, "dropped_at IS NULL")
 
 
 def broken_feeds(folder: Path) -> list[BrokenFeed]:
-    """The feeds whose last fetch has failed. They are tried again by themselves."""
+    """The feeds whose last fetch failed. They are retried automatically."""
     rows = _read(folder, "dropped_at IS NULL AND broken_since IS NOT NULL")
     return [
         BrokenFeed(row.name, row.url, row.error, row.failures, row.broken_since, row.next_at)
@@ -174,7 +174,7 @@ def broken_feeds(folder: Path) -> list[BrokenFeed]:
     ]
 
 
-def _read(folder: Path, which: str) -> list[FeedRow]:
+def _read(folder: Path, condition: str) -> list[FeedRow]:
     path = folder / INBOX_FILE
     if not path.exists():
         return []
@@ -182,15 +182,15 @@ def _read(folder: Path, which: str) -> list[FeedRow]:
         DurableDatabase(path, INBOX_LAYOUT, read_only=True) as database,
         database.reading() as connection,
     ):
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT name, url, moved_to, items, state, tried_at, next_at, error, broken_since"
-            f" FROM feeds WHERE {which} ORDER BY name"
+            f" FROM feeds WHERE {condition} ORDER BY name"
         ).fetchall()
-    return [_row(each) for each in found]
+    return [_row(each) for each in rows]
 
 
-def _row(found: Sequence[object]) -> FeedRow:
-    name, url, moved_to, items, stored, tried_at, next_at, error, broken_since = found
+def _row(columns: Sequence[object]) -> FeedRow:
+    name, url, moved_to, items, stored, tried_at, next_at, error, broken_since = columns
     state = unpack_state(str(stored))
     return FeedRow(
         str(name),

@@ -40,7 +40,7 @@ TIME_NAMES = ("time", "timestamp", "published")
 
 @dataclass(frozen=True, slots=True)
 class SourceColumns:
-    """How the items of a source become rows. Workers have one for each source they read."""
+    """Makes rows of the items of one source."""
 
     source: str
     kind: str
@@ -48,7 +48,7 @@ class SourceColumns:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Attributes without which a row cannot be told from others."""
+        """The key attributes of a table, which every row must have; empty for other sources."""
         if self.kind != "table":
             return ()
         return tuple(str(each.name) for each in self.schema.attributes if each.key)
@@ -59,25 +59,28 @@ class SourceColumns:
         places: pa.Array,
         taken: pa.Array | pa.Scalar,
     ) -> pa.RecordBatch:
-        """The rows of these attributes; `places` and `taken` say where and when each came from."""
+        """Rows of these attributes; `places` are where each row was read, `taken` when."""
         count = len(places)
-        own = {
+        item_fields = {
             SOURCE: pa.repeat(pa.scalar(self.source, pa.string()), count),
             ID: self._ids(attributes, places),
             TIME: self._times(attributes, taken, count),
         }
         fields = item_columns(self.schema)
-        found = [own[each.name] if each.name in own else attributes[each.name] for each in fields]
-        return pa.RecordBatch.from_arrays(found, schema=fields)
+        arrays = [
+            item_fields[each.name] if each.name in item_fields else attributes[each.name]
+            for each in fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=fields)
 
     def _ids(self, attributes: Mapping[str, pa.Array], places: pa.Array) -> pa.Array:
         if self.kind == "table" and self.keys:
             keys = [_as_text(attributes[each]) for each in self.keys]
             key = pc.binary_join_element_wise(*keys, "|") if len(keys) > 1 else keys[0]
-            return _bounded(pc.binary_join_element_wise(key, places, "@"))
+            return _bounded_ids(pc.binary_join_element_wise(key, places, "@"))
         declared = self.schema.get("id")
         if self.kind == "stream" and declared is not None:
-            return _bounded(pc.coalesce(_as_text(attributes["id"]), places))
+            return _bounded_ids(pc.coalesce(_as_text(attributes["id"]), places))
         return places
 
     def _times(
@@ -100,7 +103,7 @@ def instant(microseconds: int) -> pa.Scalar:
 
 
 def places_of(prefix: str, numbers: pa.Array) -> pa.Array:
-    """`prefix:number` for each of them."""
+    """`prefix:number` for each number."""
     return pc.binary_join_element_wise(pa.scalar(prefix), numbers.cast(pa.string()), ":")
 
 
@@ -114,41 +117,41 @@ def _as_text(values: pa.Array) -> pa.Array:
     return values.cast(pa.string())
 
 
-def _bounded(ids: pa.Array) -> pa.Array:
+def _bounded_ids(ids: pa.Array) -> pa.Array:
     lengths = pc.utf8_length(ids)
     if not len(ids) or pc.max(lengths).as_py() <= ID_LENGTH_MAX:
         return ids
-    return pa.array([_hashed(each) for each in ids.to_pylist()], pa.string())
+    return pa.array([_bounded_id(each) for each in ids.to_pylist()], pa.string())
 
 
-def _hashed(text: str) -> str:
+def _bounded_id(text: str) -> str:
     if len(text) <= ID_LENGTH_MAX:
         return text
     return f"long:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 class RowBuilder:
-    """Collects items of one source and gives them as batches."""
+    """Collects items of one source, and returns them as columns."""
 
     def __init__(self, columns: SourceColumns, rejects: Rejects) -> None:
         self._columns = columns
         self._rejects = rejects
-        self._found: list[tuple[int, Mapping[str, Value], bytes | str]] = []
+        self._rows: list[tuple[int, Mapping[str, Value], bytes | str]] = []
 
     @property
     def schema(self) -> Schema:
         return self._columns.schema
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._rows)
 
-    def add(self, line: int, found: object, text: bytes | str) -> None:
-        """A JSON value that should be an object of the schema."""
-        if not isinstance(found, dict):
+    def add(self, line: int, value: object, text: bytes | str) -> None:
+        """Add a JSON value; it is rejected unless it is an object that fits the schema."""
+        if not isinstance(value, dict):
             self._rejects.add(line, "expected an object", text)
             return
         try:
-            attributes = attributes_of_json(found, self._columns.schema)
+            attributes = attributes_of_json(value, self._columns.schema)
         except (InvalidValue, OverflowError) as error:
             self._rejects.add(line, error, text)
             return
@@ -159,19 +162,19 @@ class RowBuilder:
         if missing:
             self._rejects.add(line, f"the key '{missing[0]}' is missing", text)
         else:
-            self._found.append((line, attributes, text))
+            self._rows.append((line, attributes, text))
 
     def take(self) -> tuple[dict[str, pa.Array], list[int]]:
-        """The columns of what was added since the last call, and the lines they come from."""
-        found, self._found = self._found, []
+        """The columns of the items added since the last call, and their lines."""
+        rows, self._rows = self._rows, []
         try:
-            return self._arrays([each[1] for each in found]), [each[0] for each in found]
+            return self._arrays([each[1] for each in rows]), [each[0] for each in rows]
         except (pa.ArrowException, UnicodeError, OverflowError, ValueError):
-            kept = [each for each in found if self._fits(*each)]
+            kept = [each for each in rows if self._fits(*each)]
             return self._arrays([each[1] for each in kept]), [each[0] for each in kept]
 
     def _fits(self, line: int, attributes: Mapping[str, Value], text: bytes | str) -> bool:
-        """A text with half a character in it, for one, is a text of Python but of nothing else."""
+        """Whether Arrow accepts the values; it refuses, for example, a lone surrogate in a text."""
         try:
             self._arrays([attributes])
         except (pa.ArrowException, UnicodeError, OverflowError, ValueError) as error:
@@ -179,8 +182,10 @@ class RowBuilder:
             return False
         return True
 
-    def _arrays(self, found: Sequence[Mapping[str, Value]]) -> dict[str, pa.Array]:
+    def _arrays(self, rows: Sequence[Mapping[str, Value]]) -> dict[str, pa.Array]:
         return {
-            str(each.name): pa.array([row.get(each.name) for row in found], STORED_AS[each.type])
-            for each in self._columns.schema.attributes
+            str(attribute.name): pa.array(
+                [row.get(attribute.name) for row in rows], STORED_AS[attribute.type]
+            )
+            for attribute in self._columns.schema.attributes
         }

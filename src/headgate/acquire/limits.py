@@ -14,32 +14,32 @@ class FeedLimits:
     """What one feed may cost. Sizes are in bytes, lengths of texts in characters."""
 
     total_s: float = 30.0
-    """For a whole fetch on the wall clock: names, connections, redirects and every byte."""
+    """Wall-clock time of a whole fetch, with name resolution and redirects."""
     connect_s: float = 10.0
-    """For connecting to one host, TLS included."""
+    """Time to connect to one host, TLS included."""
     redirects_max: int = 5
     body_bytes_max: int = 10_000_000
-    """Of a body, as it is sent and after it is decompressed."""
+    """Size of a body, both as sent and decompressed."""
     header_bytes_max: int = 64_000
     url_length_max: int = 2_000
     retry_after_max_s: float = 86_400.0
     connections_max: int = 64
     connections_per_host: int = 2
     host_delay_s: float = 1.0
-    """Between the beginnings of two fetches from one host."""
+    """Least time between the starts of two fetches from one host."""
 
     entries_max: int = 1_000
     entry_bytes_max: int = 1_000_000
     elements_max: int = 200_000
-    """Of a document's entries together: each one costs the feed parser about 10 µs."""
+    """Elements of all entries of a document together; each takes the feed parser about 10 µs."""
     nesting_max: int = 100
     attribute_length_max: int = 256 * 1024
     text_length_max: int = 20_000_000
-    """Of all texts of a document together, after they have been cut one by one."""
+    """Length of all texts of a document together, after each was truncated."""
     problems_max: int = 100
 
     seen_min: int = 200
-    """How many entries of a feed are remembered at least; three times its document if more."""
+    """The least number of seen entries kept per feed; three times its document if that is more."""
     outlines_max: int = 100_000
 
 

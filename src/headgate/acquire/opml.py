@@ -44,13 +44,13 @@ PARSER_ERRORS_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class OpmlFeed:
-    """A feed of a list: its title, its URL, and the folders it lies in, the outermost first."""
+    """A feed of a list: its title, URL and folders, the outermost first."""
 
     title: str
     url: str
     folders: tuple[str, ...] = ()
     name: str = field(default="", compare=False)
-    """What it may be registered as."""
+    """A valid, unique name to register it under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class Opml:
-    """What a list holds, and which lines of it could not be used."""
+    """The feeds of a list, and the lines that could not be used."""
 
     feeds: tuple[OpmlFeed, ...]
     bad_lines: tuple[BadLine, ...] = ()
@@ -73,7 +73,7 @@ class Opml:
 def read_opml(
     body: bytes, *, taken: Collection[str] = (), limits: FeedLimits = DEFAULT_LIMITS
 ) -> Opml:
-    """Every feed of the list, each with a name that is neither taken nor given twice."""
+    """Read the feeds of a list; their names are unique and none of `taken`."""
     if len(body) > limits.body_bytes_max:
         return Opml((), (BadLine(1, f"it has more than {limits.body_bytes_max:,} bytes"),))
     problems = FeedProblems(limits.problems_max)
@@ -85,7 +85,7 @@ def read_opml(
     lines_before = text.count("\n", 0, len(text) - len(outlines))
     reader = _Reader(FeedNamer(taken), limits, lines_before=lines_before)
     _read_outlines(repair_references(outlines).encode("utf-8"), reader)
-    for problem in problems.found():
+    for problem in problems.all():
         reader.refuse(1 - lines_before, str(problem))
     return reader.result()
 
@@ -110,8 +110,8 @@ def _read_outlines(document: bytes, reader: _Reader) -> None:
                 reader.end(element)
     except etree.XMLSyntaxError as error:
         reader.refuse(error.lineno or 1, f"it is no XML from here on: {error.msg}")
-    for each in list(events.error_log)[:PARSER_ERRORS_MAX]:
-        reader.refuse(each.line, f"it is no well-formed XML: {each.message}")
+    for entry in list(events.error_log)[:PARSER_ERRORS_MAX]:
+        reader.refuse(entry.line, f"it is no well-formed XML: {entry.message}")
 
 
 class _Reader:
@@ -130,10 +130,10 @@ class _Reader:
             return
         self._outlines += 1
         line = element.sourceline or 1
-        found = {str(name).lower(): clean_text(str(value)) for name, value in element.items()}
-        title = (found.get("text") or found.get("title") or "")[:TITLE_LENGTH_MAX]
-        url = found.get("xmlurl", "")
-        if url or found.get("type", "").lower() in ("rss", "atom"):
+        attributes = {str(name).lower(): clean_text(str(value)) for name, value in element.items()}
+        title = (attributes.get("text") or attributes.get("title") or "")[:TITLE_LENGTH_MAX]
+        url = attributes.get("xmlurl", "")
+        if url or attributes.get("type", "").lower() in ("rss", "atom"):
             self._feed(line, title, url)
             self._folders.append(None)
         else:
@@ -144,7 +144,7 @@ class _Reader:
         if not url:
             self.refuse(line, f"'{title[:60]}' has no URL")
         elif full is None:
-            self.refuse(line, f"'{url[:60]}' is no link of the web")
+            self.refuse(line, f"'{url[:60]}' is not an http or https link")
         elif full in self._urls:
             self.refuse(line, f"'{url[:60]}' is in the list already")
         elif len(self._feeds) >= self._limits.outlines_max:
@@ -171,7 +171,7 @@ class _Reader:
 
     def result(self) -> Opml:
         if not self._outlines:
-            self.refuse(1 - self._lines_before, "it is no OPML: there is no outline in it")
+            self.refuse(1 - self._lines_before, "it is not OPML: it has no outline")
         return Opml(tuple(self._feeds), tuple(sorted(self._bad, key=lambda each: each.line)))
 
 
@@ -185,16 +185,16 @@ def _host(url: str) -> str:
 
 
 def write_opml(feeds: Iterable[OpmlFeed], *, title: str = "Headgate") -> bytes:
-    """The list as OPML 2.0; feeds of one folder stand together, in the order of the first."""
+    """The list as OPML 2.0; feeds of a folder are together, folders in order of first use."""
     root = etree.Element("opml", version="2.0")
     head = etree.SubElement(root, "head")
     etree.SubElement(head, "title").text = clean_text(title)
     folders: dict[tuple[str, ...], etree._Element] = {(): etree.SubElement(root, "body")}
-    for each in feeds:
-        parent = _folder(folders, each.folders)
-        title_text = clean_text(each.title)
+    for feed in feeds:
+        parent = _folder(folders, feed.folders)
+        title_text = clean_text(feed.title)
         etree.SubElement(
-            parent, "outline", type="rss", text=title_text, title=title_text, xmlUrl=each.url
+            parent, "outline", type="rss", text=title_text, title=title_text, xmlUrl=feed.url
         )
     return etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
 
@@ -202,7 +202,7 @@ def write_opml(feeds: Iterable[OpmlFeed], *, title: str = "Headgate") -> bytes:
 def _folder(
     folders: dict[tuple[str, ...], etree._Element], path: tuple[str, ...]
 ) -> etree._Element:
-    """The outline of a folder, made with those around it where it is not there yet."""
+    """The outline of a folder; it and its parents are created if needed."""
     for depth in range(1, len(path) + 1):
         part = path[:depth]
         if part not in folders:
@@ -218,7 +218,7 @@ LENGTH_MAX = 60
 _WORD = re.compile(r"[^\W_]+")
 _LETTER = re.compile(r"[^\W\d]")
 
-# The grammar's words, in lower case; a test compares them with the grammar.
+# The keywords of the grammar, in lower case; a test compares them with the grammar.
 _RESERVED_NAMES = """
     register create advertise subscribe unsubscribe renew drop show explain feed stream table
     documents operator from as apply where join last on with match cost selectivity and or not
@@ -229,14 +229,14 @@ RESERVED = frozenset(_RESERVED_NAMES.split())
 
 
 class FeedNamer:
-    """Gives names, none of them twice. A hundred thousand feeds may have the same title."""
+    """Makes unique names. Constant time per name, even if all feeds have the same title."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._numbers: dict[str, int] = {}
 
     def make(self, title: str, url: str) -> str:
-        """A new name, from the title or, where it has no letters, from the URL's host.
+        """A new name from the title or, if that has no letters, from the URL's host.
 
         >>> FeedNamer({"MuseTheNews"}).make("Muse: the news!", "https://muse.mu/rss")
         'MuseTheNews2'
@@ -252,7 +252,7 @@ class FeedNamer:
 
 
 def plain_name(title: str, url: str) -> str:
-    """A name that is valid in the language, whoever else may have it."""
+    """A name that is valid in the language, but may not be unique."""
     plain = _camel_case(title) or _camel_case(_host_of(url)) or "Feed"
     if not _LETTER.match(plain):
         plain = f"Feed{plain}"
@@ -261,8 +261,8 @@ def plain_name(title: str, url: str) -> str:
 
 
 def _camel_case(text: str) -> str:
-    found = _WORD.findall(normalize("NFC", text[:500]))
-    return "".join(word[0].upper() + word[1:] for word in found)
+    words = _WORD.findall(normalize("NFC", text[:500]))
+    return "".join(word[0].upper() + word[1:] for word in words)
 
 
 def _host_of(url: str) -> str:

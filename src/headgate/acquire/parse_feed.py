@@ -59,7 +59,7 @@ def parse_feed(
     schema: Schema = FEED_SCHEMA,
     limits: FeedLimits = DEFAULT_LIMITS,
 ) -> ParsedFeed:
-    """The feed in these bytes, which came from this URL; relative links are relative to it."""
+    """Parse the bytes of a feed; relative links are resolved against `url`."""
     if len(body) > limits.body_bytes_max:
         raise FeedError(f"it has more than {limits.body_bytes_max:,} bytes")
     problems = FeedProblems(limits.problems_max)
@@ -74,7 +74,7 @@ def parse_feed(
 def parse_json_feed(
     text: str, *, base: str, schema: Schema, limits: FeedLimits, problems: FeedProblems
 ) -> ParsedFeed:
-    """The feed that a JSON text is, or `FeedError`."""
+    """Parse a JSON Feed; `FeedError` if the text is not one."""
     if text.count("{") + text.count("[") > limits.elements_max:
         raise FeedError(f"its JSON has more than {limits.elements_max:,} objects and lists")
     document = _document(text)
@@ -94,38 +94,41 @@ def parse_json_feed(
         entries.append(values.finished())
     title = clean_text(first_text(document, "title"))[: limits.attribute_length_max]
     kind = clean_text(first_text(document, "version"))[:60] or "json"
-    return ParsedFeed(title, tuple(entries), problems.found(), format=kind, language=language)
+    return ParsedFeed(title, tuple(entries), problems.all(), format=kind, language=language)
 
 
 def _document(text: str) -> dict[str, object]:
     try:
-        # Python reads NaN and Infinity, which JSON does not have; a name for them is refused.
-        found = json.loads(text, parse_constant=_no_constant)
+        # Python's parser accepts NaN and Infinity, which are not JSON.
+        document = json.loads(text, parse_constant=_no_constant)
     except RecursionError:
         raise FeedError("its JSON is nested too deep") from None
     except ValueError as error:
         raise FeedError(f"it is no JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise FeedError("it is JSON, but no JSON Feed: it is no object")
-    return found
+    return document
 
 
 def _no_constant(name: str) -> object:
-    raise ValueError(f"'{name}' is no JSON value")
+    raise ValueError(f"'{name}' is not a JSON value")
 
 
 def _chosen(
     items: list[object], limits: FeedLimits, problems: FeedProblems
 ) -> list[tuple[int, object]]:
-    """Not too many: the newest, by their dates if all have one."""
+    """The items to read: all, or the newest if there are too many; the first ones if a date is
+    missing."""
     numbered = list(enumerate(items, 1))
     if len(numbered) <= limits.entries_max:
         return numbered
     problems.add(f"of {len(numbered):,} entries the newest {limits.entries_max:,} are read")
     times: list[datetime] = []
     for _, item in numbered:
-        said = first_text(item, "date_published", "date_modified") if isinstance(item, dict) else ""
-        time = read_time(said)
+        stated = (
+            first_text(item, "date_published", "date_modified") if isinstance(item, dict) else ""
+        )
+        time = read_time(stated)
         if time is None:
             return numbered[: limits.entries_max]
         times.append(time)
@@ -134,7 +137,7 @@ def _chosen(
 
 
 def fill(values: EntryBuilder, item: Mapping[str, object], *, language: str | None) -> None:
-    """An item of JSON Feed as attributes in the words of the feed schema."""
+    """Fill in the attributes of the feed schema from an item of JSON Feed."""
     values.text("title", item.get("title"))
     values.text("description", item.get("summary"))
     if isinstance(item.get("content_html"), str):
@@ -150,9 +153,9 @@ def fill(values: EntryBuilder, item: Mapping[str, object], *, language: str | No
     values.text("category", next(iter(tags), None) if isinstance(tags, list) else None)
     values.text("language", first_text(item, "language") or language)
     for name, key in (("published", "date_published"), ("updated", "date_modified")):
-        said = item.get(key)
-        time = read_time(said) if isinstance(said, str) else None
-        values.timestamp(name, time, said=said)
+        stated = item.get(key)
+        time = read_time(stated) if isinstance(stated, str) else None
+        values.timestamp(name, time, said=stated)
 
 
 def _fill_extensions(values: EntryBuilder, item: Mapping[str, object], schema: Schema) -> None:
@@ -160,8 +163,8 @@ def _fill_extensions(values: EntryBuilder, item: Mapping[str, object], schema: S
     if not declared:
         return
     objects = [each for key, each in item.items() if key.startswith("_") and isinstance(each, dict)]
-    for found in [item, *objects]:
-        for key, value in found.items():
+    for fields in [item, *objects]:
+        for key, value in fields.items():
             attribute = declared.get(folded_name(key)) or declared.get(folded_name(key[1:]))
             if attribute is not None and str(attribute.name) not in values:
                 values.extension(attribute, value)
@@ -179,5 +182,5 @@ def _first(values: object, key: str) -> object:
 
 def _authors(item: Mapping[str, object]) -> str:
     several = item.get("authors")
-    found = several if isinstance(several, list) else [item.get("author")]
-    return ", ".join(first_text(each, "name") for each in found if isinstance(each, dict))
+    authors = several if isinstance(several, list) else [item.get("author")]
+    return ", ".join(first_text(each, "name") for each in authors if isinstance(each, dict))

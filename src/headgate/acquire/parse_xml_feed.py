@@ -58,7 +58,7 @@ Fields = Mapping[str, object]
 def parse_xml_feed(
     text: str, *, base: str, schema: Schema, limits: FeedLimits, problems: FeedProblems
 ) -> ParsedFeed:
-    """The feed that an XML text is, or `FeedError`."""
+    """Parse RSS or Atom; `FeedError` if the text is neither."""
     scan = _scanned(without_prolog(text, problems), schema, limits, problems)
     chosen = choose(scan, limits, problems)
     head = _channel(scan, limits)
@@ -67,16 +67,16 @@ def parse_xml_feed(
     budget = TextBudget(limits)
     extensions = extension_attributes(schema)
     entries: list[FeedEntry] = []
-    for number, span, found in _read(scan, chosen, limits, problems):
+    for number, span, fields in _read(scan, chosen, limits, problems):
         values = EntryBuilder(number, base=base, limits=limits, budget=budget, problems=problems)
-        fill(values, found, language=language)
-        for name, said in span.extensions.items():
-            values.extension(extensions[name], said)
+        fill(values, fields, language=language)
+        for name, value in span.extensions.items():
+            values.extension(extensions[name], value)
         entries.append(values.finished())
     return ParsedFeed(
         title,
         tuple(entries),
-        problems.found(),
+        problems.all(),
         format=first_text(head, "version"),
         language=language,
         ttl_s=_ttl_s(head),
@@ -101,35 +101,35 @@ def _scanned(text: str, schema: Schema, limits: FeedLimits, problems: FeedProble
 
 
 def choose(scan: Scan, limits: FeedLimits, problems: FeedProblems) -> list[tuple[int, EntrySpan]]:
-    """The entries that are read, with their numbers: not too large, not too many."""
+    """The entries to read, with their numbers, without those that are too large or too many."""
     numbered: list[tuple[int, EntrySpan]] = []
-    for number, each in enumerate(scan.entries, 1):
-        if each.end - each.start > limits.entry_bytes_max:
+    for number, span in enumerate(scan.entries, 1):
+        if span.end - span.start > limits.entry_bytes_max:
             problems.add(f"it has more than {limits.entry_bytes_max:,} bytes", entry=number)
-        elif not each.readable:
+        elif not span.readable:
             problems.add("its author is no name or address", entry=number)
         else:
-            numbered.append((number, each))
+            numbered.append((number, span))
     if len(numbered) > limits.entries_max:
         problems.add(f"of {len(numbered):,} entries the newest {limits.entries_max:,} are read")
         numbered = _newest(numbered, limits.entries_max)
-    left = limits.elements_max
+    remaining = limits.elements_max
     chosen: list[tuple[int, EntrySpan]] = []
-    for number, each in numbered:
-        # Each reference, as to a '<' in escaped markup, is a small part of an element's work.
-        work = each.elements + scan.document.count(b"&", each.start, each.end) // 5
-        if work > left:
+    for number, span in numbered:
+        # Five references, such as '&lt;' in escaped markup, cost about as much as one element.
+        work = span.elements + scan.document.count(b"&", span.start, span.end) // 5
+        if work > remaining:
             problems.add("the document has too many elements to read this one", entry=number)
             continue
-        left -= work
-        chosen.append((number, each))
+        remaining -= work
+        chosen.append((number, span))
     return chosen
 
 
 def _newest(numbered: list[tuple[int, EntrySpan]], limit: int) -> list[tuple[int, EntrySpan]]:
     times: list[datetime] = []
-    for _, each in numbered:
-        time = read_time(each.date)
+    for _, span in numbered:
+        time = read_time(span.date)
         if time is None:
             return numbered[:limit]
         times.append(time)
@@ -158,7 +158,7 @@ def _feedparser_entries(
 ) -> list[Fields] | None:
     document = scan.only(spans)
     try:
-        # What is well-formed in its place may not be so elsewhere: a prefix can be bound there.
+        # An entry may depend on a prefix that is declared outside of it.
         scan_feed(document, extensions={}, limits=limits)
     except (NotWellFormed, FeedError):
         return None
@@ -167,7 +167,7 @@ def _feedparser_entries(
 
 
 def _channel(scan: Scan, limits: FeedLimits) -> dict[str, object]:
-    """What the feed says about itself, and the version of its format."""
+    """The fields of the channel, and the version of the format."""
     document = scan.channel()
     if len(document) > limits.entry_bytes_max or not scan.channel_readable:
         return {}
@@ -186,27 +186,27 @@ def _feedparse(document: bytes) -> feedparser.FeedParserDict | None:
             sanitize_html=False,
         )
     except Exception:
-        # Any error: the bytes may be made to break the parser.
+        # Any error: the input may be crafted to break the parser.
         return None
     return result
 
 
-def fill(values: EntryBuilder, found: Fields, *, language: str | None) -> None:
-    """An entry of feedparser's as attributes in the words of the feed schema."""
-    _text_of(values, "title", found.get("title_detail"), with_links=False)
+def fill(values: EntryBuilder, fields: Fields, *, language: str | None) -> None:
+    """Fill in the attributes of the feed schema from an entry of feedparser."""
+    _text_of(values, "title", fields.get("title_detail"), with_links=False)
     # Without its own details, feedparser's summary is only a copy of the content.
-    _text_of(values, "description", found.get("summary_detail"))
-    content = next((each for each in _list(found, "content") if _is_text(each)), None)
+    _text_of(values, "description", fields.get("summary_detail"))
+    content = next((each for each in _list(fields, "content") if _is_text(each)), None)
     _text_of(values, "content", content)
-    values.text("guid", found.get("id"))
-    values.link("link", _link(found))
-    values.link("comments", found.get("comments"))
-    values.link("enclosure", _href(found, "enclosure"))
-    values.text("author", _author(found))
-    values.text("category", next(filter(None, map(_term, _list(found, "tags"))), None))
-    values.text("language", first_text(found, "language") or _language(found) or language)
+    values.text("guid", fields.get("id"))
+    values.link("link", _link(fields))
+    values.link("comments", fields.get("comments"))
+    values.link("enclosure", _href(fields, "enclosure"))
+    values.text("author", _author(fields))
+    values.text("category", next(filter(None, map(_term, _list(fields, "tags"))), None))
+    values.text("language", first_text(fields, "language") or _language(fields) or language)
     for name in ("published", "updated"):
-        values.timestamp(name, time_of(found.get(f"{name}_parsed")), said=found.get(name))
+        values.timestamp(name, time_of(fields.get(f"{name}_parsed")), said=fields.get(name))
 
 
 def _text_of(values: EntryBuilder, name: str, detail: object, *, with_links: bool = True) -> None:
@@ -223,8 +223,8 @@ def _is_text(content: Fields) -> bool:
     return kind in _HTML or kind in ("text/plain", "text", "plain", "")
 
 
-def _list(found: Fields, name: str) -> list[dict[str, object]]:
-    values = found.get(name)
+def _list(fields: Fields, name: str) -> list[dict[str, object]]:
+    values = fields.get(name)
     return (
         [dict(each) for each in values if isinstance(each, dict)]
         if isinstance(values, list)
@@ -232,15 +232,15 @@ def _list(found: Fields, name: str) -> list[dict[str, object]]:
     )
 
 
-def _href(found: Fields, relation: str) -> object:
-    links = (each for each in _list(found, "links") if each.get("rel") == relation)
+def _href(fields: Fields, relation: str) -> object:
+    links = (each for each in _list(fields, "links") if each.get("rel") == relation)
     return next((each["href"] for each in links if each.get("href")), None)
 
 
-def _link(found: Fields) -> object:
-    """The entry's page. feedparser takes an id for a link where there is none: it may be one."""
-    link = found.get("link") or _href(found, "alternate")
-    is_id = link == found.get("id") and isinstance(link, str)
+def _link(fields: Fields) -> object:
+    """The entry's page. Without a link feedparser returns the id, which is used if it is a URL."""
+    link = fields.get("link") or _href(fields, "alternate")
+    is_id = link == fields.get("id") and isinstance(link, str)
     return link if not is_id or web_link(str(link)) else None
 
 
@@ -248,20 +248,20 @@ def _term(tag: Fields) -> str:
     return first_text(tag, "term", "label")
 
 
-def _author(found: Fields) -> str:
+def _author(fields: Fields) -> str:
     """The names, without mail addresses where there is a name."""
-    stated = first_text(found, "author")
+    stated = first_text(fields, "author")
     address = _ADDRESS_AND_NAME.fullmatch(stated.strip()[:1_000])
     if address:
         return address[1] or address[2] or stated
-    names = [first_text(each, "name", "email") for each in _list(found, "authors")]
+    names = [first_text(each, "name", "email") for each in _list(fields, "authors")]
     return ", ".join(filter(None, names)) or stated
 
 
-def _language(found: Fields) -> str:
+def _language(fields: Fields) -> str:
     """The language of the entry's first text that has one."""
     for name in ("title_detail", "summary_detail"):
-        detail = found.get(name)
+        detail = fields.get(name)
         if isinstance(detail, dict) and isinstance(dict.get(detail, "language"), str):
             return str(dict.get(detail, "language"))
     return ""

@@ -54,12 +54,12 @@ _SCHEMES = {"http", "https", "mailto", "ftp"}
 
 
 def clean_text(text: str) -> str:
-    """A text that is no markup, without control characters and without space around it."""
+    """A text without markup: control characters removed, whitespace stripped."""
     return _CONTROL.sub("", text).strip()
 
 
 def plain_text(markup: str, *, base: str = "", with_links: bool = False) -> str:
-    """What a reader would read.
+    """The visible text of markup.
 
     >>> plain_text("<p>Rock &amp; <b>Ro</b>ll</p><p>now</p>")
     'Rock & Roll\\nnow'
@@ -68,14 +68,15 @@ def plain_text(markup: str, *, base: str = "", with_links: bool = False) -> str:
 
 
 def plain_and_safe(
-    markup: str, *, base: str, with_links: bool, with_care: bool = True
+    markup: str, *, base: str, with_links: bool, is_parsed: bool = True
 ) -> tuple[str, str]:
-    """The plain text, and the HTML that may be put into a page; without care, neither has links."""
+    """The plain text and the sanitised HTML. Unless `is_parsed`, tags are only removed, and neither
+    has links."""
     markup = _CONTROL.sub("", markup)
     if "<" not in markup and "&" not in markup:
         text = _tidy(markup.replace("\n", " "))
         return text, html.escape(text, quote=False)
-    if not with_care or not _shallow(markup):
+    if not is_parsed or not _is_shallow(markup):
         text = _tidy(html.unescape(_ANY_TAG.sub(" ", markup)))
         return text, html.escape(text, quote=False)
     safe = safe_html(markup, base=base)
@@ -97,7 +98,7 @@ def safe_html(markup: str, *, base: str = "") -> str:
 
 
 def web_link(url: str, base: str = "") -> str | None:
-    """The URL in full if it is one of the web's, http or https, with a host; or nothing.
+    """The absolute URL, if it is http or https and has a host; otherwise None.
 
     >>> web_link("../a b", "https://muse.mu/x/y"), web_link("javascript:alert(1)")
     ('https://muse.mu/a%20b', None)
@@ -112,20 +113,20 @@ def web_link(url: str, base: str = "") -> str | None:
     return re.sub(r"\s", "%20", full)
 
 
-def _shallow(markup: str) -> bool:
-    """Whether the markup is nested less deep than what takes long to parse."""
+def _is_shallow(markup: str) -> bool:
+    """Whether the markup is nested at most DEPTH_MAX deep."""
     depth = 0
-    for found in _TAG.finditer(markup):
-        if found[2].lower() in _UNNESTED:
+    for tag in _TAG.finditer(markup):
+        if tag[2].lower() in _UNNESTED:
             continue
-        depth = max(depth - 1, 0) if found[1] else depth + 1
+        depth = max(depth - 1, 0) if tag[1] else depth + 1
         if depth > DEPTH_MAX:
             return False
     return True
 
 
 def _tidy(text: str) -> str:
-    """One space where there were several, one line break where there were several."""
+    """Collapse runs of spaces and of line breaks."""
     return _LINES.sub("\n", _SPACES.sub(" ", text)).strip()
 
 

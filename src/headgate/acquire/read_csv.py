@@ -40,7 +40,7 @@ def read_records(
     first_line: int,
     continues: bool = False,
 ) -> Iterator[ReadRows]:
-    """The records of these lines. No line is longer than `LINE_BYTES_MAX` and a bit."""
+    """The records of these lines. The caller has cut lines at `LINE_BYTES_MAX` + 2 bytes."""
     if not set(header) & set(columns.schema.names):
         names = ", ".join(columns.schema.names)
         rejects.add(1, f"the first line names none of the attributes {names}", ",".join(header))
@@ -48,7 +48,7 @@ def read_records(
     if continues and (rest := next(lines, b"")):
         first_line += 1
         if rest.strip(b"\r\n"):
-            reason = "the record goes on though it was complete when it was taken"
+            reason = "the record was continued after its beginning had been read"
             rejects.add(first_line - 1, reason, rest)
     builder = RowBuilder(columns, rejects)
     for number, text, record in _records(lines, rejects, first_line):
@@ -57,9 +57,9 @@ def read_records(
         else:
             _add(builder, rejects, number, dict(zip(header, record, strict=False)), text)
         if len(builder) >= LINES_AT_ONCE:
-            yield _taken(builder)
+            yield _take_rows(builder)
     if len(builder):
-        yield _taken(builder)
+        yield _take_rows(builder)
 
 
 def _add(
@@ -71,27 +71,27 @@ def _add(
         rejects.add(number, error, text)
 
 
-def _taken(builder: RowBuilder) -> ReadRows:
-    found, lines = builder.take()
-    return found, pa.array(lines, pa.int64())
+def _take_rows(builder: RowBuilder) -> ReadRows:
+    columns, lines = builder.take()
+    return columns, pa.array(lines, pa.int64())
 
 
 def attributes_of_text(cells: Mapping[str, str], schema: Schema) -> dict[str, Value]:
-    """The attributes that the schema declares, from texts; what else there is is not looked at."""
-    found: dict[str, Value] = {}
-    for each in schema.attributes:
-        text = cells.get(each.name)
+    """The attributes that the schema declares, from texts; other cells are ignored."""
+    attributes: dict[str, Value] = {}
+    for attribute in schema.attributes:
+        text = cells.get(attribute.name)
         if text:
             try:
-                found[str(each.name)] = value_of_text(text, each.type)
+                attributes[str(attribute.name)] = value_of_text(text, attribute.type)
             except InvalidValue as reason:
-                name = str(each.name)
+                name = str(attribute.name)
                 raise InvalidValue(f"attribute '{name}': {reason}", subject=name) from None
-    return found
+    return attributes
 
 
 def value_of_text(text: str, type_: Type) -> Value:
-    """What a cell says, as a value of the type.
+    """A cell as a value of the type.
 
     >>> value_of_text("150", Type.INT), value_of_text("TRUE", Type.BOOL)
     (150, True)
@@ -108,8 +108,8 @@ def value_of_text(text: str, type_: Type) -> Value:
     return value_of_json(text, type_)
 
 
-class _Pulled:
-    """Gives lines to `csv` and remembers those of the record it is in."""
+class _RecordLines:
+    """An iterator of lines for `csv` that remembers the lines of the current record."""
 
     def __init__(self, lines: Iterator[bytes], first_line: int) -> None:
         self._lines = lines
@@ -117,21 +117,21 @@ class _Pulled:
         self._next = first_line
         self._size = 0
         self.record: list[bytes] = []
-        self.at = first_line
+        self.first_line = first_line
 
     def begin(self) -> None:
-        """The next record begins."""
-        self.record, self.at, self._size = [], self._next, 0
+        """Start the next record."""
+        self.record, self.first_line, self._size = [], self._next, 0
 
-    def back(self) -> bytes:
-        """Only the first line of this record counts; the others come again. It is given back."""
+    def drop_first_line(self) -> bytes:
+        """Drop the first line of this record and return it; the other lines are read again."""
         first, *rest = self.record
         self._again.extendleft(reversed(rest))
         self._next -= len(rest)
         self.begin()
         return first
 
-    def __iter__(self) -> _Pulled:
+    def __iter__(self) -> _RecordLines:
         return self
 
     def __next__(self) -> str:
@@ -148,24 +148,24 @@ def _records(
     lines: Iterator[bytes], rejects: Rejects, first_line: int
 ) -> Iterator[tuple[int, str, list[str]]]:
     """Each record with its line and its text."""
-    pulled = _Pulled(lines, first_line)
+    source_lines = _RecordLines(lines, first_line)
     csv.field_size_limit(2 * LINE_BYTES_MAX)
-    reader = csv.reader(pulled, strict=True)
+    reader = csv.reader(source_lines, strict=True)
     while True:
-        pulled.begin()
+        source_lines.begin()
         try:
             record = next(reader)
         except StopIteration:
             return
         except (csv.Error, UnicodeDecodeError) as error:
-            if not pulled.record:
+            if not source_lines.record:
                 return
-            number = pulled.at
-            rejects.add(number, _reason(error), pulled.back())
-            reader = csv.reader(pulled, strict=True)
+            number = source_lines.first_line
+            rejects.add(number, _reason(error), source_lines.drop_first_line())
+            reader = csv.reader(source_lines, strict=True)
         else:
             if record:
-                yield pulled.at, b"".join(pulled.record).decode("utf-8"), record
+                yield source_lines.first_line, b"".join(source_lines.record).decode("utf-8"), record
 
 
 def _reason(error: Exception) -> str:

@@ -63,7 +63,7 @@ def read_lines(
     first_line: int,
     continues: bool = False,
 ) -> Iterator[ReadRows]:
-    """The objects of these lines."""
+    """The objects of these lines, by the fast path if possible."""
     if len(data) >= SHORTEST_QUICK and not continues:
         quick = read_quickly(data, columns)
         if quick is not None:
@@ -87,32 +87,32 @@ def read_carefully(
         if not text:
             continue
         if continues and number == first_line:
-            rejects.add(number, "the line goes on though it was complete when it was taken", line)
+            rejects.add(number, "the line was continued after its beginning had been read", line)
         elif len(line) > LINE_BYTES_MAX:
             rejects.add(number, f"the line has more than {LINE_BYTES_MAX:,} bytes", line)
         else:
             add_json(builder, rejects, number, text)
         if len(builder) >= LINES_AT_ONCE:
-            yield _taken(builder)
+            yield _take_rows(builder)
     if len(builder):
-        yield _taken(builder)
+        yield _take_rows(builder)
 
 
 def add_json(builder: RowBuilder, rejects: Rejects, number: int, text: bytes) -> None:
     try:
         if nesting(text) > NESTING_MAX:
             raise RecursionError
-        found = json.loads(text.decode("utf-8"))
+        value = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         rejects.add(number, _reason(error), text)
     else:
-        builder.add(number, found, text)
+        builder.add(number, value, text)
 
 
 def nesting(text: bytes) -> int:
     """The nesting depth of lists and objects; an upper bound if that is small enough.
 
-    Python's own limit depends on how deep the program is, and would not be the same each time.
+    Python's own limit depends on the depth of the call stack, so it is not reproducible.
     """
     openings = text.count(b"[") + text.count(b"{")
     if openings <= NESTING_MAX:
@@ -123,26 +123,26 @@ def nesting(text: bytes) -> int:
 
 
 def read_array(data: bytes, columns: SourceColumns, rejects: Rejects) -> Iterator[ReadRows]:
-    """The objects of an array; what is no JSON as a whole is rejected as a whole."""
+    """The objects of an array. An array that is not valid JSON is rejected as a whole."""
     try:
         if nesting(data) > NESTING_MAX:
             raise RecursionError
-        found = json.loads(data.decode("utf-8-sig"))
+        values = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         rejects.add(None, _reason(error), data)
         return
     builder = RowBuilder(columns, rejects)
-    for number, each in enumerate(found, 1):
-        builder.add(number, each, "" if isinstance(each, dict) else json.dumps(each)[:1_000])
+    for number, value in enumerate(values, 1):
+        builder.add(number, value, "" if isinstance(value, dict) else json.dumps(value)[:1_000])
         if len(builder) >= LINES_AT_ONCE:
-            yield _taken(builder)
+            yield _take_rows(builder)
     if len(builder):
-        yield _taken(builder)
+        yield _take_rows(builder)
 
 
-def _taken(builder: RowBuilder) -> ReadRows:
-    found, lines = builder.take()
-    return found, pa.array(lines, pa.int64())
+def _take_rows(builder: RowBuilder) -> ReadRows:
+    columns, lines = builder.take()
+    return columns, pa.array(lines, pa.int64())
 
 
 def _reason(error: Exception) -> str:
@@ -154,7 +154,7 @@ def _reason(error: Exception) -> str:
 
 
 def read_quickly(data: bytes, columns: SourceColumns) -> dict[str, pa.Array] | None:
-    """The columns of all lines; None where the fast path is not certain to be right."""
+    """The columns of all lines; None if the fast path might differ from the reference."""
     count = _line_count(data)
     if count is None or not columns.schema.attributes:
         return None
@@ -164,23 +164,23 @@ def read_quickly(data: bytes, columns: SourceColumns) -> dict[str, pa.Array] | N
             io.BytesIO(data),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=_read_as(columns.schema), unexpected_field_behavior="ignore"
+                explicit_schema=_arrow_schema(columns.schema), unexpected_field_behavior="ignore"
             ),
         )
         if table.num_rows != count:
             return None
-        found = _converted(table.combine_chunks(), columns.schema)
+        arrays = _converted(table.combine_chunks(), columns.schema)
     except (pa.ArrowException, UnicodeDecodeError, InvalidValue, ValueError):
         return None
-    if any(found[each].null_count for each in columns.keys):
+    if any(arrays[each].null_count for each in columns.keys):
         return None
-    return found
+    return arrays
 
 
 def _line_count(data: bytes) -> int | None:
-    """How many lines there are, if each of them looks like an object and is not too long."""
+    """The number of lines; None unless each looks like an object and is not too long."""
     if b"\0" in data or any(
-        _is_outside(data, found.start()) for found in _NO_NUMBER.finditer(data)
+        _is_outside(data, match.start()) for match in _NO_NUMBER.finditer(data)
     ):
         return None
     text = np.frombuffer(data, np.uint8)
@@ -200,47 +200,50 @@ def _line_count(data: bytes) -> int | None:
     return None if (last != ord("}")).any() else len(starts)
 
 
-def _is_outside(data: bytes, at: int) -> bool:
-    """Whether this position of a line is outside of strings."""
-    begun = data[data.rfind(b"\n", 0, at) + 1 : at]
-    return _ESCAPED.sub(b"", begun).count(b'"') % 2 == 0
+def _is_outside(data: bytes, position: int) -> bool:
+    """Whether this position is outside of strings."""
+    line_start = data[data.rfind(b"\n", 0, position) + 1 : position]
+    return _ESCAPED.sub(b"", line_start).count(b'"') % 2 == 0
 
 
-def _read_as(schema: Schema) -> pa.Schema:
+def _arrow_schema(schema: Schema) -> pa.Schema:
     as_text = (Type.TIMESTAMP, Type.BYTES)
     return pa.schema(
         [
-            (str(each.name), pa.string() if each.type in as_text else STORED_AS[each.type])
-            for each in schema.attributes
+            (
+                str(attribute.name),
+                pa.string() if attribute.type in as_text else STORED_AS[attribute.type],
+            )
+            for attribute in schema.attributes
         ]
     )
 
 
 def _converted(table: pa.Table, schema: Schema) -> dict[str, pa.Array]:
-    found: dict[str, pa.Array] = {}
-    for each in schema.attributes:
-        name = str(each.name)
+    arrays: dict[str, pa.Array] = {}
+    for attribute in schema.attributes:
+        name = str(attribute.name)
         column = table.column(name)
         values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        if each.type in (Type.TIMESTAMP, Type.BYTES):
-            values = _from_texts(values, each.type)
-        elif each.type is Type.FLOAT and not _all(pc.is_finite(values)):
-            # An integer of 400 digits is infinite here, and an error there.
+        if attribute.type in (Type.TIMESTAMP, Type.BYTES):
+            values = _from_texts(values, attribute.type)
+        elif attribute.type is Type.FLOAT and not _all_true(pc.is_finite(values)):
+            # Arrow reads an integer of 400 digits as infinite; the reference rejects it.
             raise InvalidValue("a number is too large")
-        found[name] = values
-    return found
+        arrays[name] = values
+    return arrays
 
 
 def _from_texts(texts: pa.Array, type_: Type) -> pa.Array:
     """Convert each distinct text once; times in the usual form all at once."""
     stored = STORED_AS[type_]
-    if type_ is Type.TIMESTAMP and _all(pc.match_substring_regex(texts, _PLAIN_TIME)):
+    if type_ is Type.TIMESTAMP and _all_true(pc.match_substring_regex(texts, _PLAIN_TIME)):
         return texts.cast(stored)
     coded = texts.dictionary_encode()
     read = [value_of_json(text, type_) for text in coded.dictionary.to_pylist()]
     return pa.array(read, stored).take(coded.indices)
 
 
-def _all(answers: pa.Array) -> bool:
+def _all_true(answers: pa.Array) -> bool:
     """Whether all values that are not null are true."""
     return bool(pc.all(answers, min_count=0).as_py())

@@ -41,10 +41,10 @@ from headgate.model.values import Type, Value
 
 
 def read_part(part: FilePart, base: Path, folder: Path, schema: Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of the part; what is rejected is in the folder when the last row has been read."""
+    """The rows of the part. Rejected records are written to the folder after the last row."""
     rejects = Rejects(part.source, part.path)
     columns = SourceColumns(part.source, part.kind, schema)
-    for attributes, lines in _found(part, base, columns, rejects):
+    for attributes, lines in _checked_rows(part, base, columns, rejects):
         if len(lines):
             yield columns.rows(attributes, _places(part, lines), instant(part.taken_us))
     rejects.write(folder, str(part.number))
@@ -56,12 +56,12 @@ def _places(part: FilePart, lines: pa.Array) -> pa.Array:
     return places_of(part.place, lines)
 
 
-def _found(
+def _checked_rows(
     part: FilePart, base: Path, columns: SourceColumns, rejects: Rejects
 ) -> Iterator[ReadRows]:
     path = base / part.path
     if not is_below(path, base.resolve()):
-        rejects.add(None, "it leads out of the base folder by a symbolic link")
+        rejects.add(None, "a symbolic link leads out of the base folder")
         return
     try:
         with path.open("rb") as file:
@@ -71,7 +71,7 @@ def _found(
                 reason = f"the line has more than {LINE_BYTES_MAX:,} bytes"
                 rejects.add(part.first_line, reason, text)
             elif checksum(file, part) != part.checksum:
-                rejects.add(None, "the file was changed after it was taken, and before it was read")
+                rejects.add(None, "the file was changed before it was read")
             else:
                 yield from _read(part, file, path, columns, rejects)
     except OSError as error:
@@ -104,7 +104,7 @@ def _read(
         yield from read_parquet(path, columns, rejects)
     elif part.shape == ARRAY and size > ARRAY_BYTES_MAX:
         rejects.add(
-            None, f"an array of more than {ARRAY_BYTES_MAX:,} bytes; write an object a line"
+            None, f"the array has more than {ARRAY_BYTES_MAX:,} bytes: write one object per line"
         )
     elif part.shape == ARRAY:
         yield from read_array(b"".join(read_range(file, 0, part.end)), columns, rejects)
@@ -115,16 +115,16 @@ def _read(
 
 
 def checksum(file: BinaryIO, part: FilePart) -> int:
-    """That of the part's bytes as they are now; of fewer bytes, none that a part can have."""
-    found, size = 0, 0
+    """The checksum of the part's current bytes; −1 if the file has become shorter."""
+    crc, size = 0, 0
     for data in read_range(file, part.begin, part.end):
-        found = zlib.crc32(data, found)
+        crc = zlib.crc32(data, crc)
         size += len(data)
-    return found if size == part.end - part.begin else -1
+    return crc if size == part.end - part.begin else -1
 
 
 def _lines(file: BinaryIO, begin: int, end: int) -> Iterator[bytes]:
-    """Lines within these bytes, cut where they are too long."""
+    """The lines within these bytes; lines that are too long are cut."""
     file.seek(begin)
     while begin < end:
         line = file.readline(min(LINE_BYTES_MAX + 2, end - begin))
@@ -144,23 +144,23 @@ def read_parquet(path: Path, columns: SourceColumns, rejects: Rejects) -> Iterat
         file = pq.ParquetFile(path)
         names = [each for each in columns.schema.names if each in file.schema_arrow.names]
         for batch in file.iter_batches(LINES_AT_ONCE, columns=[str(each) for each in names]):
-            found = _cast(batch, columns)
-            if found is None:
+            arrays = _cast(batch, columns)
+            if arrays is None:
                 yield _row_by_row(batch, columns, rejects, first)
             elif batch.num_rows:
-                yield found, pa.array(range(first, first + batch.num_rows), pa.int64())
+                yield arrays, pa.array(range(first, first + batch.num_rows), pa.int64())
             first += batch.num_rows
     except (pa.ArrowException, OSError, ValueError) as error:
-        # What was read before stays read: a damaged file is damaged at the same place again.
-        rejects.add(None, f"no Parquet from row {first} on: {error}")
+        # Rows before the damage are kept: a second read finds the same ones.
+        rejects.add(None, f"the Parquet file is damaged from row {first} on: {error}")
 
 
 def _cast(batch: pa.RecordBatch, columns: SourceColumns) -> dict[str, pa.Array] | None:
-    found: dict[str, pa.Array] = {}
-    for each in columns.schema.attributes:
-        name, type_ = str(each.name), STORED_AS[each.type]
+    arrays: dict[str, pa.Array] = {}
+    for attribute in columns.schema.attributes:
+        name, type_ = str(attribute.name), STORED_AS[attribute.type]
         if name not in batch.schema.names:
-            found[name] = pa.nulls(batch.num_rows, type_)
+            arrays[name] = pa.nulls(batch.num_rows, type_)
             continue
         values = batch.column(name)
         if pa.types.is_dictionary(values.type):
@@ -168,22 +168,22 @@ def _cast(batch: pa.RecordBatch, columns: SourceColumns) -> dict[str, pa.Array] 
         if not _same_kind(values.type, type_):
             return None
         try:
-            # Nanoseconds are cut off, not refused; everything else has to fit.
-            is_fine = pa.types.is_timestamp(values.type) and values.type.unit == "ns"
-            found[name] = values.cast(type_, safe=not is_fine)
+            # Nanoseconds are truncated; other casts must not lose information.
+            is_nanoseconds = pa.types.is_timestamp(values.type) and values.type.unit == "ns"
+            arrays[name] = values.cast(type_, safe=not is_nanoseconds)
         except pa.ArrowException:
             return None
-    return None if any(found[each].null_count for each in columns.keys) else found
+    return None if any(arrays[each].null_count for each in columns.keys) else arrays
 
 
-def _same_kind(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Casts that mean the same as the careful way: numbers to numbers, texts to texts."""
+def _same_kind(stored: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a cast gives the same values as the conversion row by row."""
     types = pa.types
-    if types.is_floating(wanted):
+    if types.is_floating(target):
         return bool(
             types.is_floating(stored) or types.is_integer(stored) or types.is_decimal(stored)
         )
-    if types.is_timestamp(wanted):
+    if types.is_timestamp(target):
         return bool(types.is_timestamp(stored) or types.is_date(stored))
     kinds = (
         (types.is_integer, types.is_integer),
@@ -193,7 +193,7 @@ def _same_kind(stored: pa.DataType, wanted: pa.DataType) -> bool:
         (types.is_binary, types.is_binary),
         (types.is_large_binary, types.is_binary),
     )
-    return any(left(stored) and right(wanted) for left, right in kinds)
+    return any(left(stored) and right(target) for left, right in kinds)
 
 
 def _row_by_row(
@@ -203,19 +203,21 @@ def _row_by_row(
     for number, row in enumerate(batch.to_pylist(), first):
         try:
             attributes = {
-                str(each.name): _value(str(each.name), row[each.name], each.type)
-                for each in columns.schema.attributes
-                if row.get(each.name) is not None
+                str(attribute.name): _converted(
+                    str(attribute.name), row[attribute.name], attribute.type
+                )
+                for attribute in columns.schema.attributes
+                if row.get(attribute.name) is not None
             }
         except (InvalidValue, OverflowError) as error:
             rejects.add(number, error, repr(row)[:1_000])
         else:
             builder.add_attributes(number, attributes, repr(row)[:1_000])
-    found, lines = builder.take()
-    return found, pa.array(lines, pa.int64())
+    arrays, lines = builder.take()
+    return arrays, pa.array(lines, pa.int64())
 
 
-def _value(name: str, value: object, type_: Type) -> Value:
+def _converted(name: str, value: object, type_: Type) -> Value:
     if isinstance(value, datetime) and type_ is Type.TIMESTAMP:
         return utc(value)
     if isinstance(value, bytes) and type_ is Type.BYTES:
@@ -229,7 +231,7 @@ def _value(name: str, value: object, type_: Type) -> Value:
 def read_document(
     data: bytes, name: str, columns: SourceColumns, rejects: Rejects
 ) -> Iterator[ReadRows]:
-    """The document as one item, in Unicode and without its prolog."""
+    """The document as one item, as text without its prolog."""
     if len(data) > DOCUMENT_BYTES_MAX:
         rejects.add(None, f"the document has more than {DOCUMENT_BYTES_MAX:,} bytes", data)
         return
@@ -244,5 +246,5 @@ def read_document(
     builder = RowBuilder(columns, rejects)
     text = etree.tostring(root, encoding="unicode", with_tail=False)
     builder.add_attributes(1, {"document": text, "name": name}, data)
-    found, lines = builder.take()
-    yield found, pa.array(lines, pa.int64())
+    arrays, lines = builder.take()
+    yield arrays, pa.array(lines, pa.int64())

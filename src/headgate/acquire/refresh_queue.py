@@ -52,18 +52,21 @@ from headgate.acquire.refresh_state import (
 )
 
 LEASE_S = 600.0
+"""A leased feed that is not reported within this time is due again."""
 USEFUL_ITEMS = 0.02
+"""A feed waits until at least so many entries are expected."""
 OLDEST_EVERY = 5
+"""Every so many leases the overdue feed with the oldest deadline is taken."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshPolicy:
-    """How often a feed may be fetched at most, and must be at least."""
+    """The least and the greatest interval between two fetches of a feed."""
 
     interval_min_s: float = 300.0
     interval_max_s: float = DAY_S
     backoff_first_s: float = BACKOFF_FIRST_S
-    """How long a feed is left alone after its first failure; it doubles with each further one."""
+    """The wait after the first failure; it doubles with each further one."""
 
 
 DEFAULT_POLICY = RefreshPolicy()
@@ -112,8 +115,8 @@ class RefreshQueue:
         self._states[feed] = replace(self._states[feed], weight=weight)
 
     def remove(self, feed: str) -> None:
-        for each in (self._states, self._tickets, self._positions):
-            each.pop(feed, None)
+        for table in (self._states, self._tickets, self._positions):
+            table.pop(feed, None)
 
     def state(self, feed: str) -> RefreshState:
         return self._states[feed]
@@ -189,7 +192,7 @@ class RefreshQueue:
         self._wait(feed, now + LEASE_S)
 
     def _stride(self, feed: str) -> float:
-        """1/√(wλ); the first time a part of it, so that new feeds do not move in step."""
+        """1/√(wλ); a random part of it before the first fetch, so that new feeds are spread."""
         state = self._states[feed]
         stride = 1.0 / math.sqrt(max(state.weight, 1e-9) * state.rate_per_s)
         return stride if state.fetched_at is not None else stride * jitter(feed, 0)
@@ -204,7 +207,7 @@ class RefreshQueue:
     def _deadline(self, feed: str) -> float:
         state = self._states[feed]
         if state.fetched_at is None:
-            return math.inf  # it has no known window, and its position is the first anyway
+            return math.inf  # its window is unknown, and its position is among the first anyway
         return state.fetched_at + min(state.saturation_s, self._policy.interval_max_s)
 
     def _at_stake(self, feed: str, now: float) -> float:
@@ -215,12 +218,12 @@ class RefreshQueue:
 
     def earliest(self, state: RefreshState) -> float:
         """The time before which the feed is not fetched, whatever the budget."""
-        at = state.not_before
+        earliest = state.not_before
         if state.fetched_at is not None:
             useful_s = min(USEFUL_ITEMS / state.rate_per_s, self._policy.interval_max_s / 2)
             pause_s = max(self._policy.interval_min_s, useful_s, min(state.ttl_s, DAY_S))
-            at = max(at, state.fetched_at + pause_s)
-        return after_skipped_hours(at, state.skip_hours)
+            earliest = max(earliest, state.fetched_at + pause_s)
+        return after_skipped_hours(earliest, state.skip_hours)
 
     def _sweep(self) -> None:
         """Remove outdated heap entries where they are the majority."""
@@ -243,22 +246,22 @@ class RefreshQueue:
         return cls(states, policy=policy)
 
 
-def after_skipped_hours(at: float, hours: Iterable[int]) -> float:
-    """The first instant from then on that is not in one of these hours of the day (UTC).
+def after_skipped_hours(start: float, hours: Iterable[int]) -> float:
+    """The first instant from `start` on that is not in one of these hours of the day (UTC).
 
     >>> after_skipped_hours(3 * HOUR_S + 60, [3, 4]) / HOUR_S
     5.0
     """
     skipped = frozenset(hours)
-    if not skipped or at <= 0 or len(skipped) >= 24:
-        return at  # a feed that skips all hours is mistaken
-    for instant in _hours_from(at):
+    if not skipped or start <= 0 or len(skipped) >= 24:
+        return start  # skipping all hours is an error of the feed
+    for instant in _hours_from(start):
         if int(instant // HOUR_S) % 24 not in skipped:
             return instant
-    return at
+    return start
 
 
-def _hours_from(at: float) -> Iterator[float]:
-    yield at
+def _hours_from(start: float) -> Iterator[float]:
+    yield start
     for number in range(1, 25):
-        yield (at // HOUR_S + number) * HOUR_S
+        yield (start // HOUR_S + number) * HOUR_S

@@ -1,8 +1,8 @@
-"""What is known of one feed: how often it publishes, how many entries it shows, how it fails.
+"""The state of one feed: its publication rate, the size of its document, and its failures.
 
 **The rate** is estimated online as a Gamma-Poisson posterior. `items` entries have arrived in
-`exposure_s` seconds; both decay with a half-life, so a feed may change its habits; a weak prior
-gives new feeds a moderate rate:
+`exposure_s` seconds; both decay with a half-life, so that the estimate follows a changing rate; a
+weak prior gives new feeds a moderate rate:
 
     rate  =  (prior items + items) / (prior seconds + exposure_s)
 
@@ -16,7 +16,7 @@ the feed is *saturated* and entries are lost. `saturation_s` is the longest wait
 unlikely: the expected number of entries leaves room for two standard deviations (μ + 2√μ = window).
 
 A failure doubles the pause, from five minutes to a day, ± 50 % by a hash of feed and failure, so
-feeds that fail together do not come back together. A feed is never given up: one that is gone (410)
+that feeds that fail together are not retried together. No feed is given up: one that is gone (410)
 is fetched once a week.
 """
 

@@ -1,4 +1,4 @@
-"""Which files a source has, which of them are complete, and what of them is new.
+"""Which files a source has, which of them are complete, and which parts of them are new.
 
 **Complete** is a file that has not changed for `settle_s`. A file that was written elsewhere and
 renamed into place is complete at first sight if it is older than that. A last line without a line
@@ -42,8 +42,8 @@ FORMATS = {
 }
 FILES_MAX = 100_000
 FORGET_S = 86_400.0
-TAKEN_AT_ONCE = 100
-GROWING = (LINES, TABLE)
+TAKEN_PER_TRANSACTION = 100
+APPENDABLE = (LINES, TABLE)
 
 
 class FileScanner:
@@ -63,7 +63,7 @@ class FileScanner:
         self._settle_s = settle_s
         self._tail_s = tail_s
         self._clock = clock
-        self._known = file_log.files()
+        self._progress = file_log.files()
         self._missing = file_log.missing()
         self._observed: dict[FileKey, tuple[tuple[int, int, int], float]] = {}
         self._problems: dict[str, str] = {}
@@ -79,13 +79,13 @@ class FileScanner:
                     present.add((source.name, path))
                     taken = self._scan_file(source, path, at_once=at_once, problems=problems)
                     waiting += [taken] if taken else []
-                    if len(waiting) >= TAKEN_AT_ONCE:
+                    if len(waiting) >= TAKEN_PER_TRANSACTION:
                         self._take(waiting)
                         waiting = []
             except (PipelineError, OSError) as error:
                 problems[source.name] = str(error)
         self._take(waiting)
-        self._forget(present)
+        self._forget_missing(present)
         if problems != self._problems:
             self._log.set_problems(problems)
             self._problems = problems
@@ -93,13 +93,13 @@ class FileScanner:
     def _take(self, taken: list[tuple[FileKey, FileProgress, Sequence[FilePart]]]) -> None:
         if taken:
             self._log.take(taken)
-            self._known.update((key, seen) for key, seen, _ in taken)
+            self._progress.update((key, seen) for key, seen, _ in taken)
 
-    def _forget(self, present: set[FileKey]) -> None:
-        """Note which files are missing or back; forget those that are missing for a day."""
+    def _forget_missing(self, present: set[FileKey]) -> None:
+        """Record which files are missing or have come back; forget those missing for a day."""
         self._observed = {key: each for key, each in self._observed.items() if key in present}
         now = self._clock()
-        gone_now = self._known.keys() - present - self._missing.keys()
+        gone_now = self._progress.keys() - present - self._missing.keys()
         changed: dict[FileKey, float | None] = dict.fromkeys(gone_now, now)
         changed |= dict.fromkeys(self._missing.keys() & present)
         if changed:
@@ -109,48 +109,52 @@ class FileScanner:
             del self._missing[key]
         gone = [key for key, since in self._missing.items() if since < now - FORGET_S]
         if gone:
-            self._log.forget({key: self._known[key] for key in gone})
+            self._log.forget({key: self._progress[key] for key in gone})
         for key in gone:
-            del self._missing[key], self._known[key]
+            del self._missing[key], self._progress[key]
 
     def _scan_file(
         self, source: ListedSource, path: str, *, at_once: bool, problems: dict[str, str]
     ) -> tuple[FileKey, FileProgress, Sequence[FilePart]] | None:
         key = source.name, path
         try:
-            found = (self._base / path).stat()
-            stamp = found.st_size, found.st_mtime_ns, found.st_ino
-            known = self._known.get(key)
-            same = known is not None and (known.size, known.mtime_ns, known.inode) == stamp
-            if same and not (known and known.shape in GROWING and known.end < known.size):
+            stat = (self._base / path).stat()
+            stamp = stat.st_size, stat.st_mtime_ns, stat.st_ino
+            progress = self._progress.get(key)
+            same = (
+                progress is not None and (progress.size, progress.mtime_ns, progress.inode) == stamp
+            )
+            if same and not (
+                progress and progress.shape in APPENDABLE and progress.end < progress.size
+            ):
                 return None
             unchanged_s = self._unchanged_s(key, stamp)
             if not at_once and unchanged_s < (self._tail_s if same else self._settle_s):
                 return None
             whole = at_once or unchanged_s >= self._tail_s
-            return key, *self._taken(source, path, stamp, known, whole=whole)
+            return key, *self._new_parts(source, path, stamp, progress, whole=whole)
         except FileNotFoundError:
-            return None  # it has gone in the meantime
+            return None  # the file was removed in the meantime
         except (OSError, HeadgateError) as error:
             problems[source.name] = f"{path}: {error}"
             return None
 
     def _unchanged_s(self, key: FileKey, stamp: tuple[int, int, int]) -> float:
-        """For how long the file has not changed, as far as is known."""
+        """The time since the last known change of the file."""
         now = self._clock()
         before = self._observed.get(key)
         if before is None or before[0] != stamp:
             before = self._observed[key] = stamp, now
         age_s = now - stamp[1] / 1e9
-        # A time in the future is of no use: then what was observed counts.
+        # If the modification time is in the future, the observed time is used.
         return max(now - before[1], age_s)
 
-    def _taken(
+    def _new_parts(
         self,
         source: ListedSource,
         path: str,
         stamp: tuple[int, int, int],
-        known: FileProgress | None,
+        progress: FileProgress | None,
         *,
         whole: bool,
     ) -> tuple[FileProgress, Sequence[FilePart]]:
@@ -158,51 +162,51 @@ class FileScanner:
         where = self._base / path
         with where.open("rb") as file:
             shape = shape_of(file, source.format)
-            appended = known is not None and self._is_appended(where, known, shape, size)
-            if known is not None and appended and shape not in GROWING:
-                return _seen_again(known, stamp), ()
-            before = self._before(source, path, shape, known, appended=appended)
-            found = cut_parts(file, before, size, whole=whole)
-            continues = bool(found.parts) and not _at_line_start(file, found.end)
-        if not found.parts and appended and known is not None:
-            return _seen_again(known, stamp), ()
-        seen = FileProgress(
+            appended = progress is not None and self._is_appended(where, progress, shape, size)
+            if progress is not None and appended and shape not in APPENDABLE:
+                return _with_stamp(progress, stamp), ()
+            before = self._before(source, path, shape, progress, appended=appended)
+            new = cut_parts(file, before, size, whole=whole)
+            continues = bool(new.parts) and not _at_line_start(file, new.end)
+        if not new.parts and appended and progress is not None:
+            return _with_stamp(progress, stamp), ()
+        new_progress = FileProgress(
             size,
             mtime_ns,
             inode,
-            found.end,
-            found.next_line,
+            new.end,
+            new.next_line,
             before.generation,
-            found.shape,
-            fingerprint(where, found.end),
-            found.header,
+            new.shape,
+            fingerprint(where, new.end),
+            new.header,
             continues,
         )
-        return seen, found.parts
+        return new_progress, new.parts
 
-    def _is_appended(self, where: Path, known: FileProgress, shape: str, size: int) -> bool:
+    def _is_appended(self, where: Path, progress: FileProgress, shape: str, size: int) -> bool:
         """Whether the taken part of the file is unchanged, so that only the rest is new."""
-        if shape != known.shape or size < known.end:
+        if shape != progress.shape or size < progress.end:
             return False
-        if shape not in GROWING and size != known.size:
+        if shape not in APPENDABLE and size != progress.size:
             return False
-        return fingerprint(where, known.end) == known.fingerprint
+        return fingerprint(where, progress.end) == progress.fingerprint
 
     def _before(
         self,
         source: ListedSource,
         path: str,
         shape: str,
-        known: FileProgress | None,
+        progress: FileProgress | None,
         *,
         appended: bool,
     ) -> FilePart:
         """An empty part that ends where the new parts begin."""
-        if known is None:
+        if progress is None:
             generation = self._log.generation((source.name, path)) + 1
         else:
-            generation = known.generation + (not appended)
-        begin, line = (known.end, known.next_line) if known and appended else (0, 1)
+            generation = progress.generation + (not appended)
+        begin, line = (progress.end, progress.next_line) if progress and appended else (0, 1)
         return FilePart(
             source.name,
             source.kind,
@@ -216,13 +220,13 @@ class FileScanner:
             0,
             0,
             generation,
-            known.continues if known and appended else False,
-            known.header if known and appended else (),
+            progress.continues if progress and appended else False,
+            progress.header if progress and appended else (),
         )
 
 
-def _seen_again(known: FileProgress, stamp: tuple[int, int, int]) -> FileProgress:
-    return replace(known, size=stamp[0], mtime_ns=stamp[1], inode=stamp[2])
+def _with_stamp(progress: FileProgress, stamp: tuple[int, int, int]) -> FileProgress:
+    return replace(progress, size=stamp[0], mtime_ns=stamp[1], inode=stamp[2])
 
 
 def _at_line_start(file: BinaryIO, end: int) -> bool:
@@ -231,7 +235,7 @@ def _at_line_start(file: BinaryIO, end: int) -> bool:
 
 
 def checked_pattern(path: str) -> str:
-    """A pattern of file names below the base folder, or an error that says why it is none.
+    """The pattern, if it names files below the base folder; otherwise an error.
 
     >>> checked_pattern("tickets/*.json")
     'tickets/*.json'
@@ -251,38 +255,38 @@ def files_of(base: Path, source: ListedSource, problems: dict[str, str]) -> list
         raise PipelineError(
             f"a {source.kind} is read from {alternatives(formats)}, not from '{source.format}'"
         )
-    found: list[str] = []
+    paths: list[str] = []
     for path in _matching(base, "", PurePosixPath(checked_pattern(source.path)).parts):
         if not is_below(base / path, base):
             problems[source.name] = f"'{path}' leads out of the base folder by a symbolic link"
             continue
-        found.append(path)
-        if len(found) > FILES_MAX:
-            raise PipelineError(f"'{source.path}' are more than {FILES_MAX:,} files")
-    return sorted(set(found))
+        paths.append(path)
+        if len(paths) > FILES_MAX:
+            raise PipelineError(f"'{source.path}' matches more than {FILES_MAX:,} files")
+    return sorted(set(paths))
 
 
 def _matching(base: Path, below: str, parts: Sequence[str]) -> Iterator[str]:
-    """The files that a pattern names. Folders that are links are not entered: they may be loops."""
+    """The files that match a pattern. Folders that are links are not entered: they may be loops."""
     part, rest = parts[0], parts[1:]
     try:
-        with os.scandir(base / below) as listed:
-            entries = [each for each in listed if not each.name.startswith((".", "_"))]
+        with os.scandir(base / below) as iterator:
+            entries = [each for each in iterator if not each.name.startswith((".", "_"))]
     except (FileNotFoundError, NotADirectoryError):
         return
     if part == "**":
         yield from _matching(base, below, rest or ("*",))
-    for each in entries:
-        path = f"{below}{each.name}"
-        if each.is_dir(follow_symlinks=False):
+    for entry in entries:
+        path = f"{below}{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
             if part == "**":
                 yield from _matching(base, f"{path}/", parts)
-            elif rest and fnmatchcase(each.name, part):
+            elif rest and fnmatchcase(entry.name, part):
                 yield from _matching(base, f"{path}/", rest)
-        elif part != "**" and not rest and fnmatchcase(each.name, part) and each.is_file():
+        elif part != "**" and not rest and fnmatchcase(entry.name, part) and entry.is_file():
             yield path
 
 
 def is_below(path: Path, base: Path) -> bool:
-    """Whether a path is below the base folder after all links are resolved."""
+    """Whether a path is below the base folder, with all links resolved."""
     return Path(os.path.realpath(path)).is_relative_to(base)

@@ -1,4 +1,4 @@
-"""A first pass over an XML feed: where its entries are, before anything expensive reads them.
+"""A first pass over an XML feed: finds the positions of its entries before they are parsed.
 
     <rss …><channel><title>…</title><item>…</item><item>…</item></channel></rss>
     └── opening ───┘                └ entry ┘     └ entry ┘     └─ closing ──┘
@@ -66,7 +66,7 @@ class EntrySpan:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The document, its entries in its own order, and the tags that stand around each entry."""
+    """The document, its entries in order, and the tags around the entries."""
 
     document: bytes
     entries: tuple[EntrySpan, ...]
@@ -77,11 +77,11 @@ class Scan:
 
     def channel(self) -> bytes:
         """The document without its entries."""
-        pieces, at = [], 0
+        pieces, position = [], 0
         for entry in self.entries:
-            pieces.append(self.document[at : entry.start])
-            at = entry.end
-        return b"".join([*pieces, self.document[at:]])
+            pieces.append(self.document[position : entry.start])
+            position = entry.end
+        return b"".join([*pieces, self.document[position:]])
 
     def only(self, entries: list[EntrySpan]) -> bytes:
         """A document with nothing but these entries."""
@@ -90,11 +90,11 @@ class Scan:
 
 
 class NotWellFormed(Exception):
-    """The document is no XML as it stands; it may still be recovered."""
+    """The document is not well-formed XML; it may still be recovered."""
 
 
 def scan_feed(document: bytes, *, extensions: Mapping[str, str], limits: FeedLimits) -> Scan:
-    """Look through the document once; `extensions` maps folded element names to attributes."""
+    """Scan the document once; `extensions` maps folded element names to attributes."""
     reader = _Reader(document, extensions, limits)
     parser = expat.ParserCreate("utf-8", namespace_separator=" ")
     parser.namespace_prefixes = True
@@ -120,7 +120,7 @@ def scan_feed(document: bytes, *, extensions: Mapping[str, str], limits: FeedLim
 
 
 def folded_name(name: str) -> str:
-    """How an element's local name and an attribute's name are compared.
+    """The form in which names of elements and attributes are compared.
 
     >>> folded_name("in-Stock")
     'in_stock'
@@ -205,7 +205,7 @@ class _Reader:
             self._entry.readable = False
 
     def _listen(self) -> None:
-        """Receive texts only while collecting one: most texts are not needed."""
+        """Enable the text handler only while a text is collected: most texts are not needed."""
         assert self.parser is not None
         listening = self._author is not None or self._collecting is not None
         self.parser.CharacterDataHandler = self.characters if listening else None
@@ -235,8 +235,8 @@ class _Reader:
     def _begin_collecting(self, local: str) -> None:
         assert self._entry is not None
         attribute = self._extensions.get(folded_name(local))
-        wanted = attribute is not None and attribute not in self._entry.extensions
-        if wanted or (local in DATES and not self._entry.date):
+        is_new_extension = attribute is not None and attribute not in self._entry.extensions
+        if is_new_extension or (local in DATES and not self._entry.date):
             self._collect()
 
     def _collect(self) -> None:
@@ -263,13 +263,13 @@ class _Reader:
 def check_root(local: str, raw: str) -> None:
     """Refuse documents that are not feeds, by the name of the root.
 
-    feedparser looks for a document type in all that stands before the first ASCII name, with a
-    pattern that takes quadratic time. So the root has such a name, and nothing stands before it.
+    feedparser searches for a document type before the first ASCII name, with a pattern that takes
+    quadratic time. So the root must have an ASCII name, and nothing may come before it.
     """
     if local in ROOTS and raw.isascii():
         return
     page = "an HTML page" if local == "html" else f"a document '{raw[:40]}'"
-    raise FeedError(f"it is {page}, and no feed")
+    raise FeedError(f"it is {page}, not a feed")
 
 
 def _parts(name: str) -> tuple[str, str, str]:

@@ -31,14 +31,14 @@ class ListedSource:
     kind: str = "stream"
     """feed, stream, table or documents"""
     format: str = ""
-    """json, csv, parquet, xml, kafka; of a feed nothing, as its document tells"""
+    """json, csv, parquet, xml or kafka; empty for a feed"""
     weight: float = 1.0
-    """How many subscribers it has."""
+    """The number of its subscribers."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceList:
-    """The sources of one query. They have one schema, and no name twice."""
+    """The sources of one query: all with the same schema, with distinct names."""
 
     schema: Schema
     sources: tuple[ListedSource, ...] = ()
@@ -50,21 +50,21 @@ class SourceList:
 
 
 def write_source_list(path: Path, schema: Schema, sources: Iterable[ListedSource]) -> bool:
-    """Replace the list; false where it says the same already."""
-    listed = SourceList(schema, tuple(sorted(sources, key=lambda each: each.name)))
+    """Replace the list; return False if its content is the same already."""
+    source_list = SourceList(schema, tuple(sorted(sources, key=lambda each: each.name)))
     content = json.dumps(
         {
             "version": VERSION,
             "schema": [
                 {
-                    "name": str(each.name),
-                    "type": each.type.value,
-                    "key": each.key,
-                    "payload": each.payload,
+                    "name": str(attribute.name),
+                    "type": attribute.type.value,
+                    "key": attribute.key,
+                    "payload": attribute.payload,
                 }
-                for each in listed.schema.attributes
+                for attribute in source_list.schema.attributes
             ],
-            "sources": [asdict(each) for each in listed.sources],
+            "sources": [asdict(each) for each in source_list.sources],
         },
         indent=1,
     ).encode()
@@ -76,41 +76,43 @@ def write_source_list(path: Path, schema: Schema, sources: Iterable[ListedSource
 
 def read_source_list(path: Path) -> SourceList:
     try:
-        found = json.loads(path.read_bytes())
-        if found["version"] != VERSION:
+        content = json.loads(path.read_bytes())
+        if content["version"] != VERSION:
             raise PipelineError(f"the list of sources '{path}' is not of version {VERSION}")
         attributes = tuple(
-            Attribute(each["name"], Type(each["type"]), each["key"], each["payload"])
-            for each in found["schema"]
+            Attribute(
+                attribute["name"], Type(attribute["type"]), attribute["key"], attribute["payload"]
+            )
+            for attribute in content["schema"]
         )
-        sources = tuple(ListedSource(**each) for each in found["sources"])
+        sources = tuple(ListedSource(**each) for each in content["sources"])
     except OSError as error:
         raise PipelineError(
             f"the list of sources '{path}' cannot be read: {error.strerror}"
         ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"'{path}' is no list of sources: {error!r}") from error
+        raise PipelineError(f"'{path}' is not a list of sources: {error!r}") from error
     return SourceList(Schema(attributes), sources)
 
 
 class WatchedList:
-    """The list file, read again only when it is another file than before."""
+    """The list file, read again only if it was replaced."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, int, int] | None = None
 
     def changed(self) -> SourceList | None:
-        """The list if it is new, or was replaced since the last call."""
+        """The list if it was replaced since the last call, or at the first call; otherwise None."""
         try:
-            found = self._path.stat()
+            stat = self._path.stat()
         except OSError as error:
             raise PipelineError(
                 f"the list of sources '{self._path}' cannot be read: {error.strerror}"
             ) from error
-        known = found.st_ino, found.st_mtime_ns, found.st_size
-        if known == self._known:
+        stamp = stat.st_ino, stat.st_mtime_ns, stat.st_size
+        if stamp == self._stamp:
             return None
-        listed = read_source_list(self._path)
-        self._known = known
-        return listed
+        source_list = read_source_list(self._path)
+        self._stamp = stamp
+        return source_list
