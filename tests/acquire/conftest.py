@@ -1,4 +1,4 @@
-"""What the tests of acquisition share: a local server that is up to anything."""
+"""Fixtures of the tests of acquisition: a local server with any behaviour."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tests.acquire.hostile_server import Server, serving
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving() as made:
-        yield made
+    with serving() as server_:
+        yield server_

@@ -11,7 +11,7 @@ from headgate.model.items import Item
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """An item that is the same as an earlier one of another feed, and by what that is known."""
+    """An item that is the same as an earlier one of another feed; `by` is the kind of their key."""
 
     item: Item
     same_as: Item
@@ -21,13 +21,13 @@ class Duplicate:
 def duplicates(items: Iterable[Item]) -> list[Duplicate]:
     """The items that are the same as an earlier one of another source; each is listed once."""
     first: dict[IdentityKey, Item] = {}
-    found: list[Duplicate] = []
+    found_duplicates: list[Duplicate] = []
     for item in items:
         keys = keys_of(item)
-        known = ((key.kind, first[key]) for key in keys if key in first)
-        same = next(((kind, each) for kind, each in known if each.source != item.source), None)
+        candidates = ((key.kind, first[key]) for key in keys if key in first)
+        same = next(((kind, each) for kind, each in candidates if each.source != item.source), None)
         if same is not None:
-            found.append(Duplicate(item, same[1], same[0]))
+            found_duplicates.append(Duplicate(item, same[1], same[0]))
         for key in keys:
             first.setdefault(key, item)
-    return found
+    return found_duplicates

@@ -1,4 +1,4 @@
-"""A local HTTP server that does what it is told to do, byte by byte, however wrong that is."""
+"""A local HTTP server whose responses are scripted byte by byte, valid or not."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ class Server:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         with self._lock:
-            for each in self._open:
+            for connection in self._open:
                 with contextlib.suppress(OSError):
-                    each.close()
+                    connection.close()
 
     def _accept(self) -> None:
         while not self.stopped.is_set():

@@ -1,4 +1,4 @@
-"""What the readers of parts are compared with: one line after the other, in the obvious way."""
+"""The oracle of the readers of parts: reads one line after the other."""
 
 from __future__ import annotations
 
@@ -29,47 +29,47 @@ COLUMNS = SourceColumns("S", "stream", SCHEMA)
 
 
 def naive_line(line: bytes, schema: Schema = SCHEMA) -> dict[str, Value] | None:
-    """The attributes in a line, or nothing where it is to be rejected."""
+    """The attributes in a line; None if it must be rejected."""
     try:
-        found = json.loads(line.decode("utf-8"))
-        if not isinstance(found, dict):
+        value = json.loads(line.decode("utf-8"))
+        if not isinstance(value, dict):
             return None
-        attributes = attributes_of_json(found, schema)
-        for each in attributes.values():
-            if isinstance(each, str):
-                each.encode()  # half a character can be stored nowhere
+        attributes = attributes_of_json(value, schema)
+        for attribute in attributes.values():
+            if isinstance(attribute, str):
+                attribute.encode()  # a lone surrogate cannot be stored
     except (ValueError, RecursionError, InvalidValue, OverflowError):
         return None
     return attributes
 
 
 def naive(data: bytes, schema: Schema = SCHEMA) -> tuple[dict[int, dict[str, Value]], set[int]]:
-    """By line the attributes, and the lines that are to be rejected."""
+    """The attributes by line, and the lines that must be rejected."""
     rows: dict[int, dict[str, Value]] = {}
     wrong: set[int] = set()
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip(b" \t\r"):
-            found = naive_line(line, schema)
-            if found is None:
+            attributes = naive_line(line, schema)
+            if attributes is None:
                 wrong.add(number)
             else:
-                rows[number] = found
+                rows[number] = attributes
     return rows, wrong
 
 
 def items(
-    found: Iterable[tuple[dict[str, pa.Array], pa.Array]], columns: SourceColumns = COLUMNS
+    batches: Iterable[tuple[dict[str, pa.Array], pa.Array]], columns: SourceColumns = COLUMNS
 ) -> list[Item]:
     return [
         item
-        for attributes, lines in found
+        for attributes, lines in batches
         for item in items_from_arrow(
             columns.rows(attributes, places_of("f", lines), instant(0)), columns.schema
         )
     ]
 
 
-def same_rows(found: list[Item], rows: dict[int, dict[str, Value]]) -> bool:
-    """NaN is the same as NaN here, and 1 is another one than 1.0 or true."""
-    got = {int(each.id.rpartition(":")[2]): dict(each.attributes) for each in found}
-    return repr(sorted(got.items())) == repr(sorted(rows.items()))
+def same_rows(actual: list[Item], rows: dict[int, dict[str, Value]]) -> bool:
+    """Whether rows are equal; NaN equals NaN, and 1 differs from 1.0 and true."""
+    by_line = {int(each.id.rpartition(":")[2]): dict(each.attributes) for each in actual}
+    return repr(sorted(by_line.items())) == repr(sorted(rows.items()))

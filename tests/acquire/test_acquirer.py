@@ -1,4 +1,4 @@
-"""The acquirer against a real server: hostile feeds beside a good one, and kill -9."""
+"""The acquirer against a real server: hostile feeds next to a good one, and kill -9."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def acquiring(
             acquirer.close()
 
 
-def test_what_is_new_is_in_the_inbox_once(tmp_path: Path, server: Server):
+def test_new_items_are_in_the_inbox_once(tmp_path: Path, server: Server):
     first, second = Publisher("a", until=30), Publisher("b", until=30)
     urls = [server.on("/a", first), server.on("/b", second)]
     with acquiring(tmp_path, urls) as (_, inbox):
         wait_for(lambda: first.published == second.published == 30)
         wait_for(lambda: sum(each.items for each in feed_table(tmp_path)) == 60)
-    # The file knows of a number a moment before the inbox does, so it is asked when all is done.
-    found = ids_in(tmp_path, range(1, inbox.last + 1))
-    assert len(found) == 60
-    assert set(found) == first.expected() | second.expected()
+    # The file has a number slightly before the inbox reports it, so it is read at the end.
+    actual = ids_in(tmp_path, range(1, inbox.last + 1))
+    assert len(actual) == 60
+    assert set(actual) == first.expected() | second.expected()
 
 
-def test_a_feed_is_asked_with_what_it_said_before(tmp_path: Path, server: Server):
+def test_validators_of_the_last_response_are_sent(tmp_path: Path, server: Server):
     def behave(request: Request) -> None:
         if request.header("If-None-Match") == '"1"':
             request.send(answer(status="304 Not Modified"))
@@ -83,7 +83,7 @@ def test_a_feed_is_asked_with_what_it_said_before(tmp_path: Path, server: Server
     assert broken_feeds(tmp_path) == []
 
 
-def test_hostile_feeds_are_refused_or_cut_and_the_good_one_goes_on(tmp_path: Path, server: Server):
+def test_hostile_feeds_do_not_affect_a_good_one(tmp_path: Path, server: Server):
     bomb = gzip_bomb()
     many = rss(str(number) for number in range(50_000))
     ways = {
@@ -120,19 +120,19 @@ def test_hostile_feeds_are_refused_or_cut_and_the_good_one_goes_on(tmp_path: Pat
     assert [rows[each].items for each in ("latin", "xxe", "entities")] == [1, 1, 1]
     assert during > 5
     assert not rows["good"].error
-    found = ids_in(tmp_path, range(1, last + 1))
-    assert [each for each in found if "root:" in each] == []
-    of_good = [each for each in found if each.startswith("good:")]
+    actual = ids_in(tmp_path, range(1, last + 1))
+    assert [each for each in actual if "root:" in each] == []
+    of_good = [each for each in actual if each.startswith("good:")]
     assert len(of_good) == len(set(of_good)) >= 5
 
 
-def test_a_broken_feed_comes_back_by_itself(tmp_path: Path, server: Server):
+def test_a_broken_feed_is_retried(tmp_path: Path, server: Server):
     now = [1_000_000.0]
     url = server.on("/a", says(status="503 Busy", headers={"Retry-After": "7200"}))
     with acquiring(tmp_path, [url], clock=lambda: now[0]) as (_, inbox):
         wait_for(lambda: broken_feeds(tmp_path))
-        (found,) = broken_feeds(tmp_path)
-        assert found.next_at.timestamp() == now[0] + 7_200
+        (actual,) = broken_feeds(tmp_path)
+        assert actual.next_at.timestamp() == now[0] + 7_200
         server.on("/a", says(GOOD))
         now[0] += 7_199
         assert len(server.requests) == 1
@@ -155,7 +155,7 @@ def test_feeds_are_registered_and_dropped_while_it_runs(tmp_path: Path, server: 
         assert one.published <= count + 1  # one may have been under way
 
 
-def test_all_feeds_were_dropped_while_it_did_not_run(tmp_path: Path, server: Server):
+def test_feeds_dropped_while_the_acquirer_was_stopped(tmp_path: Path, server: Server):
     url = server.on("/a", says(GOOD))
     with acquiring(tmp_path, [url]) as (_, inbox):
         wait_for(lambda: inbox.last == 1)
@@ -163,7 +163,7 @@ def test_all_feeds_were_dropped_while_it_did_not_run(tmp_path: Path, server: Ser
         assert feed_table(tmp_path) == []
 
 
-def test_it_does_not_run_ahead_of_its_reader(tmp_path: Path, server: Server):
+def test_fetching_stops_while_the_reader_is_behind(tmp_path: Path, server: Server):
     one = Publisher("a")
     settings = replace(QUICK, unread_max=5, threads=1)
     with acquiring(tmp_path, [server.on("/a", one)], settings) as (acquirer, inbox):
@@ -182,7 +182,7 @@ def test_private_addresses_are_refused_unless_allowed(tmp_path: Path, server: Se
     assert server.requests == []
 
 
-def test_a_mistake_of_ours_costs_one_feed_only(
+def test_an_unexpected_error_affects_one_feed_only(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ):
     from headgate.acquire import acquirer as module
@@ -230,7 +230,7 @@ def test_an_inbox_that_cannot_be_written_loses_nothing(
 
 
 @pytest.mark.integration
-def test_nothing_is_lost_or_doubled_by_kill_9(tmp_path: Path, server: Server):
+def test_no_item_is_lost_or_repeated_after_kill_9(tmp_path: Path, server: Server):
     chance = random.Random(4)
     # One connection can be served to the end though the process that asked is dead; its entries
     # stay in the document of the next fetches, as ten are shown.
@@ -247,10 +247,10 @@ def test_nothing_is_lost_or_doubled_by_kill_9(tmp_path: Path, server: Server):
     last = inbox.last
     assert lasts == sorted(lasts)
     assert len(set(lasts)) > KILLS / 2  # most of them were killed at work
-    found = ids_in(tmp_path, range(1, last + 1))
-    assert len(found) == len(set(found))
+    actual = ids_in(tmp_path, range(1, last + 1))
+    assert len(actual) == len(set(actual))
     expected = set().union(*(each.expected() for each in publishers))
-    assert set(found) == expected
+    assert set(actual) == expected
     for number in range(1, last + 1):
         assert gzip.decompress((tmp_path / f"{number}.body").read_bytes()).startswith(b"<rss")
 

@@ -1,4 +1,4 @@
-"""Turns at a host: few at once, with a pause, and not for ever."""
+"""Limits per host: few requests at once, a delay between them, and a longest wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.acquire.connections import HostLimits
 from headgate.model.errors import FetchError
 
 
-def test_who_waits_too_long_for_a_turn_gives_up() -> None:
+def test_a_request_gives_up_after_its_patience() -> None:
     gate = HostLimits(at_once=1, delay_s=0)
     began = time.monotonic()
     with (
@@ -24,7 +24,7 @@ def test_who_waits_too_long_for_a_turn_gives_up() -> None:
     assert time.monotonic() - began < 0.5
 
 
-def test_a_pause_that_is_too_long_is_not_waited_for() -> None:
+def test_a_delay_longer_than_the_patience_fails_at_once() -> None:
     gate = HostLimits(at_once=2, delay_s=60)
     began = time.monotonic()
     with (
@@ -44,7 +44,7 @@ def test_hosts_do_not_wait_for_each_other() -> None:
         pass
 
 
-def test_a_turn_comes_when_another_one_ends() -> None:
+def test_a_waiting_request_starts_when_another_ends() -> None:
     gate = HostLimits(at_once=1, delay_s=0)
     inside: list[int] = []
 

@@ -25,7 +25,7 @@ def declared(encoding: str, actual: str | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "UTF-16", "windows-1252", "cp1252"])
-def test_a_right_declaration_is_believed(encoding: str) -> None:
+def test_a_correct_declaration_is_used(encoding: str) -> None:
     text, problems = decode(declared(encoding))
     assert text.endswith(TEXT)
     assert problems == []
@@ -45,7 +45,7 @@ def test_a_right_declaration_is_believed(encoding: str) -> None:
         (TEXT.encode("cp1252"), ""),
     ],
 )
-def test_marks_and_servers_and_guesses(body: bytes, content_type: str) -> None:
+def test_encodings_from_marks_headers_and_guesses(body: bytes, content_type: str) -> None:
     text, problems = decode(body, content_type)
     assert text.endswith(TEXT)
     assert problems == []
@@ -62,13 +62,13 @@ def test_marks_and_servers_and_guesses(body: bytes, content_type: str) -> None:
         (declared("unicode_escape", "utf-8"), "", "encoding 'unicode_escape' is not known"),
     ],
 )
-def test_a_wrong_declaration_is_told(body: bytes, content_type: str, problem: str) -> None:
+def test_a_wrong_declaration_is_a_problem(body: bytes, content_type: str, problem: str) -> None:
     text, problems = decode(body, content_type)
     assert text.endswith(TEXT)
     assert problem in problems[0]
 
 
-def test_what_fits_no_encoding_is_replaced() -> None:
+def test_bytes_that_fit_no_encoding_are_replaced() -> None:
     text, problems = decode(b"<rss>\x81\xff</rss>")
     assert text == "<rss>\ufffd\ufffd</rss>"
     assert "are replaced" in problems[0]

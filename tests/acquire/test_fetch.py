@@ -1,4 +1,4 @@
-"""Fetching from a server that is right, and from one that is as wrong as can be."""
+"""Fetching from correct and from hostile servers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SLACK_S = 2.0
 
 @pytest.fixture
 def fetcher() -> Iterator[Fetcher]:
-    with Fetcher(limits=LIMITS, allowed=LOOPBACK) as made:
-        yield made
+    with Fetcher(limits=LIMITS, allowed=LOOPBACK) as fetcher_:
+        yield fetcher_
 
 
 def refused(fetcher: Fetcher, url: str, match: str) -> FetchError:
@@ -52,12 +52,12 @@ def refused(fetcher: Fetcher, url: str, match: str) -> FetchError:
 
 
 def fetched(fetcher: Fetcher, url: str) -> Fetched:
-    found = fetcher.fetch(url)
-    assert isinstance(found, Fetched)
-    return found
+    response = fetcher.fetch(url)
+    assert isinstance(response, Fetched)
+    return response
 
 
-def test_a_feed_is_fetched_and_says_who_asks(server: Server, fetcher: Fetcher) -> None:
+def test_a_feed_is_fetched_with_the_robot_s_user_agent(server: Server, fetcher: Fetcher) -> None:
     headers = {
         "Content-Type": "application/rss+xml",
         "ETag": '"1"',
@@ -83,11 +83,11 @@ def test_an_unchanged_feed_is_not_sent_again(server: Server, fetcher: Fetcher) -
 
     url = server.on("/", behave)
     assert isinstance(fetcher.fetch(url), Fetched)
-    found = fetcher.fetch(url, etag='"1"', last_modified="Mon, 16 Nov 2026 10:00:00 GMT")
-    assert found == NotModified(url, '"1"', "Mon, 16 Nov 2026 10:00:00 GMT")
+    actual = fetcher.fetch(url, etag='"1"', last_modified="Mon, 16 Nov 2026 10:00:00 GMT")
+    assert actual == NotModified(url, '"1"', "Mon, 16 Nov 2026 10:00:00 GMT")
 
 
-def test_a_304_that_nobody_asked_for_is_an_error(server: Server, fetcher: Fetcher) -> None:
+def test_a_304_without_validators_is_an_error(server: Server, fetcher: Fetcher) -> None:
     refused(fetcher, server.on("/", says(status="304 Not Modified")), "304")
 
 
@@ -202,7 +202,7 @@ def test_a_hostile_server_is_cut_off_in_time(server: Server, fetcher: Fetcher, k
     assert fetched(fetcher, server.on("/good", says(FEED))).body == FEED
 
 
-def test_hostile_servers_do_not_hold_up_the_others(server: Server, fetcher: Fetcher) -> None:
+def test_hostile_servers_do_not_delay_other_fetches(server: Server, fetcher: Fetcher) -> None:
     bad = [server.on(f"/bad{at}", each[0]) for at, each in enumerate(HOSTILE.values())]
     good = server.on("/good", says(FEED))
 
@@ -220,13 +220,13 @@ def test_hostile_servers_do_not_hold_up_the_others(server: Server, fetcher: Fetc
         assert not any(each.result() for each in waiting)
 
 
-def test_garbage_behind_gzip_is_ignored(server: Server, fetcher: Fetcher) -> None:
+def test_garbage_after_gzip_is_ignored(server: Server, fetcher: Fetcher) -> None:
     body = gzip.compress(FEED) + b"\0\0garbage"
     url = server.on("/", says(body, headers={"Content-Encoding": "gzip"}))
     assert fetched(fetcher, url).body == FEED
 
 
-def test_what_lies_behind_the_length_is_not_read(server: Server, fetcher: Fetcher) -> None:
+def test_bytes_after_the_content_length_are_not_read(server: Server, fetcher: Fetcher) -> None:
     url = server.on("/", lies(b"Content-Length: 5", b"hello, and more"))
     assert fetched(fetcher, url).body == b"hello"
 
@@ -301,14 +301,14 @@ def test_a_redirect_loop_ends(server: Server, fetcher: Fetcher) -> None:
     assert len(server.requests) == 6
 
 
-def test_a_feed_that_has_moved_for_good_is_reported(server: Server, fetcher: Fetcher) -> None:
+def test_a_permanent_move_is_reported(server: Server, fetcher: Fetcher) -> None:
     server.on("/new", says(FEED))
     server.on("/temporary", to("/new"))
     server.on("/permanent", to("/temporary", "308 Permanent Redirect"))
     moved = server.on("/old", to("/permanent", "301 Moved Permanently"))
-    found = fetched(fetcher, moved)
-    assert found.url == server.url("/new")
-    assert found.moved_to == server.url("/temporary")
+    actual = fetched(fetcher, moved)
+    assert actual.url == server.url("/new")
+    assert actual.moved_to == server.url("/temporary")
     assert fetched(fetcher, server.url("/temporary")).moved_to is None
 
 
@@ -329,7 +329,7 @@ def test_a_feed_that_has_moved_for_good_is_reported(server: Server, fetcher: Fet
         ("", "without a location"),
     ],
 )
-def test_a_redirect_leads_nowhere_it_should_not(
+def test_forbidden_redirects_are_refused(
     server: Server, fetcher: Fetcher, location: str, message: str
 ) -> None:
     refused(fetcher, server.on("/", to(location)), message)
@@ -361,7 +361,7 @@ def test_loopback_is_refused_unless_it_is_allowed(server: Server, host: str) -> 
     assert server.connections == 0
 
 
-def test_a_name_is_worth_what_it_resolves_to(server: Server) -> None:
+def test_a_name_that_resolves_to_a_forbidden_address_is_refused(server: Server) -> None:
     url = f"http://innocent.example:{server.port}/"
     server.on("/", says(FEED))
     resolve: Callable[[str, int], list[str]] = lambda host, port: ["127.0.0.1"]  # noqa: ARG005, E731
@@ -373,7 +373,7 @@ def test_a_name_is_worth_what_it_resolves_to(server: Server) -> None:
     assert server.requests[0].header("Host") == f"innocent.example:{server.port}"
 
 
-def test_a_name_is_resolved_once_and_all_its_addresses_count(server: Server) -> None:
+def test_a_name_is_resolved_once_and_all_its_addresses_are_checked(server: Server) -> None:
     asked: list[str] = []
 
     def rebinding(host: str, port: int) -> list[str]:  # noqa: ARG001
@@ -469,14 +469,14 @@ def test_tls_is_for_the_name_and_needs_a_known_authority(tmp_path: Path) -> None
         ("http://" + "a" * 3_000, "2,000 characters"),
     ],
 )
-def test_what_is_no_url_is_refused(fetcher: Fetcher, url: str, message: str) -> None:
+def test_invalid_urls_are_refused(fetcher: Fetcher, url: str, message: str) -> None:
     refused(fetcher, url, message)
 
 
 # --- statuses -----------------------------------------------------------------------------------
 
 
-def test_a_feed_that_is_gone_is_known_to_be(server: Server, fetcher: Fetcher) -> None:
+def test_a_gone_feed_is_marked_as_gone(server: Server, fetcher: Fetcher) -> None:
     error = refused(fetcher, server.on("/", says(status="410 Gone")), "gone permanently")
     assert error.gone
     assert not refused(fetcher, server.on("/404", says(status="404 Not Found")), "404").gone
@@ -498,8 +498,8 @@ def test_retry_after_as_a_date(server: Server, fetcher: Fetcher) -> None:
     for ahead_s, expected in ((600, 600), (-600, 0), (10**7, 86_400)):
         at = format_datetime(datetime.now(UTC) + timedelta(seconds=ahead_s), usegmt=True)
         url = server.on("/", says(status="503 Busy", headers={"Retry-After": at}))
-        found = refused(fetcher, url, "server error").retry_after_s
-        assert found == pytest.approx(expected, abs=3)
+        actual = refused(fetcher, url, "server error").retry_after_s
+        assert actual == pytest.approx(expected, abs=3)
 
 
 # --- politeness ---------------------------------------------------------------------------------
@@ -524,8 +524,8 @@ def test_a_host_gets_few_connections_at_once(server: Server) -> None:
 
     url = server.on("/", wait_a_little)
     with Fetcher(limits=limits, allowed=LOOPBACK) as fetcher, ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: fetcher.fetch(url), range(8)))
-    assert len(found) == 8
+        actual = list(pool.map(lambda _: fetcher.fetch(url), range(8)))
+    assert len(actual) == 8
     assert most <= 2
 
 

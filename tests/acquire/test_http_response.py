@@ -59,7 +59,7 @@ def test_any_bytes_are_a_body_or_an_error(data: bytes, coding: str) -> None:
         assert len(decompress([data], coding=coding, bytes_max=1_000)) <= 1_000
 
 
-def test_a_bomb_is_not_unpacked() -> None:
+def test_a_decompression_bomb_is_not_unpacked() -> None:
     bomb = gzip.compress(bytes(200_000_000), compresslevel=1)
     assert len(bomb) < 1_000_000
     tracemalloc.start()
@@ -77,7 +77,7 @@ def test_members_follow_each_other_up_to_a_limit() -> None:
         decompress([gzip.compress(b"") * (MEMBERS_MAX + 1)], coding="gzip", bytes_max=10_000)
 
 
-def test_garbage_behind_the_body_is_not_looked_at() -> None:
+def test_garbage_after_the_body_is_ignored() -> None:
     for coding in ("gzip", "deflate"):
         sent = CODINGS[coding](b"rock")
         assert decompress([sent, b"garbage"], coding=coding, bytes_max=50) == b"rock"
@@ -114,5 +114,5 @@ def test_retry_after_is_seconds_or_a_date(text: str, seconds: float | None) -> N
 
 @given(any_text)
 def test_any_retry_after_is_within_a_day_or_nothing(text: str) -> None:
-    found = retry_after_s(text, now=NOW, max_s=DAY_S)
-    assert found is None or 0 <= found <= DAY_S
+    actual = retry_after_s(text, now=NOW, max_s=DAY_S)
+    assert actual is None or 0 <= actual <= DAY_S

@@ -1,4 +1,4 @@
-"""What is new, what is a new version, and what is the same elsewhere."""
+"""New entries, new versions, and the same item in other feeds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ids(parsed: ParsedFeed, seen: Seen) -> tuple[list[str], Seen]:
     return [each.id for each in items], after
 
 
-def test_an_entry_is_known_by_guid_then_link_then_content() -> None:
+def test_the_id_is_the_guid_or_the_link_or_a_content_hash() -> None:
     link = Link("HTTP://Muse.MU:80/a#b")
     assert id_of(FeedEntry({"guid": "17", "link": link})) == "17"
     assert id_of(FeedEntry({"link": link})) == "http://muse.mu/a"
@@ -44,7 +44,7 @@ def test_an_entry_is_known_by_guid_then_link_then_content() -> None:
     assert len(id_of(FeedEntry({"guid": "x" * 100_000}))) < 100
 
 
-def test_what_was_seen_is_not_new() -> None:
+def test_seen_entries_are_not_new() -> None:
     first, seen = ids(
         feed({"guid": "1"}, {"guid": "2"}, {"guid": "1", "title": "again"}), NOTHING_SEEN
     )
@@ -69,7 +69,7 @@ def test_a_new_version_is_an_item_only_if_the_feed_says_so() -> None:
     assert len(ids(back, seen)[0]) == 1
 
 
-def test_the_time_is_what_is_stated_if_it_can_be_believed() -> None:
+def test_the_time_is_the_stated_one_unless_it_is_in_the_future() -> None:
     def time(**attributes: Value) -> datetime:
         return items_of(feed({"guid": "1", **attributes}), "S", NOTHING_SEEN, NOW)[0][0].time
 
@@ -114,7 +114,7 @@ def item(source: str, **attributes: Value) -> Item:
 LONG = "One two three four, five six seven eight"
 
 
-def test_the_same_in_two_feeds_is_known_by_guid_link_or_content() -> None:
+def test_the_same_item_in_two_feeds_shares_a_key() -> None:
     items = [
         item("A", guid="tag:x,2026:1", link=Link("http://x.org/1"), title=LONG),
         item("B", guid="tag:x,2026:1"),
@@ -124,8 +124,8 @@ def test_the_same_in_two_feeds_is_known_by_guid_link_or_content() -> None:
         item("E", guid="1", link=Link("http://x.org/"), title="short"),
         item("F", guid="1", link=Link("http://x.org/"), title="short"),
     ]
-    found = duplicates(items)
-    assert [(each.item.source, each.same_as.source, each.by) for each in found] == [
+    actual = duplicates(items)
+    assert [(each.item.source, each.same_as.source, each.by) for each in actual] == [
         ("B", "A", IdentityKeyKind.GUID),
         ("C", "A", IdentityKeyKind.LINK),
         ("D", "A", IdentityKeyKind.CONTENT),

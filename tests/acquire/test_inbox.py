@@ -1,4 +1,4 @@
-"""The inbox: numbers, what is remembered with them, and what a crash may leave."""
+"""The inbox: numbers, the state stored with them, and recovery from crashes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_document_has_a_number_and_is_there_after_a_restart(tmp_path: Path):
         assert inbox.list_feeds([FEED], NOW)["news"].items == 3.0
 
 
-def test_what_is_not_new_takes_no_number(tmp_path: Path):
+def test_a_fetch_without_new_items_gets_no_number(tmp_path: Path):
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
         assert inbox.put(FEED, visit()) is None
@@ -66,7 +66,7 @@ def test_what_is_not_new_takes_no_number(tmp_path: Path):
         assert inbox.remembered("news").etag == "e"
 
 
-def test_what_a_crash_has_left_is_swept(tmp_path: Path):
+def test_files_left_by_a_crash_are_deleted(tmp_path: Path):
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
         inbox.put(FEED, visit(), document())
@@ -78,7 +78,7 @@ def test_what_a_crash_has_left_is_swept(tmp_path: Path):
         assert inbox.path_of(2).read_bytes() == b"two"
 
 
-def test_a_transaction_that_fails_leaves_the_number_to_the_next(
+def test_the_number_of_a_failed_transaction_is_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     with Inbox(tmp_path) as inbox:
@@ -106,7 +106,7 @@ def test_another_file_is_refused(tmp_path: Path):
         feed_table(tmp_path)
 
 
-def test_rows_go_when_the_reader_is_done_and_bodies_when_they_are_old(tmp_path: Path):
+def test_released_rows_and_old_bodies_are_deleted(tmp_path: Path):
     last = MARGIN + RELEASE_STEP + 3
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
@@ -132,7 +132,7 @@ def test_rows_go_when_the_reader_is_done_and_bodies_when_they_are_old(tmp_path: 
         assert (inbox.released, inbox.last) == (last - MARGIN, last)
 
 
-def test_files_that_should_be_gone_are_swept(tmp_path: Path):
+def test_released_files_are_deleted_at_the_start(tmp_path: Path):
     last = MARGIN + RELEASE_STEP
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
@@ -149,7 +149,7 @@ def test_files_that_should_be_gone_are_swept(tmp_path: Path):
     start=st.integers(0, 12),
     rows_max=st.integers(1, 30),
 )
-def test_a_batch_is_as_large_as_it_may_be(
+def test_a_batch_has_at_most_the_given_rows(
     tmp_path_factory: pytest.TempPathFactory, rows: list[int], start: int, rows_max: int
 ):
     with Inbox(tmp_path_factory.mktemp("inbox")) as inbox:
@@ -177,7 +177,7 @@ def test_a_dropped_feed_is_remembered_for_a_day(tmp_path: Path):
         assert inbox.remembered("news") == FeedMemory()
 
 
-def test_a_feed_with_another_url_starts_anew_but_has_seen_what_it_has_seen(tmp_path: Path):
+def test_a_feed_with_another_url_keeps_its_seen_entries(tmp_path: Path):
     moved = ListedFeed("news", "http://example.org/other")
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
@@ -193,17 +193,17 @@ def test_a_feed_with_another_url_starts_anew_but_has_seen_what_it_has_seen(tmp_p
         assert broken_feeds(tmp_path) == []
 
 
-def test_broken_feeds_are_told_while_another_process_writes(tmp_path: Path):
+def test_broken_feeds_are_listed_while_another_process_writes(tmp_path: Path):
     assert broken_feeds(tmp_path) == []
     with Inbox(tmp_path) as inbox:
         inbox.list_feeds([FEED], NOW)
         for failures in (1, 2):
             state = RefreshState(failures=failures)
             inbox.put_failure(FEED, FailedFetch(NOW + failures, state, NOW + 600, "no answer"))
-        (found,) = broken_feeds(tmp_path)
-        assert (found.name, found.url, found.error) == ("news", FEED.url, "no answer")
-        assert (found.failures, found.since.timestamp()) == (2, NOW + 1)
-        assert found.next_at.timestamp() == NOW + 600
+        (actual,) = broken_feeds(tmp_path)
+        assert (actual.name, actual.url, actual.error) == ("news", FEED.url, "no answer")
+        assert (actual.failures, actual.since.timestamp()) == (2, NOW + 1)
+        assert actual.next_at.timestamp() == NOW + 600
         inbox.put(FEED, visit(), document())
         assert broken_feeds(tmp_path) == []
         (row,) = feed_table(tmp_path)
@@ -218,6 +218,6 @@ def test_broken_feeds_are_told_while_another_process_writes(tmp_path: Path):
         st.tuples(st.text(), st.none() | st.floats(allow_nan=False)).map(lambda t: SeenEntry(*t)),
     )
 )
-def test_what_was_seen_survives_packing_in_its_order(entries: dict[str, SeenEntry]):
-    found = unpack_seen(pack_seen(Seen(entries)))
-    assert list(found.entries.items()) == list(entries.items())
+def test_seen_entries_round_trip_in_order(entries: dict[str, SeenEntry]):
+    actual = unpack_seen(pack_seen(Seen(entries)))
+    assert list(actual.entries.items()) == list(entries.items())

@@ -1,4 +1,4 @@
-"""Lists of feeds: round trips, and lists that are as broken as they come."""
+"""Lists of feeds: round trips, and broken lists."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def in_folders(given_feeds: list[OpmlFeed]) -> list[OpmlFeed]:
 
 
 @given(feeds)
-def test_what_is_written_is_read(given_feeds: list[OpmlFeed]) -> None:
-    found = read_opml(write_opml(given_feeds))
-    assert in_folders(list(found.feeds)) == in_folders(given_feeds)
-    assert found.bad_lines == () or not given_feeds
+def test_written_content_is_read_back(given_feeds: list[OpmlFeed]) -> None:
+    actual = read_opml(write_opml(given_feeds))
+    assert in_folders(list(actual.feeds)) == in_folders(given_feeds)
+    assert actual.bad_lines == () or not given_feeds
 
 
 @given(feeds)
 def test_each_name_is_valid_and_given_once(given_feeds: list[OpmlFeed]) -> None:
-    found = read_opml(write_opml(given_feeds), taken={"Feed", "A"})
-    names = [each.name for each in found.feeds]
+    actual = read_opml(write_opml(given_feeds), taken={"Feed", "A"})
+    names = [each.name for each in actual.feeds]
     assert len(set(names) | {"Feed", "A"}) == len(names) + 2
-    script = "".join(f"register feed '{each.url}' as {each.name};" for each in found.feeds)
+    script = "".join(f"register feed '{each.url}' as {each.name};" for each in actual.feeds)
     statements = [each for each in parse_script(script) if isinstance(each, RegisterFeed)]
     assert [str(each.name) for each in statements] == names
 
 
-def test_the_words_of_the_language_are_no_names() -> None:
+def test_keywords_are_not_names() -> None:
     assert KEYWORDS - {"shares-link"} <= RESERVED
     for word in RESERVED:
         name = FeedNamer().make(word, "")
@@ -67,14 +67,14 @@ BROKEN = b"""
 
 
 def test_a_bad_line_is_listed_and_the_others_are_imported() -> None:
-    found = read_opml(BROKEN)
-    assert [(each.title, each.url, each.folders, each.name) for each in found.feeds] == [
+    actual = read_opml(BROKEN)
+    assert [(each.title, each.url, each.folders, each.name) for each in actual.feeds] == [
         ("R&B", "http://a.example/1", (), "RB"),
         ("old", "http://a.example/2", ("Folder",), "Old"),
         ("été", "HTTPS://A.example/3", (), "Été"),
         ("b.example", "http://b.example/4", (), "BExample"),
     ]
-    assert [str(each) for each in found.bad_lines] == [
+    assert [str(each) for each in actual.bad_lines] == [
         "line 4: 'no url' has no URL",
         "line 7: 'file:///etc/passwd' is not an http or https link",
         "line 8: 'http://a.example/1' is in the list already",
@@ -83,18 +83,18 @@ def test_a_bad_line_is_listed_and_the_others_are_imported() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"hello", b"<rss/>", b"{}", b"\0\xff" * 50, b"\n<opml>"])
-def test_what_is_no_list_is_told(body: bytes) -> None:
-    found = read_opml(body)
-    assert found.feeds == ()
-    assert "line 1: it is not OPML: it has no outline" in map(str, found.bad_lines)
+def test_other_documents_are_reported(body: bytes) -> None:
+    actual = read_opml(body)
+    assert actual.feeds == ()
+    assert "line 1: it is not OPML: it has no outline" in map(str, actual.bad_lines)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
 def test_any_encoding_is_read(encoding: str) -> None:
     text = "<?xml version='1.0'?>\n<opml><body><outline text='Été' xmlUrl='http://a.example/'/>"
-    found = read_opml((text + "</body></opml>").encode(encoding))
-    assert [each.title for each in found.feeds] == ["Été"]
-    assert found.bad_lines == ()
+    actual = read_opml((text + "</body></opml>").encode(encoding))
+    assert [each.title for each in actual.feeds] == ["Été"]
+    assert actual.bad_lines == ()
 
 
 @given(st.binary(max_size=200))
@@ -115,15 +115,15 @@ def test_a_large_list_is_read_in_seconds() -> None:
     one = "<outline text='Blog' xmlUrl='http://a.example/{}'/>"
     body = ("<opml><body>" + "".join(map(one.format, range(30_000))) + "</body></opml>").encode()
     began = time.process_time()
-    found = read_opml(body)
+    actual = read_opml(body)
     assert time.process_time() - began < 10
-    assert len({each.name for each in found.feeds}) == 30_000
-    assert found.bad_lines == ()
+    assert len({each.name for each in actual.feeds}) == 30_000
+    assert actual.bad_lines == ()
     limited = read_opml(body, limits=FeedLimits(outlines_max=10))
     assert len(limited.feeds) == len(limited.bad_lines) == 10
 
 
-def test_a_list_that_is_nested_too_deep_ends_there() -> None:
-    found = read_opml(b"<opml><body>" + b"<outline text='a'>" * 100_000)
-    assert found.feeds == ()
-    assert found.bad_lines
+def test_nesting_that_is_too_deep_ends_the_list() -> None:
+    actual = read_opml(b"<opml><body>" + b"<outline text='a'>" * 100_000)
+    assert actual.feeds == ()
+    assert actual.bad_lines

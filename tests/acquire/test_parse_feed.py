@@ -1,4 +1,4 @@
-"""Feeds of every format give back what was put in, and any bytes give a feed or an error."""
+"""Feeds of every format round trip, and any bytes give a feed or an error."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("kind", sorted(HEAVY))
-def test_documents_that_are_made_to_be_slow_are_not(kind: str) -> None:
+def test_crafted_documents_take_linear_time(kind: str) -> None:
     began = time.process_time()
     try:
         parsed = parse_feed(HEAVY[kind])
@@ -376,7 +376,7 @@ def test_documents_that_are_made_to_be_slow_are_not(kind: str) -> None:
         ("<item><title>a\x0b\x01b</title></item>", ["ab"]),
     ],
 )
-def test_what_can_be_recovered_is_and_the_problem_is_told(items: str, titles: list[str]) -> None:
+def test_broken_entries_are_recovered_and_reported(items: str, titles: list[str]) -> None:
     parsed = parse_feed(feed_of(items))
     assert [each.attributes["title"] for each in parsed.entries] == titles
     assert parsed.problems
@@ -396,12 +396,12 @@ def test_what_can_be_recovered_is_and_the_problem_is_told(items: str, titles: li
         (b'{"items": [NaN]}', "no JSON"),
     ],
 )
-def test_what_is_no_feed_is_told_apart(body: bytes, message: str) -> None:
+def test_other_documents_are_refused_with_a_reason(body: bytes, message: str) -> None:
     with pytest.raises(FeedError, match=message):
         parse_feed(body)
 
 
-def test_an_entry_that_breaks_the_parser_is_left_out_alone() -> None:
+def test_only_the_entry_that_breaks_the_parser_is_left_out() -> None:
     position = "<gml:pos xmlns:gml='http://www.opengis.net/gml'>1 2</gml:pos>"
     good = "<item><title>good</title></item>"
     parsed = parse_feed(feed_of(f"{good}<item><title>bad</title>{position}</item>{good}"))
@@ -409,7 +409,7 @@ def test_an_entry_that_breaks_the_parser_is_left_out_alone() -> None:
     assert [str(each) for each in parsed.problems] == ["entry 2: it cannot be read"]
 
 
-def test_an_entry_that_cannot_be_read_is_left_out_alone() -> None:
+def test_only_the_unreadable_entry_is_left_out() -> None:
     # The prefix of the second entry is bound around it, where no entry of a feed should be.
     body = (
         b"<rss version='2.0'><channel><item><title>a</title></item></channel>"

@@ -39,11 +39,11 @@ markup = st.lists(
         ("<img alt='x' src='y'>", ""),
     ],
 )
-def test_what_a_reader_reads(source: str, text: str) -> None:
+def test_plain_text_of_markup(source: str, text: str) -> None:
     assert plain_text(source, base=BASE) == text
 
 
-def test_targets_stand_behind_the_text_once() -> None:
+def test_link_targets_are_appended_once() -> None:
     source = "<a href='/x'>a</a> <a href='/x'>b</a> <a href='mailto:a@b.c'>c</a> <a href='http://['>d</a>"
     assert plain_text(source, base=BASE, with_links=True) == "a b c d\nhttps://muse.mu/x"
     shown = "<a href='https://muse.mu/x'>https://muse.mu/x</a>"
@@ -76,5 +76,5 @@ def test_deep_markup_takes_linear_time(unit: str) -> None:
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_link_of_the_web_or_none(text: str) -> None:
-    found = web_link(text, BASE)
-    assert found is None or found.lower().startswith(("http://", "https://"))
+    actual = web_link(text, BASE)
+    assert actual is None or actual.lower().startswith(("http://", "https://"))

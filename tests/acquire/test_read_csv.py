@@ -1,4 +1,4 @@
-"""CSV: what was written is read, and what is broken costs its own lines only."""
+"""CSV: round trips, and only the lines of a broken record are rejected."""
 
 from __future__ import annotations
 
@@ -32,10 +32,8 @@ def read(
     data: bytes, header: list[str], columns: SourceColumns = COLUMNS, **more: bool
 ) -> tuple[list, list[Rejected]]:
     rejects = Rejects("S", "f")
-    found = items(
-        read_records(lines(data), header, columns, rejects, first_line=2, **more), columns
-    )
-    return found, rejects.all()
+    rows = items(read_records(lines(data), header, columns, rejects, first_line=2, **more), columns)
+    return rows, rejects.all()
 
 
 cells = st.text(
@@ -44,24 +42,24 @@ cells = st.text(
 
 
 @given(st.lists(st.tuples(cells, cells), max_size=6))
-def test_what_csv_writes_is_read(rows: list[tuple[str, str]]):
+def test_records_written_by_csv_are_read(rows: list[tuple[str, str]]):
     written = io.StringIO(newline="")
     csv.writer(written, quoting=csv.QUOTE_ALL).writerows(rows)
-    found, rejected = read(written.getvalue().encode(), ["a", "b"], TEXTS)
+    actual, rejected = read(written.getvalue().encode(), ["a", "b"], TEXTS)
     assert not rejected
     expected = [{name: cell for name, cell in zip("ab", row, strict=True) if cell} for row in rows]
-    assert [dict(each.attributes) for each in found] == expected
+    assert [dict(each.attributes) for each in actual] == expected
 
 
 @given(st.binary(max_size=60) | st.text('",\n\rab').map(str.encode))
 def test_any_bytes_are_rows_or_rejected(data: bytes):
     """Nothing is lost without a word, and a line is not both."""
-    found, rejected = read(data, ["a", "b"], TEXTS)
-    ids = [int(each.id.rpartition(":")[2]) for each in found]
+    actual, rejected = read(data, ["a", "b"], TEXTS)
+    ids = [int(each.id.rpartition(":")[2]) for each in actual]
     assert ids == sorted(set(ids))
     assert not {each.line for each in rejected} & set(ids)
     if any(line.strip(b'\r\n",') for line in data.split(b"\n")):
-        assert found or rejected
+        assert actual or rejected
 
 
 def test_types_are_those_of_the_schema():
@@ -101,11 +99,11 @@ def test_a_cell_that_does_not_fit_is_refused(text: str, type_: Type):
         value_of_text(text, type_)
 
 
-def test_a_broken_record_costs_its_own_lines_only():
+def test_only_the_lines_of_a_broken_record_are_rejected():
     data = b'1,a\nx,b\n2,c,too,many\n\xff,d\n3,"open\n4,e\n5,f\n'
     with patch.object(read_csv, "LINE_BYTES_MAX", 10):
-        found, rejected = read(data, ["whole", "title"])
-    assert [(each.id, each.attributes["whole"]) for each in found] == [
+        actual, rejected = read(data, ["whole", "title"])
+    assert [(each.id, each.attributes["whole"]) for each in actual] == [
         ("f:2", 1),
         ("f:7", 4),
         ("f:8", 5),
@@ -118,30 +116,30 @@ def test_a_broken_record_costs_its_own_lines_only():
     ]
 
 
-def test_a_quote_that_is_never_closed_costs_one_line_at_the_end_too():
-    found, rejected = read(b'1,"open\n2,b\n', ["whole", "title"])
-    assert [each.attributes["whole"] for each in found] == [2]
+def test_an_unclosed_quote_rejects_one_line():
+    actual, rejected = read(b'1,"open\n2,b\n', ["whole", "title"])
+    assert [each.attributes["whole"] for each in actual] == [2]
     assert [each.line for each in rejected] == [2]
 
 
-def test_a_quote_before_very_many_short_lines_does_not_take_for_ever():
+def test_an_unclosed_quote_before_many_lines_takes_linear_time():
     with patch.object(read_csv, "LINE_BYTES_MAX", 60_000):
-        found, rejected = read(b'"\n' + b"1\n" * 40_000, ["whole"])
-    assert len(found) == 40_000
+        actual, rejected = read(b'"\n' + b"1\n" * 40_000, ["whole"])
+    assert len(actual) == 40_000
     assert [each.line for each in rejected] == [2]
 
 
-def test_what_goes_on_behind_a_record_that_was_taken_is_rejected():
-    found, rejected = read(b"\n1,a\n", ["whole", "title"], continues=True)
-    assert [each.id for each in found] == ["f:3"]
+def test_the_continuation_of_a_record_is_rejected():
+    actual, rejected = read(b"\n1,a\n", ["whole", "title"], continues=True)
+    assert [each.id for each in actual] == ["f:3"]
     assert not rejected
-    found, rejected = read(b"23\n1,a\n", ["whole", "title"], continues=True)
-    assert [each.id for each in found] == ["f:3"]
+    actual, rejected = read(b"23\n1,a\n", ["whole", "title"], continues=True)
+    assert [each.id for each in actual] == ["f:3"]
     assert [(each.line, each.text) for each in rejected] == [(2, "23\n")]
 
 
 def test_a_header_without_an_attribute_is_rejected_once():
-    found, rejected = read(b"1,2\n" * 1_000, ["x", "y"])
-    assert not found
+    actual, rejected = read(b"1,2\n" * 1_000, ["x", "y"])
+    assert not actual
     assert [each.line for each in rejected] == [1]
     assert "names none of the attributes whole" in rejected[0].error

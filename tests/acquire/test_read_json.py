@@ -1,4 +1,4 @@
-"""JSON lines: the quick way, the careful way and the obvious way say the same."""
+"""JSON lines: the fast path, the reference and the oracle give the same rows."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ odd_values = st.one_of(
 odd_objects = st.dictionaries(st.sampled_from([*SCHEMA.names, "x"]), odd_values, max_size=4)
 
 
-def dumped(found: object) -> bytes:
-    return json.dumps(found).encode()
+def dumped(rows: object) -> bytes:
+    return json.dumps(rows).encode()
 
 
-def dumped_raw(found: object) -> bytes:
-    return json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass")
+def dumped_raw(rows: object) -> bytes:
+    return json.dumps(rows, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 pieces = st.sampled_from(
@@ -119,41 +119,41 @@ lines = st.lists(
 
 def read(data: bytes, columns: SourceColumns = COLUMNS) -> tuple[list, set[int | None]]:
     rejects = Rejects("S", "f")
-    found = items(read_lines(data, columns, rejects, first_line=1), columns)
-    return found, {each.line for each in rejects.all()}
+    rows = items(read_lines(data, columns, rejects, first_line=1), columns)
+    return rows, {each.line for each in rejects.all()}
 
 
 @given(lines, st.sampled_from([b"\n", b"\r\n"]), st.booleans())
-def test_lines_are_read_as_one_would_read_them(parts: list[bytes], end: bytes, ended: bool):
+def test_lines_are_read_as_by_the_naive_reader(parts: list[bytes], end: bytes, ended: bool):
     data = end.join(parts) + (end if ended else b"")
     rows, wrong = naive(data)
     with patch.object(read_json, "SHORTEST_QUICK", 0):
-        found, rejected = read(data)
-    assert same_rows(found, rows)
+        actual, rejected = read(data)
+    assert same_rows(actual, rows)
     assert rejected == wrong
 
 
 @given(good_lines.filter(bool), st.sampled_from([b"\n", b"\r\n"]))
-def test_the_quick_way_is_taken_where_lines_are_right(parts: list[bytes], end: bytes):
+def test_the_fast_path_is_used_for_valid_lines(parts: list[bytes], end: bytes):
     data = end.join(parts)
-    found = read_quickly(data, COLUMNS)
-    assert found is not None
+    actual = read_quickly(data, COLUMNS)
+    assert actual is not None
     rows, wrong = naive(data)
     assert not wrong
-    assert same_rows(items([(found, pa.array(range(1, len(parts) + 1)))]), rows)
+    assert same_rows(items([(actual, pa.array(range(1, len(parts) + 1)))]), rows)
 
 
 @given(st.lists(odd_objects, max_size=6))
 def test_an_array_is_read_like_lines(objects: list[dict[str, object]]):
     rejects = Rejects("S", "f")
-    found = items(read_array(dumped(objects), COLUMNS, rejects))
+    actual = items(read_array(dumped(objects), COLUMNS, rejects))
     rows, wrong = naive(b"\n".join(map(dumped, objects)))
-    assert same_rows(found, rows)
+    assert same_rows(actual, rows)
     assert {each.line for each in rejects.all()} == wrong
 
 
 @pytest.mark.parametrize("data", [b"[1, 2", b"[\xff]", b"[" * 100_000])
-def test_what_is_no_array_is_rejected_as_a_whole(data: bytes):
+def test_an_invalid_array_is_rejected_as_a_whole(data: bytes):
     rejects = Rejects("S", "f")
     assert items(read_array(data, COLUMNS, rejects)) == []
     assert [each.line for each in rejects.all()] == [None]
@@ -161,27 +161,27 @@ def test_what_is_no_array_is_rejected_as_a_whole(data: bytes):
 
 def test_a_line_that_is_too_long_is_rejected():
     data = b'{"whole": 1}\n{"title": "' + b"a" * 1_000_000 + b'"}\n{"whole": 2}'
-    found, rejected = read(data)
-    assert [each.attributes["whole"] for each in found] == [1, 2]
+    actual, rejected = read(data)
+    assert [each.attributes["whole"] for each in actual] == [1, 2]
     assert rejected == {2}
 
 
 @pytest.mark.parametrize("quick", [0, 10**9])
-def test_how_deep_json_may_be_does_not_depend_on_the_program(quick: int):
+def test_the_nesting_limit_does_not_depend_on_the_call_stack(quick: int):
     lines = [b'{"x": ' + b"[" * deep + b"]" * deep + b"}" for deep in (499, 500)]
     lines += [b'{"x": "' + b"[" * 600 + b'"}', b'{"x": [' + b"[]," * 600 + b"[]]}"]
     with patch.object(read_json, "SHORTEST_QUICK", quick):
-        found, rejected = read(b"\n".join(lines))
+        actual, rejected = read(b"\n".join(lines))
     assert rejected == {2}
-    assert [each.id for each in found] == ["f:1", "f:3", "f:4"]
+    assert [each.id for each in actual] == ["f:1", "f:3", "f:4"]
 
 
-def test_of_very_many_that_are_wrong_the_rest_is_counted():
+def test_rejected_records_beyond_the_limit_are_counted():
     rejects = Rejects("S", "f")
     assert items(read_lines(b"no\n" * 5_000, COLUMNS, rejects, first_line=1)) == []
-    found = rejects.all()
-    assert len(found) == KEPT_MAX + 1
-    assert sum(each.count for each in found) == 5_000
+    actual = rejects.all()
+    assert len(actual) == KEPT_MAX + 1
+    assert sum(each.count for each in actual) == 5_000
 
 
 def test_ids_and_times():
@@ -196,12 +196,12 @@ def test_ids_and_times():
             dumped({"id": "x" * 600}),
         ]
     )
-    found, _ = read(data, columns)
-    assert [each.id for each in found[:2]] == ["a", "f:2"]
-    assert found[2].id.startswith("long:")
+    actual, _ = read(data, columns)
+    assert [each.id for each in actual[:2]] == ["a", "f:2"]
+    assert actual[2].id.startswith("long:")
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     # It was taken in 1970: what says that it is later is not believed.
-    assert [each.time for each in found] == [datetime(1969, 1, 2, tzinfo=UTC), epoch, epoch]
+    assert [each.time for each in actual] == [datetime(1969, 1, 2, tzinfo=UTC), epoch, epoch]
 
 
 @pytest.mark.parametrize("quick", [0, 10**9])
@@ -210,8 +210,8 @@ def test_a_row_of_a_table_has_a_key_and_an_id_for_each_change(quick: int):
     columns = SourceColumns("S", "table", schema)
     data = b'{"symbol": "A", "n": 1}\n{"symbol": "A", "n": 1}'
     with patch.object(read_json, "SHORTEST_QUICK", quick):
-        found, _ = read(data, columns)
-        assert [each.id for each in found] == ["A|1@f:1", "A|1@f:2"]
-        found, rejected = read(data + b'\n{"symbol": "A"}', columns)
-        assert len(found) == 2
+        actual, _ = read(data, columns)
+        assert [each.id for each in actual] == ["A|1@f:1", "A|1@f:2"]
+        actual, rejected = read(data + b'\n{"symbol": "A"}', columns)
+        assert len(actual) == 2
         assert rejected == {3}

@@ -26,13 +26,13 @@ def read(
 ) -> tuple[list, list]:
     pq.write_table(pa.table(table), path / "a.parquet", row_group_size=2)
     rejects = Rejects("S", "f")
-    found = items(read_parquet(path / "a.parquet", columns, rejects), columns)
-    return found, rejects.all()
+    rows = items(read_parquet(path / "a.parquet", columns, rejects), columns)
+    return rows, rejects.all()
 
 
 def test_columns_of_the_right_kind_are_cast(tmp_path: Path):
     moment = datetime(2026, 11, 15, 12, 0, 0, 123456, tzinfo=UTC)
-    found, rejected = read(
+    actual, rejected = read(
         tmp_path,
         {
             "whole": pa.array([1, None, 3], pa.int16()),
@@ -45,14 +45,14 @@ def test_columns_of_the_right_kind_are_cast(tmp_path: Path):
         },
     )
     assert not rejected
-    assert [each.id for each in found] == ["f:1", "f:2", "f:3"]
+    assert [each.id for each in actual] == ["f:1", "f:2", "f:3"]
     first = {"whole": 1, "part": 1.5, "flag": True, "title": "a", "at": moment, "data": b"x"}
-    assert found[0].attributes == first
-    assert found[1].attributes == {"flag": False, "title": "b"}
+    assert actual[0].attributes == first
+    assert actual[1].attributes == {"flag": False, "title": "b"}
 
 
 def test_other_columns_are_converted_row_by_row(tmp_path: Path):
-    found, rejected = read(
+    actual, rejected = read(
         tmp_path,
         {
             "whole": [1.0, 2.5, 3.0],
@@ -60,7 +60,7 @@ def test_other_columns_are_converted_row_by_row(tmp_path: Path):
             "title": ["a", "b", "c"],
         },
     )
-    assert [dict(each.attributes) for each in found] == [
+    assert [dict(each.attributes) for each in actual] == [
         {"whole": 1, "title": "a", "at": datetime(2026, 11, 15, tzinfo=UTC)}
     ]
     assert [(each.line, each.error[:17]) for each in rejected] == [
@@ -69,19 +69,19 @@ def test_other_columns_are_converted_row_by_row(tmp_path: Path):
     ]
 
 
-def test_a_day_is_a_moment(tmp_path: Path):
-    found, _ = read(tmp_path, {"at": [date(2026, 11, 15)]})
-    assert found[0].attributes["at"] == datetime(2026, 11, 15, tzinfo=UTC)
+def test_a_date_is_read_as_a_timestamp(tmp_path: Path):
+    actual, _ = read(tmp_path, {"at": [date(2026, 11, 15)]})
+    assert actual[0].attributes["at"] == datetime(2026, 11, 15, tzinfo=UTC)
 
 
 def test_a_row_of_a_table_needs_its_key(tmp_path: Path):
     columns = SourceColumns("S", "table", Schema((Attribute("symbol", Type.TEXT, key=True),)))
-    found, rejected = read(tmp_path, {"symbol": ["A", None]}, columns)
-    assert [each.id for each in found] == ["A@f:1"]
+    actual, rejected = read(tmp_path, {"symbol": ["A", None]}, columns)
+    assert [each.id for each in actual] == ["A@f:1"]
     assert [(each.line, each.error) for each in rejected] == [(2, "the key 'symbol' is missing")]
 
 
-def test_what_is_no_parquet_is_rejected(tmp_path: Path):
+def test_an_invalid_parquet_file_is_rejected(tmp_path: Path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 this is not PAR1")
     rejects = Rejects("S", "f")
     assert items(read_parquet(tmp_path / "a.parquet", COLUMNS, rejects)) == []
@@ -124,8 +124,8 @@ def test_a_document_is_one_item_in_unicode(data: bytes):
         (b"<a>" + b"x" * 10_000_000 + b"</a>", "the document has more than 10,000,000 bytes"),
     ],
 )
-def test_what_is_no_document_is_rejected(data: bytes, error: str):
-    found, (rejected,) = document(data)
-    assert not found
+def test_an_invalid_document_is_rejected(data: bytes, error: str):
+    actual, (rejected,) = document(data)
+    assert not actual
     assert rejected.error.startswith(error)
     assert len(rejected.text) <= 1_000

@@ -1,4 +1,4 @@
-"""When feeds are fetched: enough, not too often, and again after every failure."""
+"""When feeds are fetched: by rate and weight, within limits, and again after failures."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ START = 1_000 * DAY_S
 
 def known(rate_per_s: float, **values: float) -> RefreshState:
     """A feed whose rate is known for sure."""
-    made = {"window": 1_000_000, "fetched_at": START, **values}
-    return RefreshState(items=rate_per_s * 1e12, exposure_s=1e12, **made)  # type: ignore[arg-type]
+    queue = {"window": 1_000_000, "fetched_at": START, **values}
+    return RefreshState(items=rate_per_s * 1e12, exposure_s=1e12, **queue)  # type: ignore[arg-type]
 
 
 def fetches(policy: RefreshQueue, *, budget: int, minutes: int) -> Counter[str]:
@@ -57,7 +57,7 @@ def test_the_rate_is_learned_from_the_first_document() -> None:
 
 
 @given(st.floats(0.05, 50), st.integers(1, 40))
-def test_the_rate_is_learned_from_what_is_new(per_hour: float, every_hours: int) -> None:
+def test_the_rate_is_learned_from_new_entries(per_hour: float, every_hours: int) -> None:
     state, now, last = RefreshState(fetched_at=START), START, 0
     for number in range(1, 100):
         now = START + number * every_hours * HOUR_S
@@ -67,7 +67,7 @@ def test_the_rate_is_learned_from_what_is_new(per_hour: float, every_hours: int)
     assert state.rate_per_s * HOUR_S == pytest.approx(per_hour, rel=0.2, abs=0.02)
 
 
-def test_a_saturated_feed_is_known_to_be_faster_than_it_looks() -> None:
+def test_the_rate_of_a_saturated_feed_is_not_underestimated() -> None:
     # Ten new entries of the last ten minutes, after a day: it was no ten entries a day.
     times = [START + DAY_S - 60 * minute for minute in range(10)]
     before = RefreshState(fetched_at=START, window=10)
@@ -79,7 +79,7 @@ def test_a_saturated_feed_is_known_to_be_faster_than_it_looks() -> None:
     assert state.rate_per_s * DAY_S > 100
 
 
-def test_old_habits_are_forgotten() -> None:
+def test_the_rate_follows_a_change() -> None:
     state = known(1 / 60, fetched_at=START)
     state = RefreshState(items=14 * 1440, exposure_s=14 * DAY_S, fetched_at=START)
     for day in range(1, 200):
@@ -135,14 +135,14 @@ def test_saturation_comes_first() -> None:
     assert fetches(RefreshQueue(without), budget=1, minutes=1_440)["small"] < 12
 
 
-def test_nobody_starves_when_all_are_overdue() -> None:
+def test_no_feed_starves_when_all_are_overdue() -> None:
     states = {f"big{n}": known(1.0, window=10, weight=100.0) for n in range(20)}
     states["small"] = known(1 / 3600, window=10)
     count = fetches(RefreshQueue(states), budget=1, minutes=5 * 1_440)
     assert count["small"] >= 1
 
 
-def test_a_feed_is_left_alone_as_it_wishes() -> None:
+def test_ttl_and_skip_hours_are_respected() -> None:
     def first(state: RefreshState) -> float:
         policy = RefreshQueue({"a": state})
         moments = (START + 60.0 * minute for minute in range(3 * 1_440))
@@ -164,7 +164,7 @@ def test_a_feed_is_left_alone_as_it_wishes() -> None:
     assert first(endless) == 300
 
 
-def test_a_broken_feed_comes_back_by_itself() -> None:
+def test_a_broken_feed_is_retried() -> None:
     policy = RefreshQueue({"a": RefreshState()})
     now, tries = START, []
     while len(tries) < 15:
@@ -180,7 +180,7 @@ def test_a_broken_feed_comes_back_by_itself() -> None:
     assert policy.state("a").failures == 0
 
 
-def test_a_feed_that_nobody_reports_on_comes_back() -> None:
+def test_an_unreported_lease_ends() -> None:
     policy = RefreshQueue({"a": RefreshState()})
     assert policy.next_due(START, 1) == ["a"]
     assert policy.next_due(START + LEASE_S - 1, 1) == []
@@ -189,9 +189,9 @@ def test_a_feed_that_nobody_reports_on_comes_back() -> None:
 
 @given(st.floats(1, 1e9), st.sets(st.integers(0, 23), max_size=23))
 def test_skipped_hours_are_skipped(at: float, hours: set[int]) -> None:
-    found = after_skipped_hours(at, hours)
-    assert int(found // HOUR_S) % 24 not in hours
-    assert at <= found <= at + DAY_S
+    actual = after_skipped_hours(at, hours)
+    assert int(actual // HOUR_S) % 24 not in hours
+    assert at <= actual <= at + DAY_S
 
 
 def test_a_hundred_thousand_feeds_take_microseconds_each() -> None:
@@ -206,7 +206,7 @@ def test_a_hundred_thousand_feeds_take_microseconds_each() -> None:
     assert (time.process_time() - began) / count < 300e-6
 
 
-def test_turns_are_taken() -> None:
+def test_feeds_are_fetched_in_turn() -> None:
     policy = RoundRobin("abcd")
     assert policy.next_due(0, 3) == ["a", "b", "c"]
     assert policy.next_due(60, 3) == ["d"]

@@ -1,4 +1,4 @@
-"""What is rejected is kept within limits, counted once, and shown."""
+"""Rejected records are kept up to a limit, and counted once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reject(folder: Path, name: str, source: str, count: int) -> None:
     rejects.write(folder, name)
 
 
-def test_of_many_a_thousand_are_kept_and_all_are_counted(
+def test_a_thousand_rejected_records_are_kept_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rejected_counts, "LOOK_S", 0.0)
@@ -35,9 +35,9 @@ def test_of_many_a_thousand_are_kept_and_all_are_counted(
     reject(tmp_path / "files-1", "2", "Trains", 2)
     reject(tmp_path / "kafka-1", "1", "Tickets", 1)
     assert counts.by_source() == {"Tickets": KEPT_MAX + 8, "Trains": 2}
-    found = list(read_rejected(tmp_path.glob("*")))
-    assert len(found) == KEPT_MAX + 1 + 2 + 1
-    assert max(len(each.text) for each in found) == TEXT_MAX
+    actual = list(read_rejected(tmp_path.glob("*")))
+    assert len(actual) == KEPT_MAX + 1 + 2 + 1
+    assert max(len(each.text) for each in actual) == TEXT_MAX
     # The same part is read again, and now only one is wrong, then nothing.
     reject(tmp_path / "files-1", "1", "Tickets", 1)
     assert counts.by_source() == {"Tickets": 2, "Trains": 2}
@@ -45,7 +45,7 @@ def test_of_many_a_thousand_are_kept_and_all_are_counted(
     assert counts.by_source() == {"Tickets": 1, "Trains": 2}
 
 
-def test_what_is_old_is_forgotten(tmp_path: Path) -> None:
+def test_old_files_are_removed(tmp_path: Path) -> None:
     reject(tmp_path / "files-1", "1", "Old", 1)
     reject(tmp_path / "files-1", "2", "New", 1)
     os.utime(tmp_path / "files-1" / "rejected" / "1.jsonl", (1_000.0, 1_000.0))

@@ -1,4 +1,4 @@
-"""Files that come, grow, are written anew and vanish: every line is taken once, in its part."""
+"""Files that are added, appended to, rewritten and removed: every line is taken once."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class Folder:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
-    made = Folder(tmp_path, JSON, CSV)
-    yield made
-    made.log.close()
+    folder_ = Folder(tmp_path, JSON, CSV)
+    yield folder_
+    folder_.log.close()
 
 
-def test_a_file_is_taken_when_it_has_settled_and_once(folder: Folder):
+def test_a_file_is_taken_once_after_it_has_settled(folder: Folder):
     folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
     folder.scan(0.5)
     assert folder.log.last == 0
@@ -97,7 +97,7 @@ def test_a_file_is_taken_when_it_has_settled_and_once(folder: Folder):
     assert folder.items() == [("in/a.json:1", {"n": 1}), ("in/a.json:2", {"n": 2})]
 
 
-def test_a_time_in_the_future_is_of_no_use(folder: Folder):
+def test_a_modification_time_in_the_future_is_ignored(folder: Folder):
     path = folder.write("a.json", '{"n": 1}\n')
     os.utime(path, (folder.now + 9_999, folder.now + 9_999))
     folder.scan()
@@ -106,7 +106,7 @@ def test_a_time_in_the_future_is_of_no_use(folder: Folder):
     assert folder.numbers() == [1]
 
 
-def test_what_is_appended_is_taken_further(folder: Folder):
+def test_appended_lines_are_taken(folder: Folder):
     folder.write("a.json", '{"n": 1}\n')
     folder.scan()
     folder.append("a.json", '{"n": 2}\n{"n": 3')
@@ -124,7 +124,7 @@ def test_what_is_appended_is_taken_further(folder: Folder):
     assert list(read_rejected([folder.state])) == []
 
 
-def test_a_last_line_that_is_no_object_is_waited_for_but_not_for_ever(folder: Folder):
+def test_an_incomplete_last_line_is_taken_after_a_while(folder: Folder):
     folder.write("a.json", '{"n": 1}\n{"n": ')
     folder.scan()
     folder.scan()
@@ -144,7 +144,7 @@ def test_a_last_line_that_is_no_object_is_waited_for_but_not_for_ever(folder: Fo
     assert [each.line for each in read_rejected([folder.state])] == [2, 2]
 
 
-def test_a_file_that_is_written_anew_is_new_and_one_that_is_touched_is_not(folder: Folder):
+def test_a_rewritten_file_is_new_and_a_touched_one_is_not(folder: Folder):
     folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
     folder.scan()
     folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
@@ -185,7 +185,7 @@ def test_csv_is_taken_by_records(folder: Folder):
     assert list(read_rejected([folder.state])) == []
 
 
-def test_what_vanishes_or_changes_before_it_is_read_is_rejected_and_the_rest_goes_on(
+def test_files_removed_or_changed_before_reading_are_rejected(
     folder: Folder,
 ):
     folder.write("a.json", '{"n": 1}\n')
@@ -202,7 +202,7 @@ def test_what_vanishes_or_changes_before_it_is_read_is_rejected_and_the_rest_goe
     assert folder.numbers() == [1, 4]
 
 
-def test_a_file_that_is_gone_for_a_day_is_forgotten_but_not_one_that_came_back(folder: Folder):
+def test_a_file_missing_for_a_day_is_forgotten(folder: Folder):
     path = folder.write("a.json", '{"n": 1}\n')
     other = folder.write("b.json", '{"n": 2}\n')
     folder.scan()
@@ -222,7 +222,7 @@ def test_a_file_that_is_gone_for_a_day_is_forgotten_but_not_one_that_came_back(f
     assert folder.items()[-1] == ("in/b.json#2:1", {"n": 2})
 
 
-def test_hidden_names_are_not_looked_at(folder: Folder):
+def test_hidden_names_are_ignored(folder: Folder):
     for name in (".a.json", "_a.json"):
         folder.write(name, '{"n": 1}\n')
     folder.scan()
@@ -266,11 +266,11 @@ def test_folders_that_are_links_are_not_entered(folder: Folder):
     for path in ("in/1.json", "in/a/2.json", "in/a/b/3.json", "in/a/b/_c/4.json", "in/a/x.txt"):
         (folder.base / path).parent.mkdir(exist_ok=True)
         (folder.base / path).write_text("{}\n")
-    found = {
+    actual = {
         pattern: files_of(folder.base, ListedSource("s", pattern, "stream", "json"), {})
         for pattern in ("**/*.json", "in/**", "in/*/*.json", "in/a/b/3.json", "*.json", "in/?.json")
     }
-    assert found == {
+    assert actual == {
         "**/*.json": ["in/1.json", "in/a/2.json", "in/a/b/3.json"],
         "in/**": ["in/1.json", "in/a/2.json", "in/a/b/3.json", "in/a/x.txt"],
         "in/*/*.json": ["in/a/2.json"],
@@ -280,7 +280,7 @@ def test_folders_that_are_links_are_not_entered(folder: Folder):
     }
 
 
-def test_a_format_that_does_not_fit_is_a_problem_of_that_source_only(folder: Folder):
+def test_a_wrong_format_is_a_problem_of_its_source_only(folder: Folder):
     folder.sources = (ListedSource("bad", "in/*.json", "documents", "json"), JSON)
     folder.write("a.json", '{"n": 1}\n')
     folder.scan()
@@ -294,16 +294,14 @@ lines = st.lists(
 
 
 @given(lines, st.booleans(), st.integers(4, 40), st.booleans())
-def test_parts_are_all_lines_and_each_once(
-    texts: list[str], ended: bool, part_bytes: int, whole: bool
-):
+def test_parts_have_every_line_once(texts: list[str], ended: bool, part_bytes: int, whole: bool):
     data = "\n".join(texts).encode() + (b"\n" if ended else b"")
     before = FilePart("s", "stream", "json", "f", LINES, 0, 0, 1, 0, 0, 0)
     with patch.object(file_parts, "PART_BYTES", part_bytes):
-        found = cut_parts(io.BytesIO(data), before, len(data), whole=whole)
+        actual = cut_parts(io.BytesIO(data), before, len(data), whole=whole)
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     at, line = start, 1
-    for part in found.parts:
+    for part in actual.parts:
         piece = data[part.begin : part.end]
         assert (part.begin, part.first_line) == (at, line)
         assert piece
@@ -311,12 +309,12 @@ def test_parts_are_all_lines_and_each_once(
         assert part.shape == LONG or len(piece) <= part_bytes
         assert part.shape != LONG or piece.count(b"\n") <= 1
         at, line = part.end, line + piece.count(b"\n")
-        assert piece.endswith(b"\n") or part is found.parts[-1]
-    assert (found.end, found.next_line) == (at, line)
+        assert piece.endswith(b"\n") or part is actual.parts[-1]
+    assert (actual.end, actual.next_line) == (at, line)
     if whole:
-        assert found.end == max(len(data), start)
+        assert actual.end == max(len(data), start)
     else:
-        assert b"\n" not in data[found.end :]
+        assert b"\n" not in data[actual.end :]
 
 
 @given(
@@ -326,10 +324,10 @@ def test_a_record_is_cut_where_its_quotes_are_closed(text: str, part_bytes: int)
     data = b"h\n" + text.encode()
     before = FilePart("s", "stream", "csv", "f", TABLE, 0, 0, 1, 0, 0, 0)
     with patch.object(file_parts, "PART_BYTES", part_bytes):
-        found = cut_parts(io.BytesIO(data), before, len(data), whole=False)
+        actual = cut_parts(io.BytesIO(data), before, len(data), whole=False)
     ends = [
         at + 1
         for at in range(2, len(data))
         if data[at : at + 1] == b"\n" and data[2:at].count(b'"') % 2 == 0
     ]
-    assert found.end == max(ends, default=2 if len(data) > 2 else 0)
+    assert actual.end == max(ends, default=2 if len(data) > 2 else 0)

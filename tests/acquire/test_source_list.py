@@ -1,4 +1,4 @@
-"""The list file: replaced as a whole, read again when it is another one."""
+"""The list file: replaced atomically, and read again only after it was replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCHEMA = Schema((Attribute("k", Type.TEXT, key=True), Attribute("p", Type.BYTES,
 SOURCES = (ListedSource("A", "a/*.json", "table", "json"), ListedSource("B", "http://b", weight=7))
 
 
-def test_what_is_written_is_read(tmp_path: Path):
+def test_written_content_is_read_back(tmp_path: Path):
     path = tmp_path / "new" / "sources.json"
     assert write_source_list(path, SCHEMA, reversed(SOURCES))
     assert not write_source_list(path, SCHEMA, SOURCES)
@@ -40,7 +40,7 @@ def test_a_list_is_read_again_only_when_it_was_replaced(tmp_path: Path):
     assert watched.changed() == SourceList(SCHEMA, SOURCES[:1])
 
 
-def test_what_is_no_list_is_an_error_that_names_it(tmp_path: Path):
+def test_an_error_names_an_invalid_list(tmp_path: Path):
     path = tmp_path / "sources.json"
     for watch in (read_source_list, lambda each: WatchedList(each).changed()):
         with pytest.raises(PipelineError, match="cannot be read"):
@@ -53,7 +53,7 @@ def test_what_is_no_list_is_an_error_that_names_it(tmp_path: Path):
         write_source_list(path, FEED_SCHEMA, [SOURCES[0], SOURCES[0]])
 
 
-def test_options_name_what_is_wrong():
+def test_errors_name_invalid_options():
     options = Options({"budget": "many", "allow": "loopback, 10.0.0.0/8"})
     with pytest.raises(PipelineError, match="needs the option 'list'"):
         options.path("list")
@@ -72,11 +72,11 @@ def test_options_name_what_is_wrong():
 @pytest.mark.parametrize("parts", [1, 2, 3, 10])
 def test_chunks_are_in_order_and_about_as_large(parts: int):
     counts = [(number, 1 + number % 7) for number in range(1, 101)]
-    found = chunks(counts, parts)
-    assert [each for chunk in found for each in chunk] == list(range(1, 101))
-    assert len(found) == parts
+    actual = chunks(counts, parts)
+    assert [each for chunk in actual for each in chunk] == list(range(1, 101))
+    assert len(actual) == parts
     rows = dict(counts)
-    sizes = [sum(rows[each] for each in chunk) for chunk in found]
+    sizes = [sum(rows[each] for each in chunk) for chunk in actual]
     assert max(sizes) - min(sizes) <= 14
     assert chunks([], parts) == []
     assert chunks([(5, 0)], parts) == [(5,)]

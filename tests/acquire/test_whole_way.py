@@ -1,4 +1,4 @@
-"""The whole way of a feed, over a real connection: due, fetched, parsed, identified, due again."""
+"""A feed over a real connection through all steps: due, fetched, parsed, identified, due again."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ CHARSET = GOOD.replace(b"good", "été".encode())
 def read(
     fetcher: Fetcher, url: str, seen: Seen = NOTHING_SEEN, etag: str | None = None
 ) -> tuple[list[Item], Seen]:
-    found = fetcher.fetch(url, etag=etag)
-    if not isinstance(found, Fetched):
+    items = fetcher.fetch(url, etag=etag)
+    if not isinstance(items, Fetched):
         return [], seen
-    parsed = parse_feed(found.body, content_type=found.content_type, url=found.url, limits=LIMITS)
+    parsed = parse_feed(items.body, content_type=items.content_type, url=items.url, limits=LIMITS)
     return items_of(parsed, "S", seen, NOW, limits=LIMITS)
 
 
@@ -53,7 +53,7 @@ def read(
     ],
     ids=["good", "external entity", "entity bomb", "latin-1", "utf-16", "gzip"],
 )
-def test_a_hostile_feed_is_read_without_harm(
+def test_hostile_feeds_are_read_within_limits(
     server: Server, body: bytes, content_type: str, titles: list[str]
 ) -> None:
     headers = {"Content-Type": content_type}

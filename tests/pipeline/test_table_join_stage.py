@@ -31,7 +31,9 @@ EXPECTED = {"Rated": 5, "Any": 12, "Dear": 6, "Named": 0}
 
 def lots_of(world: TableWorld) -> list[ChangeBatch]:
     return [
-        world.lot([world.item(table, at, values) for at, (table, values) in enumerate(changes)])
+        world.change_batch(
+            [world.item(table, at, values) for at, (table, values) in enumerate(changes)]
+        )
         for changes in (STOCKS, REVIEWS, DELETED)
     ]
 
@@ -65,8 +67,10 @@ def test_messages_have_the_regions_of_the_default_scheme(tmp_path: Path) -> None
     stock by one run; Ref-SJ-Tup would need a pair for each rating, Ref-SJ-Sub a selected range."""
     assert DEFAULT_SCHEME is JoinScheme.REF_SJ_CLU_PLUS
     world = TableWorld(tmp_path)
-    world.take(world.lot([world.item(table, at, own) for at, (table, own) in enumerate(REVIEWS)]))
-    told = world.take(world.lot([world.item(*STOCKS[0][:1], 0, STOCKS[0][1])]))
+    world.take(
+        world.change_batch([world.item(table, at, own) for at, (table, own) in enumerate(REVIEWS)])
+    )
+    told = world.take(world.change_batch([world.item(*STOCKS[0][:1], 0, STOCKS[0][1])]))
     (path,) = {each.messages_path for each in told if each.messages}
     messages = pq.read_table(path).to_pylist()
     (stock,) = [row for row in messages if row["table"] == 0]
@@ -106,7 +110,9 @@ def test_the_processor_of_a_query_writes_messages_of_its_scheme(
         for lane in partition_keys(2)
     }
     for changes in (REVIEWS, STOCKS[:1]):
-        lot = world.lot([world.item(table, at, own) for at, (table, own) in enumerate(changes)])
+        lot = world.change_batch(
+            [world.item(table, at, own) for at, (table, own) in enumerate(changes)]
+        )
         told: list[BucketSummary] = []
         for lane, tester in testers.items():
             rows = [Row(**row) for row in world.pieces(lot) if row["lane"] == lane]
@@ -118,12 +124,16 @@ def test_the_processor_of_a_query_writes_messages_of_its_scheme(
 def test_another_scheme_is_used_at_once_by_the_same_worker(tmp_path: Path) -> None:
     """The subscriptions that a worker keeps open are those of one scheme."""
     world = TableWorld(tmp_path)
-    world.take(world.lot([world.item(table, at, own) for at, (table, own) in enumerate(REVIEWS)]))
+    world.take(
+        world.change_batch([world.item(table, at, own) for at, (table, own) in enumerate(REVIEWS)])
+    )
     pairs = []
     for scheme in (JoinScheme.REF_SJ_CLU_PLUS, JoinScheme.REF_SJ_TUP):
-        told = world.take(world.lot([world.item("Stocks", 0, STOCKS[0][1])]), scheme=scheme)
+        told = world.take(
+            world.change_batch([world.item("Stocks", 0, STOCKS[0][1])]), scheme=scheme
+        )
         pairs.append([row["pairs"] for row in messages_of(told) if row["table"] == 0])
-        world.take(world.lot([world.item("Stocks", 0, {"Symbol": "IBM", "op": "delete"})]))
+        world.take(world.change_batch([world.item("Stocks", 0, {"Symbol": "IBM", "op": "delete"})]))
     assert pairs == [[1], [6]]
 
 

@@ -1,4 +1,4 @@
-"""Generated subscriptions and histories of changes, and the obvious join that judges them."""
+"""Generated subscriptions and histories of changes, and nested-loop joins as the oracle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Step = JoinChange | tuple[str, int, Bounds] | tuple[str, int]
 
 @st.composite
 def ranges(draw: st.DrawFn) -> tuple[float, float]:
-    """Points, equal bounds, one-sided and open ranges among them."""
+    """Ranges with two bounds, with one, with none, and single points."""
     low, high = sorted((draw(NUMBERS), draw(NUMBERS)))
     kind = draw(st.sampled_from(["both"] * 4 + ["point", "above", "below", "any"]))
     return {
@@ -38,8 +38,8 @@ def ranges(draw: st.DrawFn) -> tuple[float, float]:
 
 
 def boxes(dimensions: int) -> st.SearchStrategy[Bounds]:
-    some = st.lists(ranges(), min_size=dimensions, max_size=dimensions)
-    return some.map(lambda each: (tuple(r[0] for r in each), tuple(r[1] for r in each)))
+    ranges_ = st.lists(ranges(), min_size=dimensions, max_size=dimensions)
+    return ranges_.map(lambda each: (tuple(r[0] for r in each), tuple(r[1] for r in each)))
 
 
 @st.composite
@@ -63,8 +63,8 @@ def histories(dimensions: tuple[int, int], *, churn: bool = True) -> st.SearchSt
             st.tuples(st.just("subscribe"), number, boxes(size)),
             st.tuples(st.just("unsubscribe"), number),
         ]
-    some = st.lists(boxes(size), min_size=3, max_size=10)
-    first = some.map(lambda all_: [("subscribe", at, each) for at, each in enumerate(all_)])
+    boxes_ = st.lists(boxes(size), min_size=3, max_size=10)
+    first = boxes_.map(lambda all_: [("subscribe", at, each) for at, each in enumerate(all_)])
     rows = st.tuples(*(insertions(table, dimensions[table]) for table in JoinSide))
     rest = st.lists(st.one_of(steps), max_size=15)
     return st.tuples(first, rows, rest).map(
@@ -113,28 +113,28 @@ class World:
                 del self.clients[number], self.bounds[number]
         return []
 
-    def change(self, some: Iterable[JoinChange]) -> list[JoinMessage]:
-        some = list(some)
-        for each in some:
-            self.rows.pop((each.table, each.key), None)
-            if each.join is not None and each.values is not None:
-                self.rows[each.table, each.key] = each
-        messages = self.server.apply(some)
-        found = list(messages)
+    def change(self, changes_: Iterable[JoinChange]) -> list[JoinMessage]:
+        changes_ = list(changes_)
+        for change in changes_:
+            self.rows.pop((change.table, change.key), None)
+            if change.join is not None and change.values is not None:
+                self.rows[change.table, change.key] = change
+        messages = self.server.apply(changes_)
+        sent = list(messages)
         self.received = []
-        gets: dict[int, set[int]] = {at: set() for at in range(len(found))}
-        for number, at in recipients(self.server, messages):
-            gets[at].add(number)
-        for at, message in enumerate(found):
-            assert self.in_region(message) == gets[at]
-            for number in gets[at]:
+        recipients_of: dict[int, set[int]] = {at: set() for at in range(len(sent))}
+        for number, position in recipients(self.server, messages):
+            recipients_of[position].add(number)
+        for position, message in enumerate(sent):
+            assert self.in_region(message) == recipients_of[position]
+            for number in recipients_of[position]:
                 client = self.clients[number]
                 assert client.receive(client.expected, message) is None
                 self.received.append((number, message))
-        return found
+        return sent
 
     def in_region(self, message: JoinMessage) -> set[int]:
-        """Those that the message's own words describe, asked one by one."""
+        """The subscriptions in the message's region, tested one by one."""
         left = self.dimensions[0]
         return {
             number
@@ -144,8 +144,8 @@ class World:
 
     def selected(self, number: int, table: JoinSide) -> list[JoinChange]:
         left = self.dimensions[0]
-        own = slice(0, left) if table is JoinSide.LEFT else slice(left, None)
-        low, high = (each[own] for each in self.bounds[number])
+        columns = slice(0, left) if table is JoinSide.LEFT else slice(left, None)
+        low, high = (each[columns] for each in self.bounds[number])
         return [
             row
             for row in self.rows.values()
@@ -161,13 +161,15 @@ class World:
         """The select-join from scratch, by nested loops."""
         pairs = product(self.selected(number, JoinSide.LEFT), self.selected(number, JoinSide.RIGHT))
         return {
-            (one.join, _plain(one), _plain(other)) for one, other in pairs if one.join == other.join
+            (left.join, _plain(left), _plain(right))
+            for left, right in pairs
+            if left.join == right.join
         }
 
     def held(self, number: int) -> set[tuple[object, ...]]:
         return {
-            (one.join, (one.values, one.payload), (other.values, other.payload))
-            for one, other in self.clients[number].join()
+            (left.join, (left.values, left.payload), (right.values, right.payload))
+            for left, right in self.clients[number].join()
         }
 
     def check(self) -> None:

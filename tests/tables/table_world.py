@@ -1,4 +1,4 @@
-"""Tables, their joins and lots of changes without Spark, and the obvious join that judges them."""
+"""A run of table joins without Spark: tables, feeds, change batches, buckets in this process."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Blobs(dict[str, bytes]):
 
 
 def definitions_of(script: str) -> dict[str, Statement]:
-    found: dict[str, Statement] = {}
+    definitions: dict[str, Statement] = {}
     for statement in parse_script(script):
-        checked = check(statement, found)
-        found[str(getattr(checked, "name", ""))] = checked
-    return found
+        checked = check(statement, definitions)
+        definitions[str(getattr(checked, "name", ""))] = checked
+    return definitions
 
 
 def plans_of(definitions: dict[str, Statement]) -> dict[str, Plan]:
@@ -71,8 +71,7 @@ def plans_of(definitions: dict[str, Statement]) -> dict[str, Plan]:
 
 @dataclass
 class TableWorld:
-    """The folder of a run with a snapshot of some joins, and buckets that take lots in this
-    process."""
+    """The folder of a run with a snapshot of some joins, and buckets in this process."""
 
     path: Path
     script: str = TABLES + FEEDS_OF_THEM
@@ -88,8 +87,10 @@ class TableWorld:
         self.plans = plans_of(self.definitions)
         self.numbers = {name: at for at, name in enumerate(self.plans)}
         self.snapshot = self.publish(list(self.plans))
-        self.wanted = write_numbers(self.folder.plans, np.arange(len(self.plans), dtype=np.int32))
-        self.known: tuple[str, ...] = ()
+        self.delivered_file = write_numbers(
+            self.folder.plans, np.arange(len(self.plans), dtype=np.int32)
+        )
+        self.groups_before: tuple[str, ...] = ()
 
     @property
     def tables(self) -> dict[str, RegisterTable]:
@@ -108,31 +109,33 @@ class TableWorld:
         self.snapshot_name = write_snapshot(self.folder.plans, self.snapshot).name
         return self.snapshot
 
-    def item(self, table: str, at: int, attributes: dict[str, Value]) -> Item:
-        return Item(f"{table}{self.number}.{at}", table, START + timedelta(seconds=at), attributes)
+    def item(self, table: str, second: int, attributes: dict[str, Value]) -> Item:
+        return Item(
+            f"{table}{self.number}.{second}", table, START + timedelta(seconds=second), attributes
+        )
 
-    def lot(
+    def change_batch(
         self, changes: Sequence[Item], *, history: Sequence[Item] = (), hours: float = 0
     ) -> ChangeBatch:
-        """The next lot: these changes, in order, each file as many as come in a row of a table."""
+        """The next change batch: these changes in order, one file per run of the same table."""
         self.number += 1
         groups = tuple(self.snapshot.groups)
-        fresh = tuple(name for name in groups if name not in self.known)
-        ended = tuple(name for name in self.known if name not in groups)
-        self.known = groups
-        lot = ChangeBatch(
+        new_groups = tuple(name for name in groups if name not in self.groups_before)
+        ended = tuple(name for name in self.groups_before if name not in groups)
+        self.groups_before = groups
+        batch = ChangeBatch(
             self.number,
             self.snapshot_name,
             START + timedelta(hours=hours),
             tuple(self._files(changes, "")),
             tuple(self._files(history, "h")),
-            fresh,
+            new_groups,
             groups,
             ended,
-            self.wanted,
+            self.delivered_file,
         )
-        write_change_batch(self.folder.tables, lot)
-        return lot
+        write_change_batch(self.folder.tables, batch)
+        return batch
 
     def _files(self, items: Sequence[Item], mark: str) -> Iterator[ChangeFile]:
         runs: list[list[Item]] = []
@@ -140,52 +143,53 @@ class TableWorld:
             if not runs or runs[-1][-1].source != item.source:
                 runs.append([])
             runs[-1].append(item)
-        for at, run in enumerate(runs):
-            path = self.folder.store / f"{self.number}{mark}-{at}.parquet"
+        for file_number, run in enumerate(runs):
+            path = self.folder.store / f"{self.number}{mark}-{file_number}.parquet"
             schema = Schema(self.tables[run[0].source].attributes)
             pq.write_table(pa.Table.from_batches([items_to_arrow(run, schema)]), path)
             yield ChangeFile(str(path), (run[0].source,))
 
-    def pieces(self, lot: ChangeBatch) -> list[dict[str, object]]:
-        """What the source gives for a lot."""
+    def pieces(self, batch: ChangeBatch) -> list[dict[str, object]]:
+        """The rows that the Spark source makes of a change batch."""
         reader = ChangeBatchReader(self.folder, self.buckets, 2)
         return [
             row
-            for part in reader.partitions({"lot": lot.number - 1}, {"lot": lot.number})
-            for batch in reader.read(part)
-            for row in batch.to_pylist()
+            for part in reader.partitions({"lot": batch.number - 1}, {"lot": batch.number})
+            for record_batch in reader.read(part)
+            for row in record_batch.to_pylist()
         ]
 
     def take(
         self,
-        lot: ChangeBatch,
+        batch: ChangeBatch,
         *,
-        held: ServerCache | None = None,
+        cache: ServerCache | None = None,
         scheme: JoinScheme = DEFAULT_SCHEME,
     ) -> list[BucketSummary]:
-        rows = self.pieces(lot)
-        told: list[BucketSummary] = []
+        """Run a change batch in all buckets."""
+        rows = self.pieces(batch)
+        servers = self.held if cache is None else cache
+        summaries: list[BucketSummary] = []
         for number, lane in enumerate(partition_keys(self.buckets)):
-            own = [
+            pieces = [
                 PieceRow(row["group"], row["file"], row["part"], row["content"])
                 for row in rows
                 if row["lane"] == lane and row["group"]
             ]
-            remembered = self.held if held is None else held
-            bucket = Bucket(number, self.buckets, str(number), self.blobs[number], remembered)
-            told += run_change_batch(bucket, lot, own, self.folder, scheme)
-        return told
+            bucket = Bucket(number, self.buckets, str(number), self.blobs[number], servers)
+            summaries += run_change_batch(bucket, batch, pieces, self.folder, scheme)
+        return summaries
 
-    def results(self, told: Sequence[BucketSummary]) -> dict[str, set[tuple[object, ...]]]:
-        """For each feed the results that were found for it for sure, without those to be tested."""
-        found: dict[str, set[tuple[object, ...]]] = {name: set() for name in self.plans}
+    def results(self, summaries: Sequence[BucketSummary]) -> dict[str, set[tuple[object, ...]]]:
+        """The results of each feed, without those whose residual filters are not evaluated yet."""
+        results: dict[str, set[tuple[object, ...]]] = {name: set() for name in self.plans}
         names = {number: name for name, number in self.numbers.items()}
-        for each in told:
-            if each.results:
-                for row in pq.read_table(each.results_path).to_pylist():
+        for summary in summaries:
+            if summary.results:
+                for row in pq.read_table(summary.results_path).to_pylist():
                     for feed in row[FEEDS]:
                         attributes = sorted((n, v) for n, v in row.items() if n[0] != "@")
                         result = row["@id"], *attributes
-                        assert result not in found[names[feed]], "a result comes once"
-                        found[names[feed]].add(result)
-        return found
+                        assert result not in results[names[feed]], "a result occurs once"
+                        results[names[feed]].add(result)
+        return results

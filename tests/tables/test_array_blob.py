@@ -1,4 +1,4 @@
-"""Arrays in one piece of bytes, and what is refused."""
+"""Arrays as one byte string: round trips, and damaged bytes are refused."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ ARRAYS = st.sampled_from([np.int64, np.float64, np.uint8, np.bool_]).flatmap(
 
 
 @given(arrays=st.dictionaries(st.text(max_size=5), ARRAYS, max_size=4), number=st.integers())
-def test_what_is_packed_is_what_is_unpacked(arrays: dict[str, np.ndarray], number: int) -> None:
-    head, found = unpack(pack({"number": number, "text": "é"}, arrays))
+def test_pack_and_unpack_round_trip(arrays: dict[str, np.ndarray], number: int) -> None:
+    head, actual = unpack(pack({"number": number, "text": "é"}, arrays))
     assert head == {"number": number, "text": "é"}
-    assert found.keys() == arrays.keys()
+    assert actual.keys() == arrays.keys()
     for name, array in arrays.items():
-        assert found[name].dtype == array.dtype
-        assert found[name].shape == array.shape
-        assert found[name].tobytes() == array.tobytes()
-        assert not found[name].flags.writeable
+        assert actual[name].dtype == array.dtype
+        assert actual[name].shape == array.shape
+        assert actual[name].tobytes() == array.tobytes()
+        assert not actual[name].flags.writeable
 
 
 @given(place=st.integers(0, 200), byte=st.integers(1, 255))
-def test_a_byte_that_differs_is_noticed(place: int, byte: int) -> None:
+def test_a_changed_byte_is_refused(place: int, byte: int) -> None:
     blob = bytearray(pack({"a": 1}, {"numbers": np.arange(20)}))
     blob[place % len(blob)] ^= byte
     with pytest.raises(StateError, match="cannot be read"):
@@ -39,6 +39,6 @@ def test_a_byte_that_differs_is_noticed(place: int, byte: int) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 3, 12, 40, -8])
-def test_what_is_cut_off_is_refused(length: int) -> None:
+def test_a_truncated_blob_is_refused(length: int) -> None:
     with pytest.raises(StateError, match="cannot be read"):
         unpack(pack({}, {"numbers": np.arange(20)})[:length])

@@ -1,4 +1,4 @@
-"""The tree answers as a list of boxes does, whatever was added and removed."""
+"""Queries to the tree equal a scan of all boxes, under additions and removals."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ points = st.lists(st.tuples(st.floats(0, 6), st.just(0.0)).map(lambda p: p[:1]),
 
 def filled(seed: int, adds: list[int], removed: float) -> tuple[BoxTree, dict[int, np.ndarray]]:
     chance = np.random.default_rng(seed)
-    tree, known, used = BoxTree(DIMENSIONS, near=slice(1, 2)), {}, 0
+    tree, boxes_, used = BoxTree(DIMENSIONS, near=slice(1, 2)), {}, 0
     for size in adds:
         drawn = np.sort(chance.integers(0, 7, (size, DIMENSIONS, 2)).astype(float), axis=2)
         drawn[chance.random((size, DIMENSIONS)) < 0.1, 1] = math.inf
-        own = np.arange(used, used + size)
+        numbers = np.arange(used, used + size)
         used += size
-        tree.add(own, drawn[..., 0], drawn[..., 1])
-        known |= {
+        tree.add(numbers, drawn[..., 0], drawn[..., 1])
+        boxes_ |= {
             int(number): np.concatenate([box[:, 0], box[:, 1]])
-            for number, box in zip(own, drawn, strict=True)
+            for number, box in zip(numbers, drawn, strict=True)
         }
-        gone = [number for number in known if chance.random() < removed]
+        gone = [number for number in boxes_ if chance.random() < removed]
         tree.remove(np.array(gone, np.int64))
         for number in gone:
-            del known[number]
-    return tree, known
+            del boxes_[number]
+    return tree, boxes_
 
 
 fillings = st.tuples(
@@ -47,7 +47,7 @@ aims = st.tuples(st.integers(0, COORDINATES - 1), st.sampled_from([1.0, -1.0]))
 
 
 @given(filling=fillings, asked=bounds, excluded=points, aim=aims)
-def test_every_question_is_answered_as_by_looking_at_all(
+def test_queries_equal_a_linear_scan(
     filling: tuple[int, list[int], float],
     asked: list[tuple[float, float]],
     excluded: list[tuple[float]],
@@ -67,9 +67,9 @@ def test_every_question_is_answered_as_by_looking_at_all(
     stack, out = np.empty((STACK, 3), np.int64), np.empty(10_000, np.int64)
     query = BoxQuery(least, most, without, stack, out, 0)
     arrays = tree.arrays
-    found, best = greatest(arrays, query, without, m, sign, math.inf)
-    assert found == bool(wanted)
-    if found:
+    actual, best = greatest(arrays, query, without, m, sign, math.inf)
+    assert actual == bool(wanted)
+    if actual:
         assert best == max(wanted.values())
     assert any_match(arrays, query, without) == bool(wanted)
     count = collect(arrays, query, without)
@@ -79,7 +79,7 @@ def test_every_question_is_answered_as_by_looking_at_all(
     assert all((np.hstack([low, high])[at] == known[n]).all() for at, n in enumerate(sorted(known)))
 
 
-def test_one_by_one_makes_few_tiers() -> None:
+def test_adding_one_by_one_makes_few_tiers() -> None:
     tree = BoxTree(1, near=slice(0, 1))
     for number in range(3_000):
         tree.add(np.array([number]), np.array([[float(number)]]), np.array([[number + 1.0]]))

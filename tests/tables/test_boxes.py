@@ -1,4 +1,4 @@
-"""Ranges are what filters mean, and boxes made of plans give what plans give."""
+"""Ranges are equivalent to filters, and boxes to the plans that they were made from."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_a_value_that_satisfies_an_atom_is_in_its_range(
     values: st.SearchStrategy[object], data: st.DataObject
 ) -> None:
     atom, value = data.draw(atoms("a", values)), data.draw(values | st.none())
-    found = range_of(atom)
-    if found is None:
+    actual = range_of(atom)
+    if actual is None:
         assert isinstance(atom, Comparison)
         assert atom.relation is Relation.NOT_EQUAL
         return
     number = number_of(value)
     (own,) = checked_values([float("nan") if number is None else number], 1)
-    is_in = found[1][0] <= own <= found[1][1]
+    is_in = actual[1][0] <= own <= actual[1][1]
     holds = matches(atom, item("s", 1, a=value))
     assert is_in or not holds
     if not isinstance(value, int | float) or abs(value) < BIG - 1:
@@ -90,7 +90,7 @@ def selected(name: str, parts: list[Atom]) -> Plan:
     left=st.lists(st.tuples(small | st.none(), st.integers(0, 1)), max_size=5),
     right=st.lists(st.tuples(small | st.none(), small, st.integers(0, 1) | st.none()), max_size=5),
 )
-def test_boxes_give_what_plans_give(
+def test_boxes_select_the_same_results_as_plans(
     sides: list[tuple[list[Atom], list[Atom]]],
     left: list[tuple[int | None, int]],
     right: list[tuple[int | None, int, int | None]],
@@ -109,12 +109,12 @@ def test_boxes_give_what_plans_give(
     group = box_group(list(living), living.values())
     clients = clients_of(group, items)
     for at, join in living.items():
-        found = {
+        actual = {
             f"{one.payload.decode()}+{other.payload.decode()}"
             for one, other in clients[at].join()
             if satisfies(join, one.payload, other.payload, items)
         }
-        assert found == {each.id for each in execute(plans[at], items)}
+        assert actual == {each.id for each in execute(plans[at], items)}
 
 
 def satisfies(join: SelectJoin, one: bytes, other: bytes, items: dict[str, list[Item]]) -> bool:
@@ -151,7 +151,7 @@ def clients_of(group: BoxGroup, items: dict[str, list[Item]]) -> dict[int, JoinC
     return clients
 
 
-def test_what_is_no_range_stays() -> None:
+def test_conditions_that_are_no_ranges_become_the_residual() -> None:
     words = Contains("title", "rock")
     plan = table_join(selected("R", [words, Comparison("a", Relation.GREATER, 1)]), Source("S"))
     above = Comparison("a", Relation.NOT_EQUAL, 3)
@@ -164,7 +164,7 @@ def test_what_is_no_range_stays() -> None:
 @pytest.mark.parametrize(
     "plan", [Source("R"), table_join(Union((Source("R"), Source("T"))), Source("S"))]
 )
-def test_other_plans_are_no_select_joins(plan: Plan) -> None:
+def test_other_plans_are_not_select_joins(plan: Plan) -> None:
     assert select_join_of(plan) is None
 
 
@@ -172,11 +172,11 @@ def test_other_plans_are_no_select_joins(plan: Plan) -> None:
     ("relation", "bound", "value"),
     [(Relation.GREATER, BIG, BIG + 1), (Relation.LESS, BIG + 2, BIG + 1)],
 )
-def test_a_value_that_is_rounded_to_the_bound_is_in_its_range(
+def test_a_value_that_rounds_to_the_bound_is_in_the_range(
     relation: Relation, bound: int, value: int
 ) -> None:
     atom = Comparison("a", relation, bound)
     assert matches(atom, item("s", 1, a=value))
-    found = range_of(atom)
-    assert found is not None
-    assert found[1][0] <= float(value) <= found[1][1]
+    actual = range_of(atom)
+    assert actual is not None
+    assert actual[1][0] <= float(value) <= actual[1][1]

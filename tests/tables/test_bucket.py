@@ -1,4 +1,4 @@
-"""Buckets of table joins: whoever runs a lot, and however often, finds the same."""
+"""Buckets of table joins: replays, and any worker, give the same output."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ CHANGES = st.lists(
     ),
     max_size=10,
 )
-LOTS = st.lists(CHANGES, min_size=1, max_size=5)
+BATCHES = st.lists(CHANGES, min_size=1, max_size=5)
 Changes = list[tuple[str, dict[str, Value]]]
 
 
-class Judge:
+class NestedLoopOracle:
     """Rows as a dictionary, and joins by nested loops."""
 
     def __init__(self, world: TableWorld) -> None:
@@ -49,17 +49,16 @@ class Judge:
         self.rows: dict[tuple[str, Value], Item] = {}
 
     def take(self, changes: Sequence[Item]) -> dict[str, set[tuple[object, ...]]]:
-        """For each feed the results that these changes make: what is there at any time and was not
-        before, version by version."""
-        found: dict[str, set[tuple[object, ...]]] = {name: set() for name in self.world.plans}
+        """The new results of each feed after each of these changes."""
+        new_results: dict[str, set[tuple[object, ...]]] = {name: set() for name in self.world.plans}
         before = self._ids()
         for item in changes:
             self._change(item)
             after = self._ids()
             for name, ids in after.items():
-                found[name] |= {ids[each] for each in ids.keys() - before[name].keys()}
+                new_results[name] |= {ids[each] for each in ids.keys() - before[name].keys()}
             before = after
-        return found
+        return new_results
 
     def _change(self, item: Item) -> None:
         attributes = dict(item.attributes)
@@ -78,8 +77,8 @@ class Judge:
             items[row.source].append(row)
         return {
             name: {
-                each.id: (each.id, *sorted(self._plain(each.attributes).items()))
-                for each in execute(plan, items)
+                result.id: (result.id, *sorted(self._plain(result.attributes).items()))
+                for result in execute(plan, items)
             }
             for name, plan in self.world.plans.items()
         }
@@ -96,63 +95,71 @@ def items_of(world: TableWorld, changes: Changes) -> list[Item]:
 
 
 @settings(max_examples=40)
-@given(lots=LOTS, buckets=st.integers(1, 3), remembers=st.booleans())
+@given(batches=BATCHES, buckets=st.integers(1, 3), keeps_servers=st.booleans())
 def test_results_are_those_of_nested_loops(
-    lots: list[Changes], buckets: int, remembers: bool
+    batches: list[Changes], buckets: int, keeps_servers: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = TableWorld(Path(folder), buckets=buckets)
-        del world.plans["Named"]  # it has more than ranges: see test_result_tests.py
-        judge = Judge(world)
-        for changes in lots:
+        del world.plans["Named"]  # it has a residual filter: see test_results.py
+        oracle = NestedLoopOracle(world)
+        for changes in batches:
             items = items_of(world, changes)
-            told = world.take(world.lot(items), held=None if remembers else ServerCache())
-            found = world.results([each for each in told if each.results])
-            assert {name: found[name] for name in world.plans} == judge.take(items)
+            summaries = world.take(
+                world.change_batch(items), cache=None if keeps_servers else ServerCache()
+            )
+            actual = world.results([each for each in summaries if each.results])
+            assert {name: actual[name] for name in world.plans} == oracle.take(items)
 
 
-def content(told: Sequence[BucketSummary]) -> list[object]:
-    """Everything that was told, and what is in the files."""
+def content(summaries: Sequence[BucketSummary]) -> list[object]:
+    """Summaries with the content of their files."""
     return [
         (
-            each,
-            *(pq.read_table(p).to_pylist() for p in (each.messages_path, each.results_path) if p),
+            summary,
+            *(
+                pq.read_table(p).to_pylist()
+                for p in (summary.messages_path, summary.results_path)
+                if p
+            ),
         )
-        for each in told
+        for summary in summaries
     ]
 
 
 @settings(max_examples=40)
-@given(lots=LOTS, data=st.data())
-def test_replays_and_other_workers_find_the_same(lots: list[Changes], data: st.DataObject) -> None:
+@given(batches=BATCHES, data=st.data())
+def test_replays_by_any_worker_give_the_same_output(
+    batches: list[Changes], data: st.DataObject
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        check_replays(TableWorld(Path(folder)), lots, data)
+        check_replays(TableWorld(Path(folder)), batches, data)
 
 
-def check_replays(world: TableWorld, lots: list[Changes], data: st.DataObject) -> None:
-    """A lot is run again from the state before it, by workers that remember other things."""
+def check_replays(world: TableWorld, batches: list[Changes], data: st.DataObject) -> None:
+    """Replay each batch from the state before it, with workers that have cached other servers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bucket_module, "BASE_MIN", data.draw(st.sampled_from([0, 3_000, 1 << 20])))
         workers = [ServerCache(), ServerCache()]
-        for changes in lots:
-            lot = world.lot(items_of(world, changes))
+        for changes in batches:
+            batch = world.change_batch(items_of(world, changes))
             before = [blobs.copy() for blobs in world.blobs]
-            expected = content(world.take(lot, held=ServerCache()))
+            expected = content(world.take(batch, cache=ServerCache()))
             for _ in range(data.draw(st.integers(0, 2))):
                 world.blobs = [type(own)(old) for own, old in zip(world.blobs, before, strict=True)]
                 worker = data.draw(st.sampled_from(workers))
-                assert content(world.take(lot, held=worker)) == expected
+                assert content(world.take(batch, cache=worker)) == expected
 
 
-def test_a_feed_that_selects_by_another_attribute_finds_old_rows(tmp_path: Path) -> None:
+def test_a_feed_that_restricts_a_new_attribute_joins_earlier_rows(tmp_path: Path) -> None:
     world = TableWorld(tmp_path)
     world.publish(["Any"])
     rows: Changes = [("Stocks", {"Symbol": "IBM", "PER": 65.0})]
-    world.take(world.lot(items_of(world, rows)))
+    world.take(world.change_batch(items_of(world, rows)))
     world.publish(["Any", "Rated", "Dear"])
     review: Changes = [("Reviews", {"id": 1, "Symbol": "ibm", "Rating": 8})]
-    found = world.results(world.take(world.lot(items_of(world, review))))
-    assert {name: len(own) for name, own in found.items()} == {
+    actual = world.results(world.take(world.change_batch(items_of(world, review))))
+    assert {name: len(own) for name, own in actual.items()} == {
         "Rated": 1,
         "Any": 1,
         "Dear": 1,
@@ -160,25 +167,25 @@ def test_a_feed_that_selects_by_another_attribute_finds_old_rows(tmp_path: Path)
     }
 
 
-def test_a_group_that_comes_back_begins_with_what_is_stored(tmp_path: Path) -> None:
+def test_a_group_that_comes_back_loads_its_history(tmp_path: Path) -> None:
     world = TableWorld(tmp_path)
     world.publish(["Any"])
     stock: Changes = [("Stocks", {"Symbol": "IBM", "PER": 65.0})]
-    world.take(world.lot(items_of(world, stock)))
+    world.take(world.change_batch(items_of(world, stock)))
     assert any(world.blobs)
     world.publish([])
-    world.take(world.lot([]))
-    assert not any(world.blobs), "what nobody joins is forgotten"
+    world.take(world.change_batch([]))
+    assert not any(world.blobs), "groups without joins have no state"
     world.publish(["Any"])
     history = [*items_of(world, stock), *items_of(world, [("Reviews", {"id": 1, "Symbol": "IBM"})])]
     changes = items_of(world, [("Reviews", {"id": 2, "Symbol": "IBM"})])
-    told = world.take(world.lot(changes, history=history))
-    assert len(world.results(told)["Any"]) == 1
-    assert sum(each.results for each in told) == 1, "what was there before is not told"
-    assert sum(each.rows for each in told) == 3
+    summaries = world.take(world.change_batch(changes, history=history))
+    assert len(world.results(summaries)["Any"]) == 1
+    assert sum(each.results for each in summaries) == 1, "results of the history are not delivered"
+    assert sum(each.rows for each in summaries) == 3
 
 
-def test_rows_leave_when_their_time_is_over(tmp_path: Path) -> None:
+def test_rows_expire_after_their_retention_window(tmp_path: Path) -> None:
     script = TABLES.replace("changes in op", "changes in op keep 2 hours") + (
         "create feed Any from Stocks join Reviews on Symbol;"
     )
@@ -187,25 +194,25 @@ def test_rows_leave_when_their_time_is_over(tmp_path: Path) -> None:
         ("Stocks", {"Symbol": "IBM", "PER": 65.0}),
         ("Reviews", {"id": 1, "Symbol": "IBM"}),
     ]
-    world.take(world.lot(items_of(world, first)))
-    told = world.take(world.lot([], hours=1.5))
-    assert sum(each.rows for each in told) == 2
-    told = world.take(world.lot([], hours=2.5), held=ServerCache())
-    assert sum(each.rows for each in told) == 1
-    (path,) = [each.messages_path for each in told if each.messages]
+    world.take(world.change_batch(items_of(world, first)))
+    summaries = world.take(world.change_batch([], hours=1.5))
+    assert sum(each.rows for each in summaries) == 2
+    summaries = world.take(world.change_batch([], hours=2.5), cache=ServerCache())
+    assert sum(each.rows for each in summaries) == 1
+    (path,) = [each.messages_path for each in summaries if each.messages]
     (message,) = pq.read_table(path).to_pylist()
     assert (message["kind"], message["table"], message["payload"]) == (1, 0, None)
-    told = world.take(
-        world.lot(items_of(world, [("Reviews", {"id": 2, "Symbol": "IBM"})]), hours=3)
+    summaries = world.take(
+        world.change_batch(items_of(world, [("Reviews", {"id": 2, "Symbol": "IBM"})]), hours=3)
     )
-    assert sum(each.results for each in told) == 0
+    assert sum(each.results for each in summaries) == 0
 
 
-def test_a_state_that_has_lost_a_part_is_refused(tmp_path: Path) -> None:
+def test_a_state_with_a_missing_log_entry_is_refused(tmp_path: Path) -> None:
     world = TableWorld(tmp_path, buckets=1)
-    world.take(world.lot(items_of(world, [("Stocks", {"Symbol": "IBM", "PER": 65.0})])))
+    world.take(world.change_batch(items_of(world, [("Stocks", {"Symbol": "IBM", "PER": 65.0})])))
     (name,) = [each for each in world.blobs[0] if "/log/" in each]
     del world.blobs[0][name]
-    lot = world.lot(items_of(world, [("Stocks", {"Symbol": "IBM", "PER": 66.0})]))
+    batch = world.change_batch(items_of(world, [("Stocks", {"Symbol": "IBM", "PER": 66.0})]))
     with pytest.raises(StateError, match="log is missing"):
-        world.take(lot, held=ServerCache())
+        world.take(batch, cache=ServerCache())

@@ -12,15 +12,15 @@ SOME = st.lists(st.binary(max_size=3) | st.sampled_from([b"", b"ACME", b"GOOG"])
 
 
 @given(batches=st.lists(SOME, max_size=5))
-def test_equal_strings_have_one_code_for_ever(batches: list[list[bytes]]) -> None:
+def test_equal_strings_keep_one_code(batches: list[list[bytes]]) -> None:
     codes, known = ByteCodes(), dict[bytes, int]()
     for batch in batches:
-        found = codes.codes_of(texts_of(batch)).tolist()
-        assert found == [known.setdefault(each, len(known)) for each in batch]
+        actual = codes.codes_of(texts_of(batch)).tolist()
+        assert actual == [known.setdefault(each, len(known)) for each in batch]
     assert [codes.texts.encoded(at) for at in range(len(codes))] == list(known)
 
 
-def test_many_strings_make_room() -> None:
+def test_the_tables_grow_with_many_strings() -> None:
     codes = ByteCodes()
     words = [str(number).encode() for number in range(10_000)]
     assert codes.codes_of(texts_of(words)).tolist() == list(range(10_000))

@@ -1,4 +1,4 @@
-"""Lots and their progress as files."""
+"""Change batches and their progress as files."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from headgate.tables.change_batches import (
 MOMENT = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_content_is_read_back(tmp_path: Path) -> None:
     files = (ChangeFile("a.parquet", ("R", "S")), ChangeFile("b.parquet", ("R",)))
-    lot = ChangeBatch(
+    batch = ChangeBatch(
         3, "x.snapshot.json", MOMENT, files, files[1:], ("g",), ("g", "h"), ("i",), "w.feeds"
     )
-    write_change_batch(tmp_path, lot)
-    assert read_change_batch(tmp_path, 3) == lot
+    write_change_batch(tmp_path, batch)
+    assert read_change_batch(tmp_path, 3) == batch
     progress = ChangeProgress(3, MOMENT, ("g", "h"))
     assert read_change_progress(tmp_path) == ChangeProgress()
     write_change_progress(tmp_path, progress)
     assert read_change_progress(tmp_path) == progress
 
 
-def test_lots_come_one_by_one_and_old_ones_go(tmp_path: Path) -> None:
+def test_batches_are_numbered_and_old_ones_are_deleted(tmp_path: Path) -> None:
     for number in range(1, KEPT + 5):
         write_change_batch(tmp_path, ChangeBatch(number, "x", MOMENT))
     assert last_change_batch(tmp_path, after=KEPT - 1) == KEPT + 4
@@ -44,7 +44,7 @@ def test_lots_come_one_by_one_and_old_ones_go(tmp_path: Path) -> None:
     assert len(list((tmp_path / "lots").iterdir())) == KEPT
 
 
-def test_what_is_damaged_is_told_by_name(tmp_path: Path) -> None:
+def test_an_error_names_the_damaged_file(tmp_path: Path) -> None:
     write_change_batch(tmp_path, ChangeBatch(1, "x", MOMENT))
     (tmp_path / "lots" / "1.json").write_text("{}")
     with pytest.raises(PipelineError, match=r"1\.json' cannot be read"):

@@ -1,4 +1,4 @@
-"""Changes cut by bucket: whatever the number of buckets, all rows are where they belong."""
+"""Changes cut by bucket: for any number of buckets, each row is in its bucket only."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def pieces_of(
     some: list[tuple[int, str | None, float | None, bool, int]], buckets: int
 ) -> list[list[ChangePiece]]:
     """One change at a time, so that those of both tables stay in their order."""
-    found: list[list[ChangePiece]] = [[] for _ in range(buckets)]
+    pieces: list[list[ChangePiece]] = [[] for _ in range(buckets)]
     rows, row_format = rows_of(some), RowFormat(SCHEMA, ("b",))
     for at, (*_, gone, side) in enumerate(some):
         mask = np.array([gone])
         one = rows.slice(at, 1)
         for bucket, piece in cut_rows(one, mask, row_format, side=side, buckets=buckets):
-            found[bucket].append(unpack_piece(piece.packed()))
-    return found
+            pieces[bucket].append(unpack_piece(piece.packed()))
+    return pieces
 
 
 @given(some=CHANGES, buckets=st.integers(1, 4))
-def test_buckets_together_have_the_rows_of_a_single_one(
+def test_all_buckets_together_have_the_same_rows_as_one(
     some: list[tuple[int, str | None, float | None, bool, int]], buckets: int
 ) -> None:
     formats = [RowFormat(SCHEMA, ("b",))] * 2
@@ -89,16 +89,16 @@ def test_buckets_together_have_the_rows_of_a_single_one(
     assert held == expected
 
 
-def test_a_row_that_its_key_places_goes_to_one_bucket_only() -> None:
+def test_a_row_whose_key_determines_its_bucket_goes_to_one_bucket() -> None:
     items = [Item(str(n), "T", START, {"b": f"v{n}", "key": n}) for n in range(50)]
     rows, gone = items_to_arrow(items, PLACED), np.arange(50) % 2 == 0
-    found = list(cut_rows(rows, gone, RowFormat(PLACED, ("b",)), side=0, buckets=3))
-    assert sum(len(piece) for _, piece in found) == 50
-    assert sum(int(piece.gone.sum()) for _, piece in found) == 25
-    assert len(found) == 3
+    actual = list(cut_rows(rows, gone, RowFormat(PLACED, ("b",)), side=0, buckets=3))
+    assert sum(len(piece) for _, piece in actual) == 50
+    assert sum(int(piece.gone.sum()) for _, piece in actual) == 25
+    assert len(actual) == 3
 
 
-def test_rows_are_kept_from_their_time_on() -> None:
+def test_rows_expire_relative_to_their_time() -> None:
     rows = rows_of([(1, "x", 1.0, False, 0), (2, "x", 1.0, False, 0)])
     ((_, piece),) = cut_rows(
         rows, np.zeros(2, np.bool_), RowFormat(SCHEMA, ("b",)), side=0, buckets=1, keep_s=60
@@ -106,7 +106,7 @@ def test_rows_are_kept_from_their_time_on() -> None:
     assert (piece.until_s - START.timestamp()).tolist() == [60.0, 61.0]
 
 
-def test_a_piece_that_is_damaged_is_refused() -> None:
+def test_a_damaged_piece_is_refused() -> None:
     rows = rows_of([(1, "x", 1.0, False, 0)])
     ((_, piece),) = cut_rows(
         rows, np.zeros(1, np.bool_), RowFormat(SCHEMA, ("b",)), side=0, buckets=1

@@ -1,4 +1,4 @@
-"""Deliveries in order, again, too early; and a client that needs nothing but Python."""
+"""Clients with lost, repeated and early deliveries; they need nothing but Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def subscribed() -> tuple[World, JoinClient]:
 
 
 @given(steps=histories((1, 1), churn=False), faults=st.lists(st.integers(0, 9), max_size=60))
-def test_whatever_is_lost_or_repeated(steps: list[Step], faults: list[int]) -> None:
+def test_clients_recover_from_lost_and_repeated_deliveries(
+    steps: list[Step], faults: list[int]
+) -> None:
     """A client over a bad line holds the join whenever it does not know that it is stale."""
     world, _ = subscribed()
     client, sent = JoinClient(), list[JoinMessage]()
@@ -58,7 +60,7 @@ def test_whatever_is_lost_or_repeated(steps: list[Step], faults: list[int]) -> N
             assert not client.is_stale
 
 
-def test_a_stale_client_keeps_what_it_has_and_takes_nothing() -> None:
+def test_a_stale_client_keeps_its_rows_and_refuses_deliveries() -> None:
     world, _ = subscribed()
     messages = world.change(
         [
@@ -74,7 +76,7 @@ def test_a_stale_client_keeps_what_it_has_and_takes_nothing() -> None:
     assert len(list(client.rows())) == 1
 
 
-def test_a_client_needs_only_python() -> None:
+def test_a_client_imports_no_numpy_or_numba() -> None:
     code = (
         "import sys; from headgate.tables.clients import JoinClient; JoinClient();"
         "print(sorted({'numpy', 'numba', 'pyspark'} & set(sys.modules)))"
@@ -105,30 +107,30 @@ def inserted(table: str, number: int, *joins: int, replaces: int | None = None) 
 
 def test_the_join_is_in_the_order_of_the_signature() -> None:
     """T and R have no attribute in common; S, which comes last, connects them."""
-    found = client()
+    actual = client()
     some = [inserted("T", 1, 7), inserted("T", 2, 8), inserted("R", 1, 1), inserted("S", 1, 1, 7)]
     for at, message in enumerate(some):
-        assert found.receive(at, message) is None
-    ((t, r, s),) = found.join()
+        assert actual.receive(at, message) is None
+    ((t, r, s),) = actual.join()
     assert [(each.table, each.number) for each in (t, r, s)] == [("T", 1), ("R", 1), ("S", 1)]
 
 
-def test_an_empty_join_value_takes_its_rows_and_no_others() -> None:
-    found = client()
+def test_an_empty_join_value_removes_only_its_rows() -> None:
+    actual = client()
     for at, number in enumerate((1, 2, 3)):
-        found.receive(at, inserted("R", number, 1 if number < 3 else 2))
-    found.receive(3, SemijoinMessage(CHOICE["R"], SemijoinAction.EMPTY, ANYWHERE, join=(1,)))
-    found.receive(4, SemijoinMessage(CHOICE["R"], SemijoinAction.EMPTY, ANYWHERE, join=(9,)))
-    assert [row.number for row in found.rows()] == [3]
+        actual.receive(at, inserted("R", number, 1 if number < 3 else 2))
+    actual.receive(3, SemijoinMessage(CHOICE["R"], SemijoinAction.EMPTY, ANYWHERE, join=(1,)))
+    actual.receive(4, SemijoinMessage(CHOICE["R"], SemijoinAction.EMPTY, ANYWHERE, join=(9,)))
+    assert [row.number for row in actual.rows()] == [3]
 
 
-def test_a_gap_is_said_and_healed() -> None:
-    found = client()
-    assert found.receive(0, inserted("R", 1, 1)) is None
-    assert found.receive(0, inserted("R", 9, 9)) is None
-    assert found.receive(2, inserted("R", 3, 1)) == Gap(1, 2)
-    assert found.receive(1, inserted("R", 2, 1)) == Gap(1, 1)
-    assert [row.number for row in found.rows()] == [1]
-    found.resync([SemijoinRow(5, "R", (1,), (1.0,))], expected=3)
-    assert found.receive(3, inserted("R", 6, 1, replaces=5)) is None
-    assert [row.number for row in found.rows()] == [6]
+def test_a_gap_is_reported_and_ends_with_a_resync() -> None:
+    actual = client()
+    assert actual.receive(0, inserted("R", 1, 1)) is None
+    assert actual.receive(0, inserted("R", 9, 9)) is None
+    assert actual.receive(2, inserted("R", 3, 1)) == Gap(1, 2)
+    assert actual.receive(1, inserted("R", 2, 1)) == Gap(1, 1)
+    assert [row.number for row in actual.rows()] == [1]
+    actual.resync([SemijoinRow(5, "R", (1,), (1.0,))], expected=3)
+    assert actual.receive(3, inserted("R", 6, 1, replaces=5)) is None
+    assert [row.number for row in actual.rows()] == [6]

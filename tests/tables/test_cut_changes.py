@@ -1,4 +1,4 @@
-"""What happened to rows, by the words of a table's changes."""
+"""Changes of rows by the words in a table's change attribute."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def taken(words: list[str | None], *, source: str = "T") -> tuple[list[int], lis
     return rows.column("id").to_pylist(), gone.tolist(), unknown
 
 
-def test_every_word_means_what_it_says() -> None:
+def test_each_word_has_its_kind_of_change() -> None:
     for word, kind in WORDS.items():
         kept = kind is not RowChange.BEFORE
         expected = ([0], [kind is RowChange.DELETE]) if kept else ([], [])
@@ -42,23 +42,23 @@ def test_every_word_means_what_it_says() -> None:
         assert row_change(f" {word} ") is kind
 
 
-def test_a_row_without_a_word_is_put() -> None:
+def test_a_row_without_a_change_word_is_put() -> None:
     assert taken([None, "d", None])[:2] == ([0, 1, 2], [False, True, False])
     assert taken([None])[:2] == ([0], [False])
 
 
-def test_words_that_nobody_knows_are_counted() -> None:
+def test_unknown_change_words_are_counted() -> None:
     ids, gone, unknown = taken(["sold", "i", "sold", "", "x" * 99])
     assert (ids, gone) == ([1], [False])
     assert unknown == {("T", "sold"): 2, ("T", ""): 1, ("T", "x" * 40): 1}
 
 
-def test_rows_of_other_tables_are_left_out() -> None:
+def test_rows_of_other_tables_are_ignored() -> None:
     assert taken(["i", "d"], source="U")[:2] == ([], [])
 
 
 @pytest.mark.parametrize("type_", [Type.INT, Type.TEXT, None])
-def test_a_file_of_a_table_that_had_the_name_before_is_left_out(
+def test_files_of_an_earlier_table_with_the_same_name_are_ignored(
     tmp_path: Path, type_: Type | None
 ) -> None:
     """Such files are there when a table is dropped and registered otherwise."""
@@ -71,7 +71,7 @@ def test_a_file_of_a_table_that_had_the_name_before_is_left_out(
     right = JoinedTable("V", table.rows)
     group = JoinGroup((table, right), ("b",))
     file = ChangeFile(str(tmp_path / "t.parquet"), ("T",))
-    found = list(cut_file(file, [group], buckets=1, unknown=Counter()))
-    assert [(name, bucket, len(piece)) for name, bucket, piece in found] == (
+    actual = list(cut_file(file, [group], buckets=1, unknown=Counter()))
+    assert [(name, bucket, len(piece)) for name, bucket, piece in actual] == (
         [(group.name, 0, 1)] if type_ is Type.INT else []
     )

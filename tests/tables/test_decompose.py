@@ -1,4 +1,4 @@
-"""The greedy choice is the cheapest of all (Appendix E), and is as the paper says for its mix."""
+"""The greedy decomposition is the cheapest (Appendix E), also for the paper's mix of signatures."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def test_no_decomposition_is_cheaper(data: st.DataObject) -> None:
     greedy = decompose_greedy(some, costs)
     for signature, choice in greedy.items():
         assert tuple(choice) == signature.tables
-    found = decomposition_cost(greedy, counts, costs)
+    actual = decomposition_cost(greedy, counts, costs)
     every = [(each, table) for each in some for table in each.tables]
     for forms in product(*(each.forms(table) for each, table in every)):
         other: dict[Signature, dict[str, SemijoinForm]] = {each: {} for each in some}
         for (signature, table), form in zip(every, forms, strict=True):
             other[signature][table] = form
-        assert found <= decomposition_cost(other, counts, costs)
+        assert actual <= decomposition_cost(other, counts, costs)
 
 
-def test_the_mix_of_the_paper() -> None:
+def test_the_paper_s_mix_of_signatures() -> None:
     """§6.3: c(S^R) > c(S^U) > c(S^T), with 10, 70, 70 and 30 tuples for each join value."""
     edges = {table: Edge.between("S", table, ["b"]) for table in "RTU"}
     rows = {"R": 10.0, "S": 70.0, "T": 70.0, "U": 30.0}
@@ -76,7 +76,7 @@ def test_the_mix_of_the_paper() -> None:
     )
 
 
-def test_a_cost_that_is_missing_is_named() -> None:
+def test_an_error_names_a_missing_cost() -> None:
     signature = Signature(("R", "S"), (Edge.between("R", "S", "b"),))
     with pytest.raises(InvalidValue, match=r"there is no cost for R\^S"):
         decompose_greedy([signature], {signature.forms("S")[0]: 1.0})
@@ -93,7 +93,7 @@ def random_ranges(chance: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 10])
-def test_shares_are_those_of_random_ranges_and_values(rows: int) -> None:
+def test_shares_equal_those_of_random_ranges(rows: int) -> None:
     chance = np.random.default_rng(rows)
     ranges, values, new = (
         random_ranges(chance),

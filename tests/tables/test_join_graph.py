@@ -1,4 +1,4 @@
-"""Signatures are connected parts of the graph, and know their semijoins."""
+"""Signatures are connected parts of the join graph, with the semijoins of each table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_edge_is_the_same_from_both_sides() -> None:
         ),
     ],
 )
-def test_what_is_no_graph_is_refused(make: object, why: str) -> None:
+def test_invalid_graphs_are_refused(make: object, why: str) -> None:
     with pytest.raises(InvalidValue, match=why):
         make()
 

@@ -28,16 +28,16 @@ def split(text: str, name: str = "F") -> object:
 
 
 def test_a_filter_over_a_join_is_part_of_it() -> None:
-    found = split_plan(
+    actual = split_plan(
         plans_of(definitions_of(MORE + "create feed F from Rated where PER < 90;"))["F"]
     )
-    assert found.rest is None
-    (join,) = found.joins
+    assert actual.rest is None
+    (join,) = actual.joins
     assert join.sides[0].ranges["PER"][1] < 90
     assert not has_rest(join)
 
 
-def test_what_ranges_do_not_say_is_a_rest() -> None:
+def test_other_conditions_are_residual_filters() -> None:
     text = (
         "create feed F from Stocks as $s join Reviews as $r on Symbol where $s[Name contains 'x'];"
     )
@@ -47,9 +47,9 @@ def test_what_ranges_do_not_say_is_a_rest() -> None:
 
 
 def test_a_union_is_split() -> None:
-    found = split_plan(plans_of(definitions_of(MORE + "create feed F from (News | Rated);"))["F"])
-    assert len(found.joins) == 1
-    assert found.rest == algebra.Source("News")
+    actual = split_plan(plans_of(definitions_of(MORE + "create feed F from (News | Rated);"))["F"])
+    assert len(actual.joins) == 1
+    assert actual.rest == algebra.Source("News")
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_a_union_is_split() -> None:
         ),
     ],
 )
-def test_what_cannot_be_served_is_refused_with_the_reason(text: str, reason: str) -> None:
-    found = split_plan(plans_of(definitions_of(f"{MORE} create feed F {text};"))["F"])
-    assert reason in found.refused
-    assert not found.joins
+def test_unsupported_joins_are_refused_with_a_reason(text: str, reason: str) -> None:
+    actual = split_plan(plans_of(definitions_of(f"{MORE} create feed F {text};"))["F"])
+    assert reason in actual.refused
+    assert not actual.joins
 
 
-def test_a_group_is_named_after_all_that_its_rows_depend_on() -> None:
+def test_the_name_of_a_group_depends_on_everything_its_rows_depend_on() -> None:
     definitions = definitions_of(MORE)
     (join,) = split_plan(plans_of(definitions)["Rated"]).joins
     tables = {n: each for n, each in definitions.items() if isinstance(each, RegisterTable)}

@@ -1,4 +1,4 @@
-"""Keys as bytes: equal where the values are, and only there."""
+"""Keys as bytes: equal if and only if the values are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _told_apart(key: tuple[object, ...]) -> tuple[object, ...]:
 
 
 @given(one=KEYS, other=KEYS)
-def test_bytes_are_equal_where_keys_are(
+def test_bytes_are_equal_if_and_only_if_keys_are(
     one: tuple[str | int | float | bool, ...], other: tuple[str | int | float | bool, ...]
 ) -> None:
     assert (key_bytes(one) == key_bytes(other)) == (_told_apart(one) == _told_apart(other))
@@ -33,6 +33,6 @@ def test_bytes_are_equal_where_keys_are(
 
 
 @pytest.mark.parametrize("content", [b"n123", b"t\x05\0\0\0abc", b"x", b"i", b"b"])
-def test_bytes_that_are_no_key_are_refused(content: bytes) -> None:
+def test_invalid_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(StateError, match="cannot be read"):
         key_of(content)

@@ -1,4 +1,4 @@
-"""Files of messages: clients that read nothing else hold the join."""
+"""Message files: clients that read only these hold the join."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from tests.plan.execute import execute
 from tests.tables.table_world import TABLES, TableWorld
-from tests.tables.test_bucket import LOTS, Changes, Judge, items_of
+from tests.tables.test_bucket import BATCHES, Changes, NestedLoopOracle, items_of
 
 from headgate.match.texts import texts_of
 from headgate.model.errors import StateError
@@ -30,18 +30,18 @@ create feed Dear from Stocks as $s join Reviews as $r on Symbol where $s[PER > 6
 
 
 @settings(max_examples=40)
-@given(lots=LOTS)
-def test_clients_hold_the_join(lots: list[Changes]) -> None:
+@given(batches=BATCHES)
+def test_clients_hold_the_join(batches: list[Changes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = TableWorld(Path(folder), script=TABLES + FEEDS)
-        judge = Judge(world)
+        oracle = NestedLoopOracle(world)
         clients = {name: JoinClient() for name in world.plans}
         group = next(iter(world.snapshot.groups.values()))
-        for changes in lots:
+        for changes in batches:
             items = items_of(world, changes)
-            judge.take(items)
-            for told in world.take(world.lot(items)):
-                for message in messages_in(told.messages_path):
+            oracle.take(items)
+            for summary in world.take(world.change_batch(items)):
+                for message in messages_in(summary.messages_path):
                     for name, client in clients.items():
                         if message.region.holds(*_bounds(world, name)):
                             assert client.receive(client.expected, message) is None
@@ -54,7 +54,7 @@ def test_clients_hold_the_join(lots: list[Changes]) -> None:
                 for pair in client.join()
             }
             by_source = {
-                table: [row for row in judge.rows.values() if row.source == table]
+                table: [row for row in oracle.rows.values() if row.source == table]
                 for table in ("Stocks", "Reviews")
             }
             expected = {tuple(each.id.split("+")) for each in execute(world.plans[name], by_source)}
@@ -72,7 +72,7 @@ def _bounds(world: TableWorld, name: str) -> tuple[tuple[Point, Point], tuple[Po
     return ((per[0],), (rating[0],)), ((per[1],), (rating[1],))
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_messages_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(StateError, match="has no messages of a join"):
         MessageFile.open(tmp_path / "a.parquet")

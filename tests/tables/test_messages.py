@@ -1,4 +1,4 @@
-"""What a message takes, counted as the paper counts it, and whom its region holds."""
+"""Sizes of messages, counted as in the paper, and the subscriptions in a region."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_deletion_has_no_payload() -> None:
         ((1.0, 9.0), (2.0, 3.0), False),  # ends before 3.5
     ],
 )
-def test_a_region_in_its_own_words(
+def test_which_subscriptions_a_region_holds(
     left: tuple[float, float], right: tuple[float, float], is_in: bool
 ) -> None:
     region = Region(JoinSide.LEFT, (4.0,), ((0.5,),), (((5.0,), (3.5,)),))
@@ -93,10 +93,10 @@ def test_bad_boxes_are_refused(
         Boxes(np.array([7]), np.array(low), np.array(high))
 
 
-def test_a_number_stands_for_one_subscription() -> None:
+def test_subscription_numbers_are_unique() -> None:
     with pytest.raises(InvalidValue, match="must be unique"):
         Boxes(np.array([7, 7]), np.zeros((2, 2)), np.ones((2, 2)))
 
 
-def test_values_as_kernels_want_them() -> None:
+def test_selection_values_for_kernels() -> None:
     assert checked_values([math.nan, -math.inf, 2], 3) == (MISSING, LEAST, 2.0)

@@ -60,7 +60,7 @@ class NestedLoops:
     count: int = 0
 
     def take(self, changes: Sequence[JoinChange]) -> set[tuple[int, ...]]:
-        found: set[tuple[int, ...]] = set()
+        made: set[tuple[int, ...]] = set()
         before = set(self.results())
         for change in changes:
             key = change.table, change.key
@@ -70,9 +70,9 @@ class NestedLoops:
                 self.rows[key] = old if same and old is not None else (self.count, change)
             self.count += 1
             after = set(self.results())
-            found |= after - before
+            made |= after - before
             before = after
-        return found
+        return made
 
     def results(self) -> Iterator[tuple[int, ...]]:
         tables = [
@@ -106,13 +106,13 @@ def numbered(changes: Sequence[JoinChange], first: int) -> list[JoinChange]:
 def taken(server: ResultJoin, changes: Sequence[JoinChange], first: int) -> list[tuple[int, ...]]:
     columns = columns_of(numbered(changes, first), server.dimensions)
     columns.body_bytes[:] -= 4
-    found = []
+    results = []
     for some in server.results(columns, lambda slots: np.ones(len(slots), np.bool_)):
         texts = [
             table.payloads_of(some.slots[:, at]) for at, table in enumerate(server.rows.tables)
         ]
-        found += [tuple(int(each.encoded(at)[-4:]) for each in texts) for at in range(len(some))]
-    return found
+        results += [tuple(int(each.encoded(at)[-4:]) for each in texts) for at in range(len(some))]
+    return results
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -133,13 +133,13 @@ def test_results_are_those_of_nested_loops(shape: str, data: st.DataObject) -> N
                 again = ResultJoin(attributes, dimensions)
                 restore(again.rows, save(server.rows))
                 server = again
-            found = taken(server, changes, oracle.count)
+            actual = taken(server, changes, oracle.count)
             expected = oracle.take(changes)
-            assert len(set(found)) == len(found), "a result comes once"
-            assert set(found) == expected
+            assert len(set(actual)) == len(actual), "a result comes once"
+            assert set(actual) == expected
 
 
-def test_rows_that_nobody_wants_are_left_out_early() -> None:
+def test_combinations_that_nobody_selects_are_dropped_early() -> None:
     server = ResultJoin([("x",), ("x",), ("x",)], [1, 1, 1])
     rows = [JoinChange(t, (k,), (1,), (float(k),)) for t in range(3) for k in range(4)]
     asked: list[int] = []
@@ -147,11 +147,11 @@ def test_rows_that_nobody_wants_are_left_out_early() -> None:
     def wanted(slots: Longs) -> Mask:
         asked.append(len(slots))
         values = np.column_stack([server.values(at, slots[:, at])[:, 0] for at in range(3)])
-        found: Mask = ((values < 2) | (slots < 0)).all(axis=1)
-        return found
+        actual: Mask = ((values < 2) | (slots < 0)).all(axis=1)
+        return actual
 
-    found = list(server.results(columns_of(rows, server.dimensions), wanted))
-    assert sum(map(len, found)) == 2**3
+    actual = list(server.results(columns_of(rows, server.dimensions), wanted))
+    assert sum(map(len, actual)) == 2**3
     assert max(asked) == 2 * 2 * 4, "what is wanted, with all rows of one more table"
 
 
@@ -168,10 +168,10 @@ def test_subscriptions_with_a_result_are_those_whose_box_contains_it() -> None:
     result, subscription = subscriptions_of_results(points, index, (2, 3))
     inside = (low <= points[:, None]) & (points[:, None] <= high)
     expected = {tuple(each) for each in np.argwhere(inside.all(axis=2)).tolist()}
-    found = list(zip(result.tolist(), subscription.tolist(), strict=True))
-    assert len(found) == len(set(found))
+    actual = list(zip(result.tolist(), subscription.tolist(), strict=True))
+    assert len(actual) == len(set(actual))
     assert expected, "something is in a box"
-    assert set(found) == expected
+    assert set(actual) == expected
     points[rng.random(points.shape) < 0.3] = np.nan
     inside = (low <= points[:, None]) & (points[:, None] <= high) | np.isnan(points[:, None])
     assert may_be_selected(points, index).tolist() == inside.all(axis=2).any(axis=1).tolist()

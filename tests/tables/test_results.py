@@ -1,4 +1,4 @@
-"""What ranges do not say, tested on results, against the naive evaluation of the whole filter."""
+"""Residual filters on results, compared with the naive evaluation of the whole filter."""
 
 from __future__ import annotations
 
@@ -46,33 +46,33 @@ REVIEWS = st.lists(
 
 @settings(max_examples=40)
 @given(stocks=STOCKS, reviews=REVIEWS)
-def test_tested_results_are_those_of_the_whole_filter(
+def test_results_after_residual_filters_satisfy_the_whole_filter(
     stocks: list[dict[str, object]], reviews: list[dict[str, object]]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = TableWorld(Path(folder), script=SCRIPT)
         items = [world.item("Stocks", at, row) for at, row in enumerate(stocks)]
         items += [world.item("Reviews", at, row) for at, row in enumerate(reviews)]
-        told = world.take(world.lot(items))
+        summaries = world.take(world.change_batch(items))
         by_source = {
             name: [each for each in items if each.source == name] for name in ("Stocks", "Reviews")
         }
         tests = ResidualFilters(lambda numbers: {n: list(world.plans.values())[n] for n in numbers})
-        found: dict[str, list[str]] = {name: [] for name in world.plans}
-        for each in told:
+        actual: dict[str, list[str]] = {name: [] for name in world.plans}
+        for each in summaries:
             if each.results:
                 group = world.snapshot.groups[each.group]
                 tested = tests.tested(pq.read_table(each.results_path), group)
                 for row in tested.to_pylist():
                     assert row[INNER] == []
                     for feed in row[FEEDS]:
-                        found[list(world.plans)[feed]].append(row["@id"])
+                        actual[list(world.plans)[feed]].append(row["@id"])
         for name, plan in world.plans.items():
             expected = sorted(item.id for item in execute(plan, by_source))
-            assert sorted(found[name]) == expected, name
+            assert sorted(actual[name]) == expected, name
 
 
-def test_results_that_need_no_test_are_left_as_they_are(tmp_path: Path) -> None:
+def test_results_without_residuals_are_unchanged(tmp_path: Path) -> None:
     world = TableWorld(tmp_path)
     results = pa.table({FEEDS: [[1], [2]], INNER: [[], []]})
     group = next(iter(world.snapshot.groups.values()))

@@ -1,4 +1,4 @@
-"""Rows of tables as bytes: what comes back, what is equal, what is damaged."""
+"""Rows of tables as bytes: round trips, equality, and damaged rows."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def batch_of(rows: list[dict[str, Value]]) -> pa.RecordBatch:
 
 
 @given(rows=ROWS)
-def test_rows_come_back_with_their_origin(rows: list[dict[str, Value]]) -> None:
+def test_rows_round_trip_with_their_origin(rows: list[dict[str, Value]]) -> None:
     batch = batch_of(rows)
     row_format = RowFormat(SCHEMA, ("name",))
     payloads, body = row_format.payloads(batch)
-    found = row_format.columns(payloads)
+    actual = row_format.columns(payloads)
     again = pa.RecordBatch.from_arrays(
-        [batch.column("@source"), *(found[each] for each in batch.schema.names[1:])],
+        [batch.column("@source"), *(actual[each] for each in batch.schema.names[1:])],
         schema=batch.schema,
     )
     items, expected = items_from_arrow(again, SCHEMA), items_from_arrow(batch, SCHEMA)
@@ -74,7 +74,7 @@ def test_rows_come_back_with_their_origin(rows: list[dict[str, Value]]) -> None:
 
 
 @given(rows=ROWS)
-def test_the_body_says_nothing_of_the_origin(rows: list[dict[str, Value]]) -> None:
+def test_the_body_does_not_contain_the_origin(rows: list[dict[str, Value]]) -> None:
     """So a row that comes again, from another place at another time, is no change."""
     row_format = RowFormat(SCHEMA, ("name",))
     payloads, body = row_format.payloads(batch_of([rows[0], rows[0]]))
@@ -84,7 +84,9 @@ def test_the_body_says_nothing_of_the_origin(rows: list[dict[str, Value]]) -> No
 
 
 @given(rows=ROWS, on=st.sampled_from([n for n in SCHEMA.names if n != "logo"]))
-def test_join_values_are_equal_where_they_compare_so(rows: list[dict[str, Value]], on: str) -> None:
+def test_join_values_have_equal_bytes_if_they_compare_equal(
+    rows: list[dict[str, Value]], on: str
+) -> None:
     joins, missing = RowFormat(SCHEMA, (on,)).joins(batch_of(rows))
     values = [row.get(on) for row in rows]
     assert missing.tolist() == [is_missing(value) for value in values]
@@ -106,22 +108,22 @@ def test_a_column_of_ints_joins_with_one_of_floats(number: int, other: float) ->
 
 
 @given(rows=ROWS)
-def test_numbers_are_those_that_ranges_are_made_of(rows: list[dict[str, Value]]) -> None:
+def test_numbers_are_read_as_the_constants_of_ranges(rows: list[dict[str, Value]]) -> None:
     row_format = RowFormat(SCHEMA, ("name",))
     payloads, _ = row_format.payloads(batch_of(rows))
     names = ["since", "count", "price"]
-    for row, found in zip(rows, row_format.numbers(payloads, names).tolist(), strict=True):
+    for row, actual in zip(rows, row_format.numbers(payloads, names).tolist(), strict=True):
         expected = [number_of(row.get(name)) for name in names]
-        assert [None if np.isnan(each) else each for each in found] == expected
+        assert [None if np.isnan(each) else each for each in actual] == expected
 
 
-def test_a_key_that_says_what_a_row_joins_with() -> None:
+def test_whether_the_key_determines_the_bucket() -> None:
     assert RowFormat(SCHEMA, ("name",)).is_partitioned_by_key
     assert not RowFormat(SCHEMA, ("name", "count")).is_partitioned_by_key
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 9, 10, 11, 30])
-def test_a_row_that_is_cut_off_is_refused(length: int) -> None:
+def test_a_truncated_row_is_refused(length: int) -> None:
     row_format = RowFormat(SCHEMA, ("name",))
     payloads, _ = row_format.payloads(batch_of([{"name": "GOOG", "count": 1, "price": 2.0}]))
     cut = Texts(np.array([0, length]), payloads.data)

@@ -1,4 +1,4 @@
-"""Whatever the history and the scheme: each client holds the join, and nothing is sent in vain."""
+"""For any history and scheme, each client holds its join and gets no row that it already holds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_each_client_holds_the_join(scheme: JoinScheme, given: Given) -> None:
 
 @pytest.mark.parametrize("scheme", SEMIJOINS)
 @given(given=histories_by_shape)
-def test_each_client_gets_just_what_is_new(scheme: JoinScheme, given: Given) -> None:
+def test_no_client_gets_a_row_that_it_already_holds(scheme: JoinScheme, given: Given) -> None:
     """Theorem 2 and exposure: what is received is the difference of the semijoins, row by row, and
     each row is sent once for all who need it."""
     world = World(given[0], scheme)
@@ -96,7 +96,7 @@ def test_batches_make_no_difference(given: Given, data: st.DataObject) -> None:
 
 
 @given(given=histories_by_shape, split=st.integers(0, 20))
-def test_a_restored_server_goes_on_as_before(given: Given, split: int) -> None:
+def test_a_restored_server_sends_the_same_messages(given: Given, split: int) -> None:
     shape, steps = given
     world = World(shape, JoinScheme.REF_SJ_CLU_PLUS)
     for step in steps[:split]:
@@ -135,7 +135,7 @@ def test_a_second_index_gets_messages_from_the_same_rows(given: Given) -> None:
             assert save(quiet.rows) == save(both.rows)
 
 
-def test_keys_of_rows_that_are_gone_are_forgotten() -> None:
+def test_keys_of_deleted_rows_are_freed() -> None:
     """An endless sequence of new keys needs room for the rows that there are."""
     server = SelectJoinServer(numbers=(1, 3))
     server.subscribe(box(0, ((0.0, 0.0), (9.0, 9.0))))
@@ -154,7 +154,7 @@ def test_keys_of_rows_that_are_gone_are_forgotten() -> None:
     assert {row.number for message in messages for row in message.rows} >= {1 + 3 * 59_999}
 
 
-def test_a_restored_server_has_room_for_more_rows_of_every_join_value() -> None:
+def test_a_restored_server_takes_more_rows_of_every_join_value() -> None:
     """Pieces have no room to spare then, and get some when they are moved."""
     few = [JoinChange(JoinSide.LEFT, (n,), (n,), (1.0,)) for n in range(1_000)]
     more = [JoinChange(JoinSide.LEFT, (n + 1_000,), (n,), (2.0,)) for n in range(1_000)]
@@ -177,12 +177,12 @@ def test_a_damaged_state_is_refused(cut: int) -> None:
         restore(SelectJoinServer().rows, save(server.rows)[:cut])
 
 
-def test_the_state_of_another_shape_is_refused() -> None:
+def test_a_state_with_other_dimensions_is_refused() -> None:
     with pytest.raises(StateError, match=r"has \[1, 1\] selection attributes: expected \[2, 1\]"):
         restore(SelectJoinServer((2, 1)).rows, save(SelectJoinServer().rows))
 
 
-def test_a_bad_row_leaves_everything_as_it_was() -> None:
+def test_a_refused_batch_changes_nothing() -> None:
     world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))
     before = save(world.server.rows)
@@ -196,7 +196,7 @@ def test_a_bad_row_leaves_everything_as_it_was() -> None:
     world.check()
 
 
-def test_subscriptions_that_do_not_fit_are_refused() -> None:
+def test_invalid_subscriptions_are_refused() -> None:
     server = SelectJoinServer()
     server.subscribe(box(3, ((0.0, 0.0), (1.0, 1.0))))
     with pytest.raises(InvalidValue, match="have 1 ranges: expected 2"):
@@ -228,7 +228,7 @@ def test_many_rows_of_one_join_value_and_many_join_values() -> None:
     world.check()
 
 
-def test_rows_leave_after_their_time() -> None:
+def test_expired_rows_are_deleted() -> None:
     """What comes again stays longer, with the same values or others; a restart forgets nothing."""
     world = World((1, 1), JoinScheme.REF_SJ_CLU_PLUS)
     world.take(("subscribe", 1, ((0.0, 0.0), (9.0, 9.0))))

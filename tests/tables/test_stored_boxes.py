@@ -1,4 +1,4 @@
-"""Subscriptions in files: put together from several they answer as if they had come at once."""
+"""Subscriptions in files: several files combined answer as one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told(opened: OpenBoxes, some: list[JoinChange]) -> list[str]:
     dropped=st.sets(st.integers(0, 15)),
     some=st.lists(changes((1, 1)), max_size=15),
 )
-def test_files_put_together_answer_as_one(
+def test_combined_files_answer_as_one(
     files: list[list[Bounds]], dropped: set[int], some: list[JoinChange]
 ) -> None:
     gone = np.array(sorted(dropped), np.int32)
@@ -61,28 +61,28 @@ def test_files_put_together_answer_as_one(
         for own in files:
             opened.append(open_boxes(written(Path(folder), own, first)))
             first += len(own)
-        found = gathered_boxes(opened, gone)
+        actual = gathered_boxes(opened, gone)
         every = [each for own in files for each in own]
         living = [at for at in range(len(every)) if at not in dropped]
-        assert found.count == len(living)
+        assert actual.count == len(living)
         server = SelectJoinServer()
         if living:
             low, high = (np.array([every[at][side] for at in living]) for side in range(2))
             server.subscribe(Boxes(np.array(living), low, high))
-        assert told(found, some) == [repr(message) for message in server.apply(some)]
-        only = found.only(np.array([0, 2], np.int32))
+        assert told(actual, some) == [repr(message) for message in server.apply(some)]
+        only = actual.only(np.array([0, 2], np.int32))
         assert only.count == len({0, 2} & set(living))
 
 
-def test_files_with_other_attributes_get_ranges_that_hold_everything(tmp_path: Path) -> None:
+def test_attributes_of_other_files_get_unbounded_ranges(tmp_path: Path) -> None:
     one = open_boxes(written(tmp_path, [((1.0, 2.0), (3.0, 4.0))], 0))
     boxes_ = Boxes(np.array([0]), np.array([[5.0, 6.0]]), np.array([[7.0, 8.0]]))
     feeds = np.array([1], np.int32)
     path = write_boxes(tmp_path, BoxGroup((("b",), ("c",)), boxes_), feeds, feeds)
-    found = gathered_boxes([one, open_boxes(path)], np.zeros(0, np.int32))
-    assert found.attributes == (("a", "b"), ("c",))
-    assert found.tested.tolist() == [0, 1]
-    tree = found.trees[0]
+    actual = gathered_boxes([one, open_boxes(path)], np.zeros(0, np.int32))
+    assert actual.attributes == (("a", "b"), ("c",))
+    assert actual.tested.tolist() == [0, 1]
+    tree = actual.trees[0]
     points = {int(n): p.tolist() for n, p in zip(tree.subscription, tree.points, strict=False)}
     none = -np.inf, np.inf
     assert points[0] == [1.0, none[0], 2.0, 3.0, none[1], 4.0]
@@ -101,7 +101,7 @@ def test_files_with_other_attributes_get_ranges_that_hold_everything(tmp_path: P
         ("feeds", 0, -3),
     ],
 )
-def test_a_file_that_leads_outside_of_its_arrays_is_refused(
+def test_a_file_with_an_index_out_of_range_is_refused(
     tmp_path: Path, name: str, place: int, value: int
 ) -> None:
     path = written(tmp_path, [((1.0, 2.0), (3.0, 4.0)), ((1.0, 2.0), (3.0, 9.0))], 0)

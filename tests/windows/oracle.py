@@ -1,4 +1,4 @@
-"""The law of windows/stage.py written down as nested loops: the judge of the join stage."""
+"""The oracle of the join stage: the invariant of windows/stage.py as nested loops."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from headgate.model.tree_pattern import matches_pattern
 from headgate.plan.algebra import Filter, Join, Match, Plan, Source, Union, Window, bottom_up
 from headgate.windows.arrivals import Arrival, FeedOutput
 
-Known = dict[Item, datetime]
-"""Items, and from when on each is known."""
+Decisions = dict[Item, datetime]
+"""Items, with the instant at which each was decided."""
 
 
-def judge(
+def expected_output(
     plan: Plan, arrivals: Sequence[Arrival], *, lateness: timedelta, retention: timedelta
-) -> Known:
-    """What the plan outputs, each item with the moment at which that is decided."""
-    output: dict[Plan, Known] = {}
+) -> Decisions:
+    """The output of the plan: each item with the instant of its decision."""
+    output: dict[Plan, Decisions] = {}
     for node in bottom_up([plan]):
         output[node] = _output(node, output, arrivals, lateness, retention)
     return output[plan]
@@ -29,11 +29,11 @@ def judge(
 
 def _output(
     node: Plan,
-    output: Mapping[Plan, Known],
+    output: Mapping[Plan, Decisions],
     arrivals: Sequence[Arrival],
     lateness: timedelta,
     retention: timedelta,
-) -> Known:
+) -> Decisions:
     match node:
         case Source(name):
             return {each.item: each.arrived for each in arrivals if each.item.source == name}
@@ -42,13 +42,13 @@ def _output(
         case Union(inputs):
             return _earliest(pair for each in inputs for pair in output[each].items())
         case Match(_, pattern, input_):
-            found = output[input_].items()
-            return {item: at for item, at in found if matches_pattern(pattern, document(item))}
+            items = output[input_].items()
+            return {item: at for item, at in items if matches_pattern(pattern, document(item))}
         case Window(_, input_):
             return output[input_]
         case Join():
             return _join(node, output[node.primary], output[node.window], lateness, retention)
-    raise AssertionError(f"{node} has no live meaning")
+    raise AssertionError(f"{node} is not part of the join stage")
 
 
 def document(item: Item) -> str:
@@ -57,34 +57,34 @@ def document(item: Item) -> str:
 
 
 def _join(
-    join: Join, primary: Known, secondary: Known, lateness: timedelta, retention: timedelta
-) -> Known:
-    found: Known = {}
+    join: Join, primary: Decisions, secondary: Decisions, lateness: timedelta, retention: timedelta
+) -> Decisions:
+    output: Decisions = {}
     for item, arrived in primary.items():
         decided = max(arrived, item.time + lateness)
         until = max(item.time, decided - lateness - retention)
-        there = [each for each, at in secondary.items() if at <= decided]
+        arrived_items = [each for each, at in secondary.items() if at <= decided]
         joined = frozenset(
-            each
-            for each in window_at(until, join.window, there)
-            if each.time <= item.time and matches(join.predicate, item, window_item=each)
+            candidate
+            for candidate in window_at(until, join.window, arrived_items)
+            if candidate.time <= item.time and matches(join.predicate, item, window_item=candidate)
         )
         if joined:
-            found[item.annotated(Annotation(join.id, joined))] = decided
-    return found
+            output[item.annotated(Annotation(join.id, joined))] = decided
+    return output
 
 
-def _earliest(pairs: Iterable[tuple[Item, datetime]]) -> Known:
-    found: Known = {}
-    for item, at in pairs:
-        found[item] = min(at, found.get(item, at))
-    return found
+def _earliest(pairs: Iterable[tuple[Item, datetime]]) -> Decisions:
+    earliest: Decisions = {}
+    for item, instant in pairs:
+        earliest[item] = min(instant, earliest.get(item, instant))
+    return earliest
 
 
-def known(outputs: Iterable[FeedOutput]) -> Known:
-    """Outputs of a stage as the judge gives them; no item comes twice."""
-    found: Known = {}
-    for each in outputs:
-        assert each.item not in found
-        found[each.item] = each.decided_at
-    return found
+def decisions_of(outputs: Iterable[FeedOutput]) -> Decisions:
+    """The outputs of a stage in the form of the oracle; no item may occur twice."""
+    decisions: Decisions = {}
+    for output in outputs:
+        assert output.item not in decisions
+        decisions[output.item] = output.decided_at
+    return decisions

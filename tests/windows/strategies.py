@@ -129,7 +129,7 @@ class History:
         }
 
     @property
-    def law(self) -> dict[str, timedelta]:
+    def delays(self) -> dict[str, timedelta]:
         return {"lateness": self.lateness, "retention": self.retention}
 
 

@@ -33,7 +33,7 @@ NEGATED = "a = window.b or not c = window.d"
         ("a.year = window.b", "all of the window", "a.year = window.b"),
     ],
 )
-def test_the_path_that_is_chosen(predicate: str, path: str, residual: str) -> None:
+def test_the_chosen_access_path(predicate: str, path: str, residual: str) -> None:
     access = choose_access(join_condition(predicate))
     assert (str(access), unparse_filter(access.residual)) == (path, residual)
 

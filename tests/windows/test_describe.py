@@ -1,4 +1,4 @@
-"""The stage tells what it holds."""
+"""The description of a join stage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ create feed E from A where near(3);
 """  # noqa: E501
 
 
-def test_the_text() -> None:
+def test_the_description_of_a_stage() -> None:
     known = defined(FEEDS)
     plans = normalize_all(compose_all("ABCDE", known))
     stage = JoinStage(plans, dict.fromkeys("NP", STREAM), lateness_s=60)

@@ -1,4 +1,4 @@
-"""Feeds share what they have in common; those that cannot be answered are told, with the reason."""
+"""Equal parts of feeds are shared; unsupported feeds are listed with a reason."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ register operator near(x int) cost 1 from 'm:f';
 
 
 def graph_of(script: str):  # type: ignore[no-untyped-def]
-    known = defined(SOURCES + script)
-    return build_graph(normalize_all(compose_all(feed_names(known), known)))
+    definitions = defined(SOURCES + script)
+    return build_graph(normalize_all(compose_all(feed_names(definitions), definitions)))
 
 
-def test_equal_parts_are_one() -> None:
+def test_equal_parts_of_plans_are_shared() -> None:
     graph = graph_of(
         "create feed A from N as $n join last 1 days on P with $n[title = window.title];"
         "create feed B from N as $n join last 1 days on P with $n[title similar window.title];"
@@ -44,7 +44,7 @@ def test_leaves_are_left_to_the_match_stage() -> None:
     assert not graph.unsupported
 
 
-def test_what_cannot_be_answered_is_told() -> None:
+def test_unsupported_feeds_are_listed_with_a_reason() -> None:
     graph = graph_of(
         "create feed Tables from T join U on k;"
         "create feed Calls from N where near(3);"

@@ -61,13 +61,13 @@ ARRIVALS = [
 
 
 def shown(output: FeedOutput) -> str:
-    found = sorted(
+    partners = sorted(
         f"{each.join}: {', '.join(sorted(f'{item.source} {item.id!r}' for item in each.items))}"
         for each in output.item.annotations
     )
     after = output.decided_at - output.item.time
     head = f"{', '.join(output.feeds)}: {output.item.source} '{output.item.id}', after {after}"
-    return "\n".join([head, *(f"  {line}" for line in found)])
+    return "\n".join([head, *(f"  {line}" for line in partners)])
 
 
 def test_the_newsroom(golden: Callable[[str, str], None]) -> None:
@@ -78,6 +78,6 @@ def test_the_newsroom(golden: Callable[[str, str], None]) -> None:
     golden("join/newsroom.txt", "\n\n".join(parts) + "\n")
 
 
-def test_the_sources_that_are_wanted() -> None:
+def test_the_sources_of_the_stage() -> None:
     assert {"MuseNews", "MusicPhotos", "News"} <= newsroom().sources
     assert not {"Tickets", "Stocks", "Drones"} & newsroom().sources

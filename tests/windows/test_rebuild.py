@@ -1,4 +1,4 @@
-"""A restart reads what it needs: no less, however windows are nested, and once where that is known.
+"""A restart reads far enough back for nested windows, and only once for windows of time.
 
 Times are hours after START; the restart is at hour 100. Nothing is late, and nothing is kept for
 items that are later.
@@ -47,8 +47,8 @@ def reads_of_restart(
     """From which hour on items are read again; the stage is then as if it had never stopped."""
     arrivals = [
         Arrival(Item(f"{hour}", name, START + hour * HOUR, {}), START + hour * HOUR)
-        for name, some in hours.items()
-        for hour in some
+        for name, times in hours.items()
+        for hour in times
     ]
     before = [each for each in arrivals if each.arrived <= NOW]
     after = [each for each in arrivals if each.arrived > NOW]
@@ -69,7 +69,7 @@ def reads_of_restart(
         stage.push(after)
         outputs.append(stage.advance(START + 1_000 * HOUR))
     assert outputs[0] == outputs[1]
-    assert outputs[0], "the case is to show something"
+    assert outputs[0], "the example must have outputs"
     return reads
 
 
@@ -79,13 +79,13 @@ def test_windows_of_time_add_up() -> None:
     assert reads_of_restart({"F": plan}, hours, guess_h=1) == [{"p": 100, "s": 90, "t": 85}]
 
 
-def test_the_last_items_are_looked_for_until_they_are_found() -> None:
+def test_a_rebuild_reads_further_back_until_the_last_items_are_complete() -> None:
     plan = join(p, last_items(2, t))
     reads = reads_of_restart({"F": plan}, {"p": [101], "t": [1, 2, 70, 90]}, guess_h=3)
     assert [each["t"] for each in reads] == [97, 88, 52]
 
 
-def test_the_last_items_may_be_fewer_than_asked_for() -> None:
+def test_a_window_may_have_fewer_than_its_last_items() -> None:
     reads = reads_of_restart({"F": join(p, last_items(3, t))}, {"p": [101], "t": [1]}, guess_h=1)
     assert reads[-1] == {"p": None, "t": None}
 
@@ -97,14 +97,14 @@ def test_items_in_a_window_of_time_were_joined_with_earlier_last_items() -> None
     assert reads_of_restart({"F": plan}, hours, guess_h=10)[0]["t"] == 80
 
 
-def test_an_item_with_half_of_its_annotation_does_not_count() -> None:
+def test_an_item_with_an_incomplete_annotation_is_uncertain() -> None:
     """Read from 85 on, the item of 93 is joined with that of 86 but not with that of 2."""
     plan = join(p, last_items(1, join(s, last_items(2, t))))
     hours = {"p": [101], "s": [93], "t": [2, 86, 95, 96]}
     assert len(reads_of_restart({"F": plan}, hours, guess_h=8)) > 1
 
 
-def test_a_source_that_is_read_further_for_another_feed() -> None:
+def test_a_source_is_read_further_back_for_another_feed() -> None:
     """The items of s are there from 50 on, but those of t only from 94 on: 97 lacks that of 93."""
     plans = {
         "F": join(p, last_items(1, join(s, last_hours(5, t)))),
@@ -116,7 +116,7 @@ def test_a_source_that_is_read_further_for_another_feed() -> None:
     assert len(reads) > 1
 
 
-def test_doubts_go_up_through_the_last_items() -> None:
+def test_uncertainty_propagates_through_the_last_items() -> None:
     """The item of q at 92 had the last one of s, of 88, which lacks that of 83.5, as t is read from
     84 on; that of 99.5, which is the last one now, lacks nothing."""
     plans = {

@@ -1,4 +1,4 @@
-"""The prefix filter over a window that comes and goes against the judge's own similarity."""
+"""The prefix filter over a changing window, compared with the oracle's similarity."""
 
 from __future__ import annotations
 
@@ -42,31 +42,35 @@ def everything(rows: int, questions: int) -> WindowBounds:
     return WindowBounds(zeros - 1, zeros, zeros, np.zeros(rows, np.int64), np.zeros(rows, np.int64))
 
 
-def found(
-    index: SimilarIndex, rows: list[Item], asked: list[Item], name: str | None, threshold: float
+def found_pairs(
+    index: SimilarIndex,
+    rows: list[Item],
+    primary_items: list[Item],
+    name: str | None,
+    threshold: float,
 ) -> set[tuple[int, int]]:
-    texts = [primary_words(each, name) for each in asked]
-    result = index.find(texts, threshold, everything(len(rows), len(asked)))
+    texts = [primary_words(each, name) for each in primary_items]
+    result = index.find(texts, threshold, everything(len(rows), len(primary_items)))
     pairs = list(zip(result.lookups.tolist(), result.rows.tolist(), strict=True))
     assert len(set(pairs)) == len(pairs)
     return set(pairs)
 
 
-def judged(
-    rows: list[Item], asked: list[Item], name: str | None, threshold: float
+def expected_pairs(
+    rows: list[Item], primary_items: list[Item], name: str | None, threshold: float
 ) -> set[tuple[int, int]]:
     atom = Similar(name, WindowAttribute("title"), threshold)
     return {
-        (question, row)
-        for question, one in enumerate(asked)
-        for row, other in enumerate(rows)
-        if matches(atom, one, window_item=other)
+        (lookup, row)
+        for lookup, primary in enumerate(primary_items)
+        for row, window_item in enumerate(rows)
+        if matches(atom, primary, window_item=window_item)
     }
 
 
 @given(
     batches=st.lists(st.lists(values, max_size=5), max_size=5),
-    asked_values=st.lists(values, min_size=1, max_size=5),
+    primary_values=st.lists(values, min_size=1, max_size=5),
     name=st.sampled_from(["title", None]),
     threshold=thresholds,
     lower=thresholds,
@@ -74,10 +78,10 @@ def judged(
     few_rows=st.sampled_from([2, 1_024]),
     room=st.sampled_from([1, 4_096]),
 )
-def test_it_finds_what_the_judge_finds(
+def test_lookups_equal_those_of_the_oracle(
     *,
     batches: list[list[Value | None]],
-    asked_values: list[Value | None],
+    primary_values: list[Value | None],
     name: str | None,
     threshold: float,
     lower: float,
@@ -85,24 +89,26 @@ def test_it_finds_what_the_judge_finds(
     few_rows: int,
     room: int,
 ) -> None:
-    asked = [item(value, more="rock a") for value in asked_values]
-    with patch.object(similar_index, "FEW_ROWS", few_rows), patch.object(pairs, "ROOM", room):
+    primary_items = [item(value, more="rock a") for value in primary_values]
+    with patch.object(similar_index, "FEW_ROWS", few_rows), patch.object(pairs, "PAIRS_MIN", room):
         index, rows = SimilarIndex("title", min(threshold, lower)), list[Item]()
         for batch in batches:
             new = [item(value) for value in batch]
             index.insert(new)
             rows += new
-            assert found(index, rows, asked, name, threshold) == judged(
-                rows, asked, name, threshold
+            assert found_pairs(index, rows, primary_items, name, threshold) == expected_pairs(
+                rows, primary_items, name, threshold
             )
             if chance.random() < 0.4:
                 kept = sorted(chance.sample(range(len(rows)), len(rows) // 2))
                 index.keep(np.array(kept, np.int64))
                 rows = [rows[row] for row in kept]
-        assert found(index, rows, asked, name, threshold) == judged(rows, asked, name, threshold)
+        assert found_pairs(index, rows, primary_items, name, threshold) == expected_pairs(
+            rows, primary_items, name, threshold
+        )
 
 
-def test_many_rows_are_found_and_few_are_looked_at() -> None:
+def test_few_rows_are_counted_word_by_word() -> None:
     chance = Random(5)
     vocabulary = [f"w{number}" for number in range(2_000)]
     weights = [1 / (rank + 1) for rank in range(2_000)]
@@ -111,12 +117,14 @@ def test_many_rows_are_found_and_few_are_looked_at() -> None:
         return " ".join(chance.choices(vocabulary, weights, k=10))
 
     rows = [item(title()) for _ in range(3_000)]
-    asked = [item(rows[at].attributes["title"]) for at in range(0, 3_000, 60)]
+    primary_items = [item(rows[at].attributes["title"]) for at in range(0, 3_000, 60)]
     index = SimilarIndex("title", 0.6)
     for start in range(0, 3_000, 100):
         index.insert(rows[start : start + 100])
-    assert found(index, rows, asked, "title", 0.6) == judged(rows, asked, "title", 0.6)
-    assert index.walked[1] < 0.02 * len(rows) * len(asked)
+    assert found_pairs(index, rows, primary_items, "title", 0.6) == expected_pairs(
+        rows, primary_items, "title", 0.6
+    )
+    assert index.walked[1] < 0.02 * len(rows) * len(primary_items)
 
 
 @pytest.mark.parametrize("words", [0, 1, 5_000])
@@ -127,11 +135,11 @@ def test_a_text_of_any_length_is_found(words: int) -> None:
     index = SimilarIndex("title", 0.5)
     index.insert(rows)
     for _ in range(2):
-        assert found(index, rows, [long], "title", 0.9) == ({(0, 1)} if words else set())
+        assert found_pairs(index, rows, [long], "title", 0.9) == ({(0, 1)} if words else set())
         index.keep(np.arange(2))
 
 
-def test_words_that_nobody_has_any_more_are_forgotten() -> None:
+def test_unused_words_are_dropped() -> None:
     index = SimilarIndex("title", 0.5)
     for number in range(50):
         index.insert([item(f"only{number} here{number}")] * 10)
@@ -139,7 +147,7 @@ def test_words_that_nobody_has_any_more_are_forgotten() -> None:
     assert len(index._numbers) == 2
 
 
-def test_what_counts_as_text() -> None:
+def test_which_words_an_attribute_has() -> None:
     """As model/evaluate.py has it: the window's text as it stands, the primary's without tags."""
     page = item(Xml("<p title='x'>Rock</p>"), link=Link("http://a.org"), other="Jazz")
     assert window_words(page, "title") == {"p", "title", "x", "rock"}

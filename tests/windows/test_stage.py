@@ -1,4 +1,4 @@
-"""The join stage against its law, whatever the plans, the delays and the batches."""
+"""The join stage against its oracle, for any plans, delays and batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plan.execute import execute
 from tests.plan.strategies import START
-from tests.windows.oracle import Known, judge, known
+from tests.windows.oracle import Decisions, decisions_of, expected_output
 from tests.windows.strategies import HALF_HOUR, SCHEMAS, History, histories, plans
 from tests.windows.worlds import draw_history, draw_plans
 
@@ -35,7 +35,7 @@ some_plans = st.lists(plans(), min_size=1, max_size=3).map(
 def run(
     stage: JoinStage, arrivals: Sequence[Arrival], stops: Sequence[datetime]
 ) -> list[FeedOutput]:
-    """The outputs of all calls, when everything that has arrived is pushed before each."""
+    """The outputs of all calls of `advance`; arrivals are pushed before each."""
     outputs: list[FeedOutput] = []
     left = list(arrivals)
     for stop in stops:
@@ -54,39 +54,39 @@ def of_feed(feed: str, outputs: Sequence[FeedOutput]) -> list[FeedOutput]:
     return [each for each in outputs if feed in each.feeds]
 
 
-def of_leaves(plan: Plan, history: History) -> Known:
-    """What the match stage says: the branches that are leaves."""
+def of_leaves(plan: Plan, history: History) -> Decisions:
+    """The output of the match stage: the branches that are leaves."""
     branches = plan.inputs if isinstance(plan, Union) else (plan,)
     leaves = tuple(branch for branch in branches if leaf_of(branch))
-    return judge(Union(leaves), history.arrivals, **history.law)
+    return expected_output(Union(leaves), history.arrivals, **history.delays)
 
 
-def check_law(plans: Mapping[str, Plan], history: History, slice_: int) -> list[FeedOutput]:
+def check_outputs(plans: Mapping[str, Plan], history: History, slice_: int) -> list[FeedOutput]:
     normalised = normal(plans)
     joins = JoinStage(normalised, SCHEMAS, **history.settings)
     with patch.object(stage, "SLICE", slice_), patch.object(probe, "PAIRS_MAX", 9 * slice_):
         outputs = run(joins, history.arrivals, history.stops)
     for feed, plan in plans.items():
-        found = known(of_feed(feed, outputs))
-        wanted = judge(plan, history.arrivals, **history.law)
-        assert found | of_leaves(normalised[feed], history) == wanted
+        actual = decisions_of(of_feed(feed, outputs))
+        expected = expected_output(plan, history.arrivals, **history.delays)
+        assert actual | of_leaves(normalised[feed], history) == expected
     return outputs
 
 
 def check_restart(
     plans: Mapping[str, Plan], history: History, now: datetime, guess_s: float
 ) -> list[FeedOutput]:
-    """A stage that goes on, and one that is rebuilt from what it asks for, are the same."""
+    """A stage that continues and one that is rebuilt from stored items have the same outputs."""
     whole, rebuilt = (JoinStage(normal(plans), SCHEMAS, **history.settings) for _ in range(2))
     before = [each for each in history.arrivals if each.arrived <= now]
     after = [each for each in history.arrivals if each.arrived > now]
     run(whole, before, [now])
 
     def read(since: Mapping[str, datetime | None]) -> list[Arrival]:
-        def is_read(each: Arrival) -> bool:
-            source = each.item.source
+        def is_read(arrival: Arrival) -> bool:
+            source = arrival.item.source
             bound = since.get(source)
-            return source in since and (bound is None or each.item.time > bound)
+            return source in since and (bound is None or arrival.item.time > bound)
 
         return [each for each in before if is_read(each)]
 
@@ -103,35 +103,37 @@ def at(half_hours: int) -> datetime:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_the_law_in_rich_worlds(part: int) -> None:
-    found = Counter[str]()
+def test_the_invariant_in_dense_worlds(part: int) -> None:
+    actual = Counter[str]()
     for seed in range(part, 80, 4):
         chance = Random(seed)
-        outputs = check_law(draw_plans(chance), draw_history(chance), chance.choice([1, 3, 4_096]))
+        outputs = check_outputs(
+            draw_plans(chance), draw_history(chance), chance.choice([1, 3, 4_096])
+        )
         joined = [each.item for each in outputs if each.item.annotations]
-        found["outputs"] += len(outputs)
-        found["over joins"] += sum(len(item.annotations) > 1 for item in joined)
-        found["joins in windows"] += sum(
+        actual["outputs"] += len(outputs)
+        actual["over joins"] += sum(len(item.annotations) > 1 for item in joined)
+        actual["joins in windows"] += sum(
             any(each.annotations for note in item.annotations for each in note.items)
             for item in joined
         )
-    assert found["outputs"] > 200
-    assert found["over joins"] > 20, found
-    assert found["joins in windows"] > 20, found
+    assert actual["outputs"] > 200
+    assert actual["over joins"] > 20, actual
+    assert actual["joins in windows"] > 20, actual
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_restarts_in_rich_worlds(part: int) -> None:
-    found = 0
+def test_restarts_in_dense_worlds(part: int) -> None:
+    actual = 0
     for seed in range(part, 60, 4):
         chance = Random(seed)
         plans, history = draw_plans(chance), draw_history(chance, long=True)
         now = at(chance.randint(20, 50))
-        found += len(check_restart(plans, history, now, chance.choice([1.0, 3_600.0])))
-    assert found > 100
+        actual += len(check_restart(plans, history, now, chance.choice([1.0, 3_600.0])))
+    assert actual > 100
 
 
-def test_batches_make_no_difference_in_rich_worlds() -> None:
+def test_batches_make_no_difference_in_dense_worlds() -> None:
     for seed in range(40):
         chance = Random(seed)
         plans, history = normal(draw_plans(chance)), draw_history(chance)
@@ -144,13 +146,15 @@ def test_batches_make_no_difference_in_rich_worlds() -> None:
 
 @fewer
 @given(some_plans, histories(), st.sampled_from([1, 2, 4_096]))
-def test_the_law(plans: dict[str, Plan], history: History, slice_: int) -> None:
-    check_law(plans, history, slice_)
+def test_outputs_equal_those_of_the_oracle(
+    plans: dict[str, Plan], history: History, slice_: int
+) -> None:
+    check_outputs(plans, history, slice_)
 
 
 @fewer
 @given(some_plans, histories(late=False))
-def test_without_late_items_it_is_what_the_plan_outputs(
+def test_without_late_items_outputs_equal_those_of_the_plan(
     plans: dict[str, Plan], history: History
 ) -> None:
     normalised = normal(plans)
@@ -160,8 +164,8 @@ def test_without_late_items_it_is_what_the_plan_outputs(
     for each in history.arrivals:
         items.setdefault(each.item.source, []).append(each.item)
     for feed, plan in plans.items():
-        found = {each.item for each in of_feed(feed, outputs)}
-        assert found | set(of_leaves(normalised[feed], history)) == execute(plan, items)
+        actual = {each.item for each in of_feed(feed, outputs)}
+        assert actual | set(of_leaves(normalised[feed], history)) == execute(plan, items)
     assert set(joins.late.values()) <= {0}
 
 
@@ -188,14 +192,16 @@ def test_a_restart_makes_no_difference(
 
 @fewer
 @given(some_plans, histories())
-def test_it_says_when_it_will_decide(plans: dict[str, Plan], history: History) -> None:
+def test_next_decision_is_the_next_instant_with_an_output(
+    plans: dict[str, Plan], history: History
+) -> None:
     joins = JoinStage(normal(plans), SCHEMAS, **history.settings)
     joins.push(history.arrivals)
     outputs: list[FeedOutput] = []
-    while (moment := joins.next_decision()) is not None:
-        assert all(each.decided_at < moment for each in outputs)
-        outputs += joins.advance(moment)
-        assert joins.next_decision() != moment
+    while (instant := joins.next_decision()) is not None:
+        assert all(each.decided_at < instant for each in outputs)
+        outputs += joins.advance(instant)
+        assert joins.next_decision() != instant
     assert outputs == run(
         JoinStage(normal(plans), SCHEMAS, **history.settings), history.arrivals, history.stops
     )

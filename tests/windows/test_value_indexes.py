@@ -1,4 +1,4 @@
-"""Values that are equal to the judge are found, and no others."""
+"""Lookups by equality and order, compared with the oracle."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ VALUES: list[Value | None] = [
 values = st.sampled_from(VALUES)
 
 
-def judged(rows: list[Item], asked: list[Item], relation: Relation) -> set[tuple[int, int]]:
+def expected_pairs(
+    rows: list[Item], primary_items: list[Item], relation: Relation
+) -> set[tuple[int, int]]:
     atom = Comparison("title", relation, WindowAttribute("title"))
     return {
-        (question, row)
-        for question, one in enumerate(asked)
-        for row, other in enumerate(rows)
-        if matches(atom, one, window_item=other)
+        (lookup, row)
+        for lookup, primary in enumerate(primary_items)
+        for row, window_item in enumerate(rows)
+        if matches(atom, primary, window_item=window_item)
     }
 
 
@@ -41,11 +43,11 @@ def judged(rows: list[Item], asked: list[Item], relation: Relation) -> set[tuple
     st.sampled_from([each for each in Relation if each is not Relation.NOT_EQUAL]),
     st.randoms(use_true_random=False),
 )
-def test_it_finds_what_the_judge_finds(
+def test_lookups_equal_those_of_the_oracle(
     batches: list[list[Value | None]], relation: Relation, chance: Random
 ) -> None:
-    asked = [item(value) for value in VALUES]
-    wanted = [each.attributes.get("title") for each in asked]
+    primary_items = [item(value) for value in VALUES]
+    looked_up = [each.attributes.get("title") for each in primary_items]
     equal, ordered, rows = EqualityIndex("title"), OrderedWindowIndex("title"), list[Item]()
     for batch in batches:
         new = [item(value) for value in batch]
@@ -57,20 +59,20 @@ def test_it_finds_what_the_judge_finds(
             rows = [rows[row] for row in kept]
             for index in (equal, ordered):
                 index.keep(np.array(kept, np.int64))
-        bounds = everything(len(rows), len(asked))
+        bounds = everything(len(rows), len(primary_items))
         if relation is Relation.EQUAL:
-            result = equal.find(wanted, bounds)
+            result = equal.find(looked_up, bounds)
         else:
-            result = ordered.find(wanted, relation, bounds)
+            result = ordered.find(looked_up, relation, bounds)
         pairs = zip(result.lookups.tolist(), result.rows.tolist(), strict=True)
-        assert sorted(pairs) == sorted(judged(rows, asked, relation))
+        assert sorted(pairs) == sorted(expected_pairs(rows, primary_items, relation))
 
 
-def test_many_values_stay_in_order() -> None:
+def test_many_values_are_found_in_order() -> None:
     """Beyond what is left unsorted."""
     chance = Random(3)
     rows = [item(chance.randint(0, 99)) for _ in range(1_000)]
-    asked = [item(50), item("50")]
+    primary_items = [item(50), item("50")]
     index = OrderedWindowIndex("title")
     for start in range(0, 1_000, 37):
         index.insert(rows[start : start + 37])
@@ -79,4 +81,4 @@ def test_many_values_stay_in_order() -> None:
     for relation in (Relation.LESS, Relation.LESS_EQUAL, Relation.GREATER, Relation.GREATER_EQUAL):
         result = index.find([50, "50"], relation, everything(len(rows), 2))
         pairs = zip(result.lookups.tolist(), result.rows.tolist(), strict=True)
-        assert sorted(pairs) == sorted(judged(rows, asked, relation))
+        assert sorted(pairs) == sorted(expected_pairs(rows, primary_items, relation))

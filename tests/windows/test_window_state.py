@@ -1,4 +1,4 @@
-"""Windows forget what nobody can ask for any more, and nothing else."""
+"""Windows drop the rows that no later lookup can see, and no others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def element(number: int, second: int, *, delay_s: int = 0) -> Element:
     return Element(item, microseconds(time), arrived_us, arrived_us)
 
 
-def moment(second: int) -> int:
+def instant_us(second: int) -> int:
     return START_US + second * SECOND_US
 
 
@@ -38,7 +38,7 @@ def filled(window: WindowState) -> WindowState:
 
 
 def sizes(window: WindowState) -> list[int]:
-    """How much room each of its parts takes, in its own units."""
+    """The size of each of its parts."""
     return [
         len(window.items),
         window.times.array.size,
@@ -58,45 +58,45 @@ def test_memory_follows_the_window(size: Duration | ItemCount) -> None:
     most = [0] * 8
     for second in range(10_000):
         window.insert([element(second, second)])
-        window.expire(moment(second))
+        window.expire(instant_us(second))
         most = [max(pair) for pair in zip(most, sizes(window), strict=True)]
     assert max(most) < 1_500
-    window.expire(moment(1_000_000))
+    window.expire(instant_us(1_000_000))
     left = 0 if isinstance(size, Duration) else 100
     assert left <= len(window.items) <= 2 * left
     assert max(sizes(window)) <= max(8 * left, 16)
 
 
 @pytest.mark.parametrize("size", [Duration(60, Unit.SECOND), ItemCount(20)])
-def test_what_can_still_be_asked_for_is_there(size: Duration | ItemCount) -> None:
-    """After each moment, whatever is dead or not, each window that can be asked for is whole."""
+def test_rows_that_a_lookup_may_still_need_are_kept(size: Duration | ItemCount) -> None:
+    """After each step, every window that a later lookup may see is complete."""
     chance = Random(1)
     kept_s, all_elements = 30, list[Element]()
     window = filled(WindowState(size, kept_us=kept_s * SECOND_US))
     for second in range(0, 2_000, 7):
         delays = [chance.choice([0, 3, 40]) for _ in range(chance.randint(0, 5))]
         new = [
-            element(len(all_elements) + at, second - delay, delay_s=delay)
-            for at, delay in enumerate(delays)
+            element(len(all_elements) + number, second - delay, delay_s=delay)
+            for number, delay in enumerate(delays)
         ]
         window.insert(new)
         all_elements += new
-        window.expire(moment(second))
-        there = set(window.items)
-        until = moment(second + 1) - kept_s * SECOND_US
-        for cut in (until, until + 15 * SECOND_US, moment(second + 1)):
-            known = sorted(
+        window.expire(instant_us(second))
+        kept = set(window.items)
+        until = instant_us(second + 1) - kept_s * SECOND_US
+        for cut in (until, until + 15 * SECOND_US, instant_us(second + 1)):
+            visible = sorted(
                 (each for each in all_elements if each.time_us <= cut),
                 key=lambda each: (each.time_us, each.item.source, each.item.id),
             )
             if isinstance(size, Duration):
-                asked = [each for each in known if each.time_us > cut - size.seconds * SECOND_US]
+                needed = [each for each in visible if each.time_us > cut - size.seconds * SECOND_US]
             else:
-                asked = known[-size.count :]
-            assert {each.item for each in asked} <= there
+                needed = visible[-size.count :]
+            assert {each.item for each in needed} <= kept
 
 
-def test_an_item_that_comes_too_late_does_not_come_in() -> None:
+def test_an_item_that_no_lookup_can_see_is_not_inserted() -> None:
     window = filled(WindowState(Duration(60, Unit.SECOND), kept_us=0))
     window.insert([element(1, 0, delay_s=60), element(2, 0, delay_s=59)])
     assert [each.id for each in window.items] == ["2"]

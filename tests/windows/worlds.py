@@ -1,7 +1,7 @@
-"""Drawn worlds: plans, items and their arrivals, dense enough that most joins find something.
+"""Random plans, items and arrivals, dense enough that most joins have results.
 
-Hypothesis shrinks well but draws thin worlds, in which a join over a join rarely finds anything.
-These are drawn from a seed instead: larger, and rich in nested joins.
+Hypothesis shrinks well but draws sparse inputs, in which nested joins rarely have results. These
+are drawn from a seed instead: larger, with many nested joins.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def draw_history(chance: Random, *, long: bool = False) -> History:
             late = chance.choice([0, 0, 1, 1, 2, 3, 8, -1])
             arrivals.append(Arrival(item, time + late * HALF_HOUR))
     chance.shuffle(arrivals)
-    some = range(chance.randint(0, 12))
-    stops = sorted(START + chance.randint(-2, span + 10) * HALF_HOUR for _ in some)
+    stop_numbers = range(chance.randint(0, 12))
+    stops = sorted(START + chance.randint(-2, span + 10) * HALF_HOUR for _ in stop_numbers)
     return History(
         arrivals,
         chance.choice([0, 0, 1, 2, 4]) * HALF_HOUR,
@@ -85,7 +85,7 @@ def _leaf(chance: Random) -> Plan:
     name = chance.choice([*STREAMS, *STREAMS, DOCUMENTS])
     source = algebra.Source(name)
     if chance.random() < 0.3:
-        return algebra.Filter(_own(chance), source)
+        return algebra.Filter(_item_atom(chance), source)
     if name == DOCUMENTS and chance.random() < 0.5:
         return algebra.Match("m", PatternNode("topic"), source)
     return source
@@ -106,14 +106,14 @@ def _join(chance: Random, primary: Plan, window: algebra.Window) -> Plan:
 def _predicate(chance: Random) -> Filter:
     parts: list[Filter] = []
     for _ in range(chance.choice([0, 0, 1, 1, 1, 2])):
-        some = [_looking(chance) for _ in range(chance.choice([1, 1, 1, 2, 3]))]
-        parts.append(some[0] if len(some) == 1 else Or(tuple(some)))
+        atoms = [_window_atom(chance) for _ in range(chance.choice([1, 1, 1, 2, 3]))]
+        parts.append(atoms[0] if len(atoms) == 1 else Or(tuple(atoms)))
     if chance.random() < 0.1:
-        parts.append(Or((_own(chance), _looking(chance))))
+        parts.append(Or((_item_atom(chance), _window_atom(chance))))
     return TRUE if not parts else parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
-def _looking(chance: Random) -> Filter:
+def _window_atom(chance: Random) -> Filter:
     number, text = WindowAttribute(chance.choice("aab")), WindowAttribute("title")
     similarity = chance.choice([0.2, 1 / 3, 0.5, 0.7, 1.0])
     return chance.choice(
@@ -128,7 +128,7 @@ def _looking(chance: Random) -> Filter:
     )
 
 
-def _own(chance: Random) -> Filter:
+def _item_atom(chance: Random) -> Filter:
     return chance.choice(
         [
             Comparison("a", Relation.LESS_EQUAL, chance.randint(0, 1)),
