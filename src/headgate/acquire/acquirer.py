@@ -279,7 +279,7 @@ def _addresses(feeds: Mapping[str, ListedFeed]) -> dict[str, str]:
 def observation_of(
     parsed: ParsedFeed, items: Sequence[Item], max_age_s: float | None
 ) -> Observation:
-    """What a fetched document says about the rate of its feed."""
+    """A fetched document as an observation of the refresh policy."""
     return Observation(
         [each.time.timestamp() for each in items],
         len(parsed.entries),

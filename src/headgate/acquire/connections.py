@@ -241,9 +241,7 @@ class HostLimits:
                 while (wait_s := self._wait_s(host, continues=continues)) > 0:
                     left_s = until - time.monotonic()
                     if left_s <= 0 or (host.active < self._at_once and wait_s > left_s):
-                        raise FetchError(
-                            f"'{name}' is busy: too many requests wait for it"
-                        )
+                        raise FetchError(f"'{name}' is busy: too many requests wait for it")
                     self._changed.wait(min(wait_s, left_s))
             finally:
                 host.waiting -= 1

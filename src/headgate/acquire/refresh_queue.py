@@ -23,7 +23,7 @@ time the one with the oldest deadline, so that no feed starves.
 
 A feed waits at least for the minimum interval, its own `ttl`, `Retry-After`, its skip hours (UTC),
 the pause after a failure, and until 0.02 entries are expected; but at most a day. A leased feed
-that is not reported within ten minutes comes back by itself.
+that is not reported within ten minutes is due again.
 
 Cost: O(log n) per fetch. Outdated heap entries are skipped when they come up, and removed when they
 are the majority.

@@ -5,7 +5,7 @@ renamed into place is complete at first sight if it is older than that. A last l
 end may still be appended to: in JSON it is taken if it is a complete object, otherwise, as in CSV,
 when the file has not changed for `tail_s`.
 
-**New** is what was not taken before:
+**New** is every part that was not taken before:
 
     unknown file                               all of it
     same length and content                    nothing (it was touched)
@@ -69,7 +69,7 @@ class FileScanner:
         self._problems: dict[str, str] = {}
 
     def scan(self, sources: Sequence[ListedSource], *, at_once: bool = False) -> None:
-        """Add what is new and complete to the log; with `at_once` every file counts as complete."""
+        """Add new, complete parts to the log; with `at_once` every file counts as complete."""
         problems: dict[str, str] = {}
         present: set[FileKey] = set()
         waiting: list[tuple[FileKey, FileProgress, Sequence[FilePart]]] = []

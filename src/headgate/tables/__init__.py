@@ -27,7 +27,7 @@ Words, as in the paper where it has one:
                      network that knows no joins can route the message
     skyline          the pairs of bounds in a region: the least list that describes who is affected
     stabbing set     a cluster of subscriptions whose ranges share a point, its anchor
-    scheme           what is sent and how its recipients are described; nine of them by name
+    scheme           the content of messages and how their recipients are described; nine by name
     repository       payloads that a node of a CN* network caches; in simulate/, not here
     client           the receiver: holds semijoins and joins them
     group            the joins of the same tables on the same attributes
@@ -47,7 +47,7 @@ Subscriptions:
     stored_boxes          the subscriptions of a group in a file that workers map
     join_graph            tables, edges, signatures and forms of semijoins
     join_groups           groups of joins, and which joins a plan has
-    decompose             which semijoins stand for a join of many tables, by cost
+    decompose             which semijoins represent a join of many tables, by cost
     group_joins           the groups of a join; payloads as tables of their own; files of a layer
 
 Rows and changes:
@@ -55,12 +55,12 @@ Rows and changes:
     byte_codes            small numbers for byte strings
     row_format            rows between Arrow columns and bytes
     row_format_kernels    its loops
-    row_changes           what a change says about its row: put, delete
+    row_changes           kinds of changes by word: put, delete
     changes               changes of rows as objects and as columns
     table_rows            the rows of joined tables, by key and by join value
     table_kernels         their index by join value, and how changes alter rows
     change_pieces         changes cut by bucket, packed, and combined again
-    change_batches        the files that say what a micro-batch processes
+    change_batches        files that fix the input of each micro-batch
     spark_partition_keys  keys that Spark spreads over partitions one by one
 
 From changes to messages and results:

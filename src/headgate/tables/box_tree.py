@@ -7,8 +7,8 @@ R-tree per cluster, so that an event queries at least τ trees. Here one tree se
 query visits the few tiers and prunes by bounding box. It costs about the number of points near the
 border of the query box; existence queries stop at the first hit.
 
-There are two such trees, one for changes of either table. A new tuple of R asks for one value of A
-and for many small gaps between values of C, so nodes are split by bounds on C four times as often
+There are two such trees, one for changes of either table. A new tuple of R queries one value of A
+and many small gaps between values of C, so nodes are split by bounds on C four times as often
 as by bounds on A (`near`). With a million subscriptions (§6) a query then takes 2 to 7 µs; with
 equal turns 2 to 60 µs; with splits by C only 1 to 4 µs, but 160 µs where a narrow range of A
 decides.

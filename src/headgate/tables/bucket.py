@@ -61,7 +61,7 @@ class BucketState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GroupUpdate:
-    """What a batch does to the rows of a group: load history, expire rows, apply changes."""
+    """The effect of a batch on the rows of a group: load history, expire rows, apply changes."""
 
     now_s: float
     silent: Sequence[bytes] = ()

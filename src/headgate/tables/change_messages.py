@@ -58,7 +58,7 @@ from headgate.tables.skylines import EVERYONE, SUB, ChangeEvent, describe, envel
 from headgate.tables.table_kernels import first_at_least, insert, remove, space_to_insert, value_at
 
 SEMIJOINS, JOINS, NEEDED_JOINS = 0, 1, 2
-"""What a scheme sends: rows of semijoins, all join results, or those that somebody selects."""
+"""What a scheme sends: rows of semijoins, all join results, or only the selected ones."""
 
 
 class SchemeCode(NamedTuple):

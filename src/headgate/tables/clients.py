@@ -19,7 +19,7 @@ all attributes shared with the tables before it, so a cycle in the join graph is
 
 The sender of the last hop numbers the deliveries of each subscription. A delivery that comes again
 is ignored. One that comes too early shows a gap: the client reports it, refuses further deliveries
-until it gets its content anew, and keeps its rows meanwhile.
+until `resync` gives it the current content, and keeps its rows meanwhile.
 
 Plain Python without NumPy or Numba, so that a client can run anywhere.
 """
@@ -48,7 +48,7 @@ DELETE = 1
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Deliveries `first` to `next` − 1 are missing: the client must get its content anew."""
+    """Deliveries `first` to `next` − 1 are missing: the client needs a `resync`."""
 
     first: int
     next: int

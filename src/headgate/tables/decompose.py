@@ -1,4 +1,4 @@
-"""Which semijoin stands for each table of a multi-way join: the greedy choice by cost
+"""Which semijoin represents each table of a multi-way join: the greedy choice by cost
 ([Select-Joins §4, Appendix D, E]).
 
     R ⋈ S ⋈ T ⋈ U            R^S   S^T   T^S   U^S        one semijoin for each table

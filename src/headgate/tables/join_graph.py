@@ -83,7 +83,7 @@ class Signature:
             raise InvalidValue(f"{', '.join(self.tables)} are not connected by joins")
 
     def forms(self, base: str) -> tuple[SemijoinForm, ...]:
-        """The semijoins that may stand for a table: one for each of its edges."""
+        """The semijoins that may represent a table: one for each of its edges."""
         return tuple(SemijoinForm(base, edge) for edge in self.edges if edge.has(base))
 
     def reached(self) -> list[str]:

@@ -40,7 +40,7 @@ class MessageArrays(NamedTuple):
 
 
 class MessageHead(NamedTuple):
-    """What a message is about. −1 stands for none."""
+    """The header of a message; −1 means none."""
 
     change: int  # the position of the change in its batch
     kind: int

@@ -3,7 +3,7 @@
 
 The rows that a tuple t joins with are points on the other table's attribute C. A subscription that
 selects t is affected if its range on C contains one of them. A description is a list of pairs (x,
-y); it stands for all subscriptions whose range [low, high] has `low ≤ x and high ≥ y` for one pair.
+y); it describes all subscriptions whose range [low, high] has `low ≤ x and high ≥ y` for one pair.
 
     joining rows            1  2 3         7  8          12
     ranges, all select t   ├──┤      ├─┤    ├───────────────┤       the middle one is unaffected
@@ -16,13 +16,14 @@ y); it stands for all subscriptions whose range [low, high] has `low ≤ x and h
 Invariant (Theorem 2): a subscription that selects t is described if and only if it is affected.
 Others do not matter, as the message also names the tuple that must be selected.
 
-Clu and Clu+ differ from the paper in two points. First, pairs that nobody needs are left out: from
-left to right a row or run is kept if it is the last one for some affected subscription that no kept
-pair describes yet. That is the least number of pairs (stabbing intervals greedily); if nobody is
-affected there is none, and no message. So Clu+ is never longer than Clu, nor Clu than Sub. Second,
-Appendix B looks at each anchor between two rows and queries its R-tree for an unaffected range;
-`mark_gaps` is one walk through the tree for all gaps, and prunes every node whose ranges all
-contain a common row. Cost: Clu one pass over the anchors, Clu+ that walk; then one query per pair.
+Clu and Clu+ differ from the paper in two points. First, pairs that describe nobody new are left
+out: from left to right a row or run is kept if it is the last one for some affected subscription
+that no kept pair describes yet. That is the least number of pairs (stabbing intervals greedily); if
+nobody is affected there is none, and no message. So Clu+ is never longer than Clu, nor Clu than
+Sub. Second, Appendix B looks at each anchor between two rows and queries its R-tree for an
+unaffected range; `mark_gaps` is one walk through the tree for all gaps, and prunes every node whose
+ranges all contain a common row. Cost: Clu one pass over the anchors, Clu+ that walk; then one query
+per pair.
 
 With several attributes (Appendix C) pairs are rows as in Tup, of which Clu keeps each anchor's
 envelope: the rows that have no other row in the box between themselves and the anchor. Clu+ also

@@ -19,6 +19,8 @@ from headgate.tables.schemes import SCHEMES, JoinScheme
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubscriptionIndex:
+    """Subscriptions as kernels query them."""
+
     trees: tuple[Tree, ...]
     """The subscriptions, in an order for queries about changes of either table."""
     queries: tuple[BoxQuery, ...]
@@ -47,7 +49,7 @@ def new_query(dimensions: tuple[int, int], own: JoinSide, tree: Tree) -> BoxQuer
 
 
 def message_sink(subscriptions: SubscriptionIndex, buffer: MessageBuffer) -> MessageSink:
-    """What a kernel needs to write messages for these subscriptions to a buffer."""
+    """The argument of kernels that write messages for these subscriptions to a buffer."""
     return MessageSink(
         subscriptions.trees,
         subscriptions.queries,

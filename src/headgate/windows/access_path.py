@@ -16,7 +16,7 @@ window; the others, the residual, are evaluated on each candidate by model/evalu
 Invariant: the paths together find exactly the items of the window that satisfy the clause, so only
 the residual remains.
 
-Rejected: choosing anew for each item by the length of its chains. The fixed order is wrong only
+Rejected: choosing for each item by the length of its chains. The fixed order is wrong only
 where a text has the same value as much of the window, and then the candidates are mostly results. A
 part of a timestamp (`published.year = window.year`) has no index."""
 

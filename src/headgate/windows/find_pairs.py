@@ -83,14 +83,14 @@ def find_pairs(
     kernel: Callable[..., tuple[int, int]], bounds: WindowBounds, *arguments: object
 ) -> Pairs:
     """All pairs that a `find` kernel finds."""
-    count, first, room = bounds.low.size, 0, PAIRS_MIN
+    count, first, capacity = bounds.low.size, 0, PAIRS_MIN
     parts: list[Pairs] = []
     while first < count:
-        lookups, rows = np.empty(room, np.int64), np.empty(room, np.int64)
+        lookups, rows = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
         following, used = kernel(first, Pairs(lookups, rows), bounds, *arguments)
         parts.append(Pairs(lookups[:used], rows[:used]))
         if following == first:
-            room *= 4
+            capacity *= 4
         first = following
     return parts[0] if len(parts) == 1 else concatenate_pairs(parts)
 

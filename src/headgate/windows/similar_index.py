@@ -11,8 +11,8 @@ the sizes of the two sets already differ too much.
     words[word_start[row] : word_start[row + 1]]     the words of a row, the rarest first
 
 The order stays fixed while rows come, so that a new row costs only its words. When the window has
-doubled, or half of it has expired, words are numbered anew by frequency, and unused words are
-dropped: memory follows the window, whatever words strangers invent.
+doubled, or half of it has expired, words are renumbered by frequency, and unused words are
+dropped: memory is proportional to the window, whatever words arrive.
 
 Several predicates may share an index: it is built for the lowest of their thresholds, whose
 prefixes contain those of the others. The words of a primary item are extracted once per step
@@ -206,6 +206,6 @@ class SimilarIndex:
 
 
 def window_words(item: Item, attribute: str) -> frozenset[str]:
-    """The words of `window.attribute` as model/evaluate.py takes them: of any text as it stands."""
+    """The words of `window.attribute` as in model/evaluate.py: of any text, markup included."""
     value = item.attributes.get(attribute)
     return frozenset(words(value)) if isinstance(value, str) else frozenset()

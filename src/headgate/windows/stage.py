@@ -1,4 +1,4 @@
-"""The join stage: evaluates what is above the leaves of plans, as items arrive ([RoSeS §3.2]).
+"""The join stage: evaluates the parts of plans above their leaves, as items arrive ([RoSeS §3.2]).
 
 The oracle, tests/plan/execute.py, defines the output of a plan over finite streams, by event time.
 Live, items arrive late and out of order, each at an instant that is recorded once. With a given
@@ -125,9 +125,7 @@ class JoinStage:
             if item.source not in self.sources:
                 continue
             time_us, arrived_us = microseconds(item.time), microseconds(arrival.arrived)
-            assert arrived_us > self._instant_us, (
-                "it arrived at an instant that is decided already"
-            )
+            assert arrived_us > self._instant_us, "it arrived at an instant that is decided already"
             on_time_us = time_us + self.lateness_us
             self._queue.append(Element(item, time_us, arrived_us, max(arrived_us, on_time_us)))
             self.late[item.source] += arrived_us > on_time_us
