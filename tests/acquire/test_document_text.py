@@ -57,9 +57,9 @@ def test_encodings_from_marks_headers_and_guesses(body: bytes, content_type: str
         (declared("iso-8859-1", "utf-8"), "", "declared as cp1252, but it is utf-8"),
         (declared("utf-8", "cp1252"), "", "declared as utf-8, but it is cp1252"),
         (TEXT.encode(), "text/xml; charset=us-ascii", "declared as cp1252, but it is utf-8"),
-        (declared("klingon", "utf-8"), "", "encoding 'klingon' is not known"),
-        (declared("punycode", "utf-8"), "", "encoding 'punycode' is not known"),
-        (declared("unicode_escape", "utf-8"), "", "encoding 'unicode_escape' is not known"),
+        (declared("klingon", "utf-8"), "", "encoding 'klingon' is unknown"),
+        (declared("punycode", "utf-8"), "", "encoding 'punycode' is unknown"),
+        (declared("unicode_escape", "utf-8"), "", "encoding 'unicode_escape' is unknown"),
     ],
 )
 def test_a_wrong_declaration_is_a_problem(body: bytes, content_type: str, problem: str) -> None:

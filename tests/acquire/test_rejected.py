@@ -28,7 +28,7 @@ def reject(folder: Path, name: str, source: str, count: int) -> None:
 def test_a_thousand_rejected_records_are_kept_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rejected_counts, "LOOK_S", 0.0)
+    monkeypatch.setattr(rejected_counts, "REFRESH_S", 0.0)
     counts = RejectedCounts(tmp_path)
     assert counts.by_source() == {}
     reject(tmp_path / "files-1", "1", "Tickets", KEPT_MAX + 7)

@@ -59,7 +59,7 @@ def test_a_union_is_split() -> None:
         ("from Stocks as $s join Reviews on Symbol where $s[odd(3)]", "it calls an operator"),
         (
             "from News as $n join last 3 days on Rated with $n[Symbol = window.Symbol]",
-            "below something else",
+            "below another operation",
         ),
     ],
 )
