@@ -188,7 +188,7 @@ def test_cells_of_advertisements_are_conditional_probabilities(
         cells_of_statistics(UNIFORM, advertised),
         cells_of_sample(WORLD, SCHEMA, advertised),
     ):
-        low, high = cells.of(conditions.known[numbers[0]])
+        low, high = cells.of(conditions.entries[numbers[0]])
         assert cells.weights.sum() == pytest.approx(1)
         assert cells.weights @ low == pytest.approx(share(atom, coming))
         assert np.array_equal(low, high)

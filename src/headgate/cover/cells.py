@@ -1,4 +1,4 @@
-"""Cells: a partition of all items, within each part of which conditions are independent.
+"""Cells: a partition of all items, such that conditions are independent within each cell.
 
 Imperfect merging needs the probability that an item satisfies a merger but none of its parts. Two
 kinds of knowledge have the same form: a weight for each cell, and for each condition and cell the
@@ -64,7 +64,7 @@ class Cells(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxCells:
-    """Boxes that have nothing in common, each of a known probability above 0."""
+    """Disjoint boxes, each of a known probability above 0."""
 
     statistics: Statistics
     boxes: tuple[Box, ...]
@@ -111,10 +111,15 @@ def cells_of_statistics(
     split = None if boxes is None else disjoint(boxes)
     bounds = [statistics.of_box(box) for box in split or ()]
     if split is None or any(each.low < each.high for each in bounds):
-        raise PlanError("the statistics do not say how much is advertised; use a sample")
+        raise PlanError(
+            "the statistics do not give the probability of the advertisements; use a sample"
+        )
     shares = np.array([each.low for each in bounds])
     if not shares.any():
-        raise PlanError("no item can satisfy the advertisements")
+        raise PlanError(
+            "according to the statistics, no item satisfies the advertisements; "
+            "correct one of the two"
+        )
     possible = tuple(box for box, share in zip(split, shares, strict=True) if share > 0)
     return BoxCells(statistics, possible, shares[shares > 0] / shares.sum())
 
@@ -124,34 +129,37 @@ class SampleCells:
 
     def __init__(self, items: Sequence[Item], schema: Schema) -> None:
         if not items:
-            raise PlanError("the sample has no item that is advertised")
+            raise PlanError(
+                "no item of the sample satisfies the advertisements; use a larger sample"
+            )
         self.items = items
         self.weights = np.full(len(items), 1 / len(items))
         self._ordered: dict[str, tuple[list[Comparable], npt.NDArray[np.int64]]] = {}
         for attribute in schema.attributes:
             values = values_in_items(items, attribute.name, kind_of_type(attribute.type))
-            there = [(value, at) for at, value in enumerate(values) if value is not None]
-            there.sort()
-            places = np.array([at for _, at in there], np.int64)
-            self._ordered[attribute.name] = [value for value, _ in there], places
+            present = [(value, at) for at, value in enumerate(values) if value is not None]
+            present.sort()
+            places = np.array([at for _, at in present], np.int64)
+            self._ordered[attribute.name] = [value for value, _ in present], places
 
     def of(self, condition: PlaceCondition) -> tuple[Floats, Floats]:
         name, part = condition.place
         if condition.values is None or part is not None:
             return self._evaluated(And(condition.written))
         ordered, places = self._ordered[name]
-        found = np.zeros(len(self.items))
+        is_satisfied = np.zeros(len(self.items))
         for low, high in condition.values.intervals:
-            found[places[position(ordered, low) : position(ordered, high)]] = 1
-        return found, found
+            is_satisfied[places[position(ordered, low) : position(ordered, high)]] = 1
+        return is_satisfied, is_satisfied
 
     def _evaluated(self, filter_: Filter) -> tuple[Floats, Floats]:
-        """With the naive evaluator; operators are not called for statistics."""
+        """Evaluate the filter on each item with the naive evaluator. Operators are not called: a
+        filter with an operator gets the bounds 0 and 1."""
         try:
-            found = np.array([matches(filter_, item) for item in self.items], np.float64)
+            is_satisfied = np.array([matches(filter_, item) for item in self.items], np.float64)
         except OperatorError:
             return np.zeros(len(self.items)), np.ones(len(self.items))
-        return found, found
+        return is_satisfied, is_satisfied
 
 
 def cells_of_sample(

@@ -47,9 +47,10 @@ Conjunction = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PlaceCondition:
-    """Of `values` at `place`; or, without values, whatever is written.
+    """A condition: either a set of allowed `values` at `place`, or, if `values` is None, the
+    filters in `written`.
 
-    The place of one without values is only a name for what it looks at, such as 'Contains title'.
+    Without values, `place` only names what the condition reads, such as 'Contains title'.
     """
 
     place: Place
@@ -59,17 +60,17 @@ class PlaceCondition:
 
 @dataclass(slots=True)
 class ConditionTable:
-    """All distinct conditions, numbered as they are met."""
+    """All distinct conditions, numbered in the order in which they are first read."""
 
     schema: Schema
     in_values_max: int = IN_VALUES_MAX
-    known: list[PlaceCondition] = field(default_factory=list)
+    entries: list[PlaceCondition] = field(default_factory=list)
     _types: dict[str, Type] = field(init=False)
     _of_atom: dict[Filter, int] = field(default_factory=dict)
     _of_values: dict[tuple[Place, IntervalSet], int] = field(default_factory=dict)
     _never: set[int] = field(default_factory=set)
     _in_common: dict[tuple[Place, IntervalSet], int] = field(default_factory=dict)
-    """Intersections, which are only weighed and never written as a filter."""
+    """Intersections of conditions. Their probability is needed; they are never part of a filter."""
     _unwritable: set[tuple[Place, IntervalSet]] = field(default_factory=set)
     _spellings: dict[Place, dict[Comparable, Value]] = field(default_factory=dict)
     _joined: dict[tuple[int, int], int | None] = field(default_factory=dict)
@@ -80,30 +81,30 @@ class ConditionTable:
 
     def read(self, filter_: Filter) -> Conjunction | None:
         """The numbers of the filter's conditions, or None where no item can satisfy it."""
-        found = {self._of_atom.get(part, -1) for part in conjuncts(filter_)}
-        if -1 in found:  # something new, or nested
+        number_set = {self._of_atom.get(part, -1) for part in conjuncts(filter_)}
+        if -1 in number_set:  # something new, or nested
             parts = conjuncts(conjunction(conjuncts(filter_)))
             if FALSE in parts:
                 return None
-            found = {self._number_of_part(part) for part in _joint_parts(parts)}
-        numbers = sorted(found)
-        if len({self.known[number].place for number in numbers}) < len(numbers):
+            number_set = {self._number_of_part(part) for part in _joint_parts(parts)}
+        numbers = sorted(number_set)
+        if len({self.entries[number].place for number in numbers}) < len(numbers):
             numbers = sorted(self._one_for_each_place(numbers))
         return tuple(numbers) if self._never.isdisjoint(numbers) else None
 
     def filter_of(self, numbers: Iterable[int]) -> Filter:
-        return conjunction(part for number in numbers for part in self.known[number].written)
+        return conjunction(part for number in numbers for part in self.entries[number].written)
 
     def type_at(self, number: int) -> Type:
-        return self._types[self.known[number].place[0]]
+        return self._types[self.entries[number].place[0]]
 
     def values(self, number: int) -> IntervalSet:
-        values = self.known[number].values
+        values = self.entries[number].values
         assert values is not None, "the condition is not one on values"
         return values
 
     def union(self, numbers: Sequence[int]) -> int | None:
-        """The condition that is true where one of these is, if it can be written; one place."""
+        """The union of conditions at one place; None if it cannot be written as atoms."""
         return self.with_values(numbers[0], union(map(self.values, numbers)))
 
     def joined(self, left: int, right: int) -> int | None:
@@ -125,7 +126,7 @@ class ConditionTable:
 
     def with_values(self, like: int, values: IntervalSet) -> int | None:
         """The condition of these values at the same place, if it can be written."""
-        example = self.known[like]
+        example = self.entries[like]
         place = example.place
         assert example.values is not None, "only conditions on values can be joined"
         key = (place, values)
@@ -143,15 +144,15 @@ class ConditionTable:
         common = self.values(left).intersection(self.values(right))
         if not common:
             return None
-        key = (self.known[left].place, common)
-        known = self._of_values.get(key, self._in_common.get(key))
-        if known is None:
-            written = self.known[left].written + self.known[right].written
-            known = self._in_common[key] = self._add(PlaceCondition(key[0], common, written))
-        return known
+        key = (self.entries[left].place, common)
+        number = self._of_values.get(key, self._in_common.get(key))
+        if number is None:
+            written = self.entries[left].written + self.entries[right].written
+            number = self._in_common[key] = self._add(PlaceCondition(key[0], common, written))
+        return number
 
     def _join(self, left: int, right: int) -> int | None:
-        first, second = self.known[left].values, self.known[right].values
+        first, second = self.entries[left].values, self.entries[right].values
         if first is None or second is None:
             return None
         united = first.union(second)
@@ -159,9 +160,9 @@ class ConditionTable:
         return exact if exact is not None else self.with_values(left, hull(united))
 
     def _number_of_part(self, part: Filter) -> int:
-        known = self._of_atom.get(part)
-        if known is not None:
-            return known
+        number = self._of_atom.get(part)
+        if number is not None:
+            return number
         if is_value_atom(part) and part.attribute in self._types:
             number = self._read_atom(part)
         else:
@@ -181,39 +182,40 @@ class ConditionTable:
     def _number(
         self, like: PlaceCondition, values: IntervalSet, written: tuple[Filter, ...]
     ) -> int:
-        """The condition's number; it is written as it was when it was first met."""
+        """The number of the condition with these values; it keeps the atoms of the first use."""
         key = (like.place, values)
-        known = self._of_values.get(key)
-        if known is None:
-            known = self._of_values[key] = self._add(PlaceCondition(like.place, values, written))
-        return known
+        number = self._of_values.get(key)
+        if number is None:
+            number = self._of_values[key] = self._add(PlaceCondition(like.place, values, written))
+        return number
 
     def _add(self, condition: PlaceCondition) -> int:
         if condition.values is not None and not condition.values:
-            self._never.add(len(self.known))
-        self.known.append(condition)
-        return len(self.known) - 1
+            self._never.add(len(self.entries))
+        self.entries.append(condition)
+        return len(self.entries) - 1
 
     def _one_for_each_place(self, numbers: list[int]) -> list[int]:
-        """ConditionTable on one place become the one of what they have in common, written as they
-        were. ConditionTable without values stay as they are, each its own."""
-        found: dict[Place, int] = {}
-        others: list[int] = []
+        """Replace conditions at the same place by their intersection, written as all their atoms.
+        Conditions without values stay separate."""
+        by_place: dict[Place, int] = {}
+        without_values: list[int] = []
         for number in numbers:
-            condition = self.known[number]
+            condition = self.entries[number]
             if condition.values is None:
-                others.append(number)
-            elif condition.place not in found:
-                found[condition.place] = number
+                without_values.append(number)
+            elif condition.place not in by_place:
+                by_place[condition.place] = number
             else:
-                before = found[condition.place]
+                before = by_place[condition.place]
                 common = self.values(before).intersection(condition.values)
-                written = self.known[before].written + condition.written
-                found[condition.place] = self._number(condition, common, written)
-        return [*found.values(), *others]
+                written = self.entries[before].written + condition.written
+                by_place[condition.place] = self._number(condition, common, written)
+        return [*by_place.values(), *without_values]
 
 
 def _joint_parts(parts: Sequence[Filter]) -> list[Filter]:
-    """The parts, with those that have variables as one: a substitution must satisfy all of them."""
+    """The parts, with all parts that have variables as one `And`: one substitution must satisfy
+    them together."""
     joint = tuple(part for part in parts if variables_of(part))
     return [part for part in parts if not variables_of(part)] + ([And(joint)] if joint else [])

@@ -12,16 +12,17 @@ another exactly if each of its intervals lies within one of the other's:
               (3, …)  ████████                                                   x > 3
               ████████████████████████████████████████████████████████████       x is present
 
-A *cube* is the restrictions of a filter, sorted by place. A form that is there or not (a word, a
-host) is a place with a single restriction.
+A *cube* is the restrictions of a filter, sorted by place. A property that an item has or has not
+(a word, a host) is a place with a single restriction.
 
 The ends of intervals are *cuts*, and kernels compare them by integer labels:
 
     cuts      5⁻        7⁺        9⁻            a new cut between two others gets the label half-way
     labels    −2³²      0         2³²           between theirs; at the ends it is a step further
 
-Where two neighbours leave no room, the labels around them are spread anew, as many as it takes
-until each has room. A label never changes the order, so what was sorted once stays sorted.
+If two neighbouring labels leave no room, the labels around them are spread anew: the smallest
+neighbourhood that gives each label room. The order of labels never changes, so arrays that were
+sorted by label stay sorted.
 
 Cost: an atom that was met before costs a look-up, a new constant a binary search. A spread of n
 labels leaves room for many insertions, so cuts that always come to the same place move O(log n)
@@ -50,11 +51,11 @@ from headgate.model.intervals import Cut
 from headgate.model.values import Kind
 
 LabelledCut = tuple[object, ...]
-"""Cuts of one order compare as tuples do."""
+"""A cut as a tuple; the order of tuples is the order of cuts at one place."""
 
 STEP = 1 << 32
 ROOM = 1 << 16
-"""Between labels that were spread there is at least this much."""
+"""The smallest gap between labels after a spread."""
 LABEL_MAX = 1 << 62
 
 
@@ -70,36 +71,36 @@ class OrderLabels:
         """The cuts whose labels have changed; the encoder writes them again and clears this."""
 
     def label(self, cut: LabelledCut) -> int:
-        """The label of a cut, which is taken in if it is new."""
-        at = bisect_left(self._cuts, cut)
-        if at < len(self._cuts) and self._cuts[at] == cut:
-            return self._labels[at]
-        found = self._between(at)
-        if found is None:
-            self._spread_around(at)
-            found = self._between(at)
-            assert found is not None, "spread labels leave room"
-        self._cuts.insert(at, cut)
-        self._labels.insert(at, found)
-        return found
+        """The label of a cut. A new cut is inserted."""
+        position = bisect_left(self._cuts, cut)
+        if position < len(self._cuts) and self._cuts[position] == cut:
+            return self._labels[position]
+        label = self._between(position)
+        if label is None:
+            self._spread_around(position)
+            label = self._between(position)
+            assert label is not None, "spread labels leave room"
+        self._cuts.insert(position, cut)
+        self._labels.insert(position, label)
+        return label
 
-    def _between(self, at: int) -> int | None:
-        """A free label for a cut that goes to this position."""
+    def _between(self, position: int) -> int | None:
+        """A free label for a cut to be inserted at this position; None if there is no room."""
         labels = self._labels
         if not labels:
             return 0
-        if at == len(labels):
+        if position == len(labels):
             return labels[-1] + STEP if labels[-1] + STEP < LABEL_MAX else None
-        if at == 0:
+        if position == 0:
             return labels[0] - STEP if labels[0] - STEP > -LABEL_MAX else None
-        middle = (labels[at - 1] + labels[at]) // 2
-        return middle if middle > labels[at - 1] else None
+        middle = (labels[position - 1] + labels[position]) // 2
+        return middle if middle > labels[position - 1] else None
 
-    def _spread_around(self, at: int) -> None:
-        """Spread the fewest labels that have room, between their neighbours or towards an end."""
+    def _spread_around(self, position: int) -> None:
+        """Spread the smallest range of labels around the position that has room for it."""
         labels, width = self._labels, 8
         while True:
-            first, last = max(at - width, 0), min(at + width, len(labels))
+            first, last = max(position - width, 0), min(position + width, len(labels))
             count, gap = last - first, STEP
             if count == len(labels):
                 self._move(first, last, -(count // 2) * gap, gap)
@@ -158,7 +159,7 @@ class CubeList:
         return self.exact.size
 
     def take(self, chosen: Longs) -> CubeList:
-        """The chosen ones, in their order."""
+        """The chosen cubes, in the order of `chosen`."""
         lengths = np.diff(self.start)[chosen]
         start = np.zeros(chosen.size + 1, np.int64)
         np.cumsum(lengths, out=start[1:])
@@ -200,8 +201,8 @@ class GrowingIntegers:
     def __len__(self) -> int:
         return self._size
 
-    def __setitem__(self, at: int, value: int) -> None:
-        self._room[at] = value
+    def __setitem__(self, position: int, value: int) -> None:
+        self._room[position] = value
 
     @property
     def array(self) -> Longs:
@@ -260,10 +261,10 @@ class CubeEncoder:
         """The cube of a filter. The cubes of conjuncts at different places are concatenated."""
         remembered, keys = self._remembered, list[int]()
         for part in conjuncts(filter_):
-            found = remembered.get(id(part)) or self._remember(part)
-            if found[1] is None:
+            entry = remembered.get(id(part)) or self._remember(part)
+            if entry[1] is None:
                 return self._described(filter_)
-            keys += found[1]
+            keys += entry[1]
         keys.sort()
         if len({key >> _PLACE_SHIFT for key in keys}) < len(keys):
             keys = sorted(set(keys))  # the same word, or `is present`, occurs twice
@@ -280,34 +281,34 @@ class CubeEncoder:
         """
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
-        found = self._by_value.get(part)
-        if found is None:
+        entry = self._by_value.get(part)
+        if entry is None:
             if len(self._by_value) >= _REMEMBERED_MAX:
                 self._by_value.clear()
             cube = self._described(part)
             simple = cube.is_exact and not cube.is_never
             keys = [(self._place_of[each] << _PLACE_SHIFT) | each for each in cube.restrictions]
-            found = self._by_value[part] = part, (keys if simple else None)
-        self._remembered[id(part)] = part, found[1]
+            entry = self._by_value[part] = part, (keys if simple else None)
+        self._remembered[id(part)] = part, entry[1]
         return self._remembered[id(part)]
 
     def _described(self, filter_: Filter) -> Cube:
-        known = describe(filter_)
-        if known.places is None:
+        description = describe(filter_)
+        if description.places is None:
             return NEVER
-        numbers = [self._number(place, values) for place, values in known.places.items()]
+        numbers = [self._number(place, values) for place, values in description.places.items()]
         numbers.sort(key=self._place_of.__getitem__)
-        return Cube(tuple(numbers), is_exact=known.is_exact)
+        return Cube(tuple(numbers), is_exact=description.is_exact)
 
     def _number(self, place: DescriptionPlace, values: ValueSet) -> int:
-        at = self._places.setdefault(place, len(self._places))
-        if at == len(self._labels):
+        place_number = self._places.setdefault(place, len(self._places))
+        if place_number == len(self._labels):
             self._labels.append(OrderLabels())
             self._uses.append({})
         intervals = tuple(_joined(_intervals_on_line(values)))
-        number = self._numbers.setdefault((at, intervals), len(self._place))
+        number = self._numbers.setdefault((place_number, intervals), len(self._place))
         if number == len(self._place):
-            self._add(at, intervals)
+            self._add(place_number, intervals)
         return number
 
     def _add(self, place: int, intervals: tuple[tuple[LabelledCut, LabelledCut], ...]) -> None:
@@ -321,8 +322,8 @@ class CubeEncoder:
                 written.extend([labels.label(cut)])
         self._last.extend([len(self._lows)])
         for cut, label in labels.moved.items():
-            for written, at in uses.get(cut, ()):
-                written[at] = label
+            for written, position in uses.get(cut, ()):
+                written[position] = label
         labels.moved.clear()
 
 
@@ -330,11 +331,14 @@ def _intervals_on_line(values: ValueSet) -> Iterator[tuple[LabelledCut, Labelled
     """The intervals of all kinds on one line; the end of a kind is the beginning of the next."""
     if values.missing:
         yield _MISSING
-    for at, kind in enumerate(_KINDS):
+    for kind_number, kind in enumerate(_KINDS):
         whole = PRESENT.of(kind).intervals
         lowest, highest = whole[0][0], whole[-1][1]
         for low, high in values.of(kind).intervals:
-            yield _place_cut(at, low, lowest, at), _place_cut(at, high, highest, at + 1)
+            yield (
+                _place_cut(kind_number, low, lowest, kind_number),
+                _place_cut(kind_number, high, highest, kind_number + 1),
+            )
 
 
 def _place_cut(kind: int, cut: Cut, end: Cut, at_end: int) -> LabelledCut:
@@ -344,7 +348,7 @@ def _place_cut(kind: int, cut: Cut, end: Cut, at_end: int) -> LabelledCut:
 def _joined(
     intervals: Iterator[tuple[LabelledCut, LabelledCut]],
 ) -> Iterator[tuple[LabelledCut, LabelledCut]]:
-    """Without a gap between those that touch."""
+    """The intervals with those that touch joined into one."""
     last: tuple[LabelledCut, LabelledCut] | None = None
     for low, high in intervals:
         if last is not None and last[1] == low:

@@ -1,8 +1,8 @@
 """The description of a filter: the values that it allows, place by place.
 
 Covering searches the forest with descriptions as matching searches it with items. A filter F is
-described by the values that it allows at *places*, and by forms that its items certainly have. Both
-sides of a cover check are described in the same way:
+described by the values that it allows at *places*, and by *forms*: properties that all its items
+have, such as a word or the host of a link. Both sides of a cover check are described in this way:
 
     price > 3 and price < 9           price: (3, 9)
     title contains 'rock'             title: a text    word rock in title    word rock in the item
@@ -70,19 +70,19 @@ from headgate.model.values import Kind
 _PLAIN_KINDS = (Kind.NUMBER, Kind.BOOL, Kind.TIMESTAMP, Kind.BYTES)
 CASES_MAX = 64
 LABELS_MAX = 8
-"""Of longer host names only the end is known, which is enough to find those that may lie below."""
+"""Longer host names are described by their last labels, which is enough to find candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterDescription:
-    """The description of a filter, or None where no item satisfies it."""
+    """The allowed values by place; `places` is None if no item satisfies the filter."""
 
     places: Description | None
     is_exact: bool
 
 
 def describe(filter_: Filter) -> FilterDescription:
-    """The description of a filter, with a shortcut for single comparisons, the most frequent."""
+    """The description of a filter. Single comparisons, the most frequent case, take a shortcut."""
     if isinstance(filter_, Comparison | Between | In) and filter_.kind in _PLAIN_KINDS:
         allowed = _values_of(Literal(filter_, True))
         if filter_.part is None and allowed.kinds:
@@ -101,14 +101,14 @@ def describe(filter_: Filter) -> FilterDescription:
     ]
     if not cases:
         return FilterDescription(None, True)
-    known = _union(cases)
-    filled = {place: without_holes(values) for place, values in known.items()}
-    is_exact = not others and all(map(_is_exact, facts)) and filled == known
+    described = _union(cases)
+    filled = {place: without_holes(values) for place, values in described.items()}
+    is_exact = not others and all(map(_is_exact, facts)) and filled == described
     return FilterDescription({at: each for at, each in filled.items() if each != ANY}, is_exact)
 
 
 def _union(cases: Sequence[Description]) -> Description:
-    """What holds in every case."""
+    """The description of a disjunction: places that every case restricts, with all their values."""
     first, *rest = cases
     return {
         place: reduce(_either, [case[place] for case in rest], values)
@@ -126,13 +126,13 @@ def _either(left: ValueSet, right: ValueSet) -> ValueSet:
 
 
 def _alternatives(choices: Sequence[Node]) -> list[tuple[Literal, ...]]:
-    """The choices multiplied out; one that would make too many cases is left out."""
-    found: list[tuple[Literal, ...]] = [()]
+    """The choices multiplied out. A choice that would make more than CASES_MAX cases is ignored."""
+    cases: list[tuple[Literal, ...]] = [()]
     for choice in choices:
-        own = _cases_of(choice)
-        if own is not None and len(found) * len(own) <= CASES_MAX:
-            found = [(*before, *case) for before in found for case in own]
-    return found
+        choice_cases = _cases_of(choice)
+        if choice_cases is not None and len(cases) * len(choice_cases) <= CASES_MAX:
+            cases = [(*before, *case) for before in cases for case in choice_cases]
+    return cases
 
 
 def _cases_of(node: Node) -> list[tuple[Literal, ...]] | None:
@@ -157,7 +157,7 @@ def _leaves(node: Node) -> Iterator[Literal]:
 
 
 def _one_place(node: Node) -> DescriptionPlace | None:
-    """The place that a disjunction restricts, if it is one, by values only."""
+    """The only place that a disjunction restricts, if all its literals restrict values there."""
     places = {_value_place(leaf) for leaf in _leaves(node)}
     return places.pop() if len(places) == 1 else None
 
@@ -199,19 +199,22 @@ def _is_exact(literal: Literal) -> bool:
 
 
 def _describe_case(
-    literals: tuple[Literal, ...], more: Iterable[tuple[DescriptionPlace, ValueSet]]
+    literals: tuple[Literal, ...], more_values: Iterable[tuple[DescriptionPlace, ValueSet]]
 ) -> Description | None:
-    """The description of a conjunction, with more values from elsewhere; None if impossible."""
+    """The description of a conjunction of literals and of value sets; None if it is unsatisfiable.
+
+    `more_values` are the value sets of disjunctions that restrict one place each.
+    """
     if contradictory(literals):
         return None
     values: Description = {}
     for literal in literals:
         allowed = allowed_values(literal)
         if allowed is not None:
-            at: DescriptionPlace = ("value", *allowed[0])
-            values[at] = values.get(at, ANY).intersection(allowed[1])
-    for place, found in more:
-        values[place] = values.get(place, ANY).intersection(found)
+            place: DescriptionPlace = ("value", *allowed[0])
+            values[place] = values.get(place, ANY).intersection(allowed[1])
+    for place, allowed_there in more_values:
+        values[place] = values.get(place, ANY).intersection(allowed_there)
     restrict_parts(values)
     for place in values:
         values[place] = without_refuted(place, values[place], literals)
@@ -222,10 +225,10 @@ def _describe_case(
 
 
 def _forms(literals: Iterable[Literal], values: Description) -> Iterator[DescriptionPlace]:
-    """Forms that its items certainly have: words, hosts of links, patterns, operator calls."""
+    """Properties that all items of the conjunction have: words, hosts, patterns, operator calls."""
     positive = [each.atom for each in literals if each.positive]
-    for attribute, known in known_words(positive, _certain_words(values)).items():
-        for word in known.words:
+    for attribute, known_text in known_words(positive, _certain_words(values)).items():
+        for word in known_text.words:
             yield ("word", attribute, word)
     for atom in positive:
         match atom:
@@ -241,17 +244,17 @@ def _forms(literals: Iterable[Literal], values: Description) -> Iterator[Descrip
     for literal in literals:
         if not literal.positive and isinstance(literal.atom, Call):
             yield ("not", literal.atom)
-    for (_, name, part), found in values.items():
-        links = found.of(Kind.LINK).points()
-        if part is None and links and not found.missing and set(found.kinds) == {Kind.LINK}:
+    for (_, name, part), allowed in values.items():
+        links = allowed.of(Kind.LINK).points()
+        if part is None and links and not allowed.missing and set(allowed.kinds) == {Kind.LINK}:
             for host in _hosts([each for each in links if isinstance(each, NormalLink)]):
                 yield from (("host", name, host), ("host", None, host))
 
 
 def _hosts(links: Sequence[NormalLink]) -> frozenset[str]:
-    """The hosts, and those above them, that all of the links lead to."""
-    each = [_host_and_above(link.host) for link in links]
-    return frozenset.intersection(*each)
+    """The hosts and parent domains that all of the links have in common."""
+    host_sets = [_host_and_above(link.host) for link in links]
+    return frozenset.intersection(*host_sets)
 
 
 def _host_and_above(host: str) -> frozenset[str]:
@@ -262,10 +265,12 @@ def _host_and_above(host: str) -> frozenset[str]:
 def _certain_words(values: Description) -> list[tuple[str, frozenset[str]]]:
     """The words in all texts that an attribute may have, if it must be a text."""
     certain = []
-    for (_, attribute, part), found in values.items():
-        texts = [found.of(kind).points() for kind in found.kinds if kind in (Kind.TEXT, Kind.XML)]
-        is_text = texts and not found.missing and len(texts) == len(found.kinds)
+    for (_, attribute, part), allowed in values.items():
+        texts = [
+            allowed.of(kind).points() for kind in allowed.kinds if kind in (Kind.TEXT, Kind.XML)
+        ]
+        is_text = texts and not allowed.missing and len(texts) == len(allowed.kinds)
         if part is None and is_text and isinstance(attribute, str):
-            known = [frozenset(words(str(text))) for each in texts for text in each or ("",)]
-            certain.append((attribute, frozenset.intersection(*known)))
+            word_sets = [frozenset(words(str(text))) for each in texts for text in each or ("",)]
+            certain.append((attribute, frozenset.intersection(*word_sets)))
     return certain

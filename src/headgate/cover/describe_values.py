@@ -25,7 +25,8 @@ from headgate.model.text import NormalLink
 from headgate.model.values import Comparable, Kind, Link, Value, Xml, comparable
 
 DescriptionPlace = tuple[object, ...]
-"""("value", attribute, part), or a form that is there or not: ("word", attribute, word), …"""
+"""("value", attribute, part), or a property that an item has or has not: ("word", attribute,
+word), …"""
 Description = dict[DescriptionPlace, ValueSet]
 
 _TEXT_KINDS = (Kind.TEXT, Kind.XML, Kind.LINK)
@@ -44,7 +45,7 @@ _PART_RANGE: dict[object, IntervalSet] = {
 
 
 def restrict_parts(values: Description) -> None:
-    """Apply that an attribute has parts exactly if it is an instant."""
+    """Make whole attributes and their parts consistent: only an instant has parts."""
     at_parts = [place for place in values if place[2] is not None]
     for place in at_parts:
         of_part, whole = values[place], ("value", place[1], None)
@@ -68,33 +69,33 @@ def _possible(values: ValueSet, part: object) -> IntervalSet:
     """The values that a part can have: instants, or a union of closed ranges of integers."""
     if part is TimestampPart.DATE:
         return values.of(Kind.TIMESTAMP)
-    found = NOTHING
+    integers = NOTHING
     for low, high in values.of(Kind.NUMBER).intersection(_PART_RANGE[part]).intervals:
         assert isinstance(low.value, int | float)
         assert isinstance(high.value, int | float)
         first = math.floor(low.value) + 1 if low.after else math.ceil(low.value)
         last = math.floor(high.value) if high.after else math.ceil(high.value) - 1
         if first <= last:
-            found = _join_integers(found, between(first, last))
-    return found
+            integers = _join_integers(integers, between(first, last))
+    return integers
 
 
-def _join_integers(before: IntervalSet, more: IntervalSet) -> IntervalSet:
-    """The union, where 4 and 5 are neighbours."""
+def _join_integers(before: IntervalSet, later: IntervalSet) -> IntervalSet:
+    """The union of sets of integers; [1, 4] and [5, 6] become [1, 6]. `later` has one interval."""
     if before:
         low, high = before.intervals[-1]
-        next_low, next_high = more.intervals[0]
+        next_low, next_high = later.intervals[0]
         if high.value + 1 == next_low.value:  # type: ignore[operator]  # both are integers
             return interval_set((*before.intervals[:-1], (low, next_high)))
-    return before.union(more)
+    return before.union(later)
 
 
 def without_refuted(
     place: DescriptionPlace, values: ValueSet, literals: Iterable[Literal]
 ) -> ValueSet:
-    """Without the single texts and links, and ends of intervals, that a literal rules out.
+    """Remove single texts and links, and ends of intervals, that contradict a literal.
 
-    `title >= 'a' and title contains 'rock'` leaves 'a' out, as `title > 'a'` does.
+    `title >= 'a' and title contains 'rock'` excludes 'a', as `title > 'a'` does.
     """
     _, attribute, part = place
     refuters = [each for each in literals if _can_refute(each, attribute)]
@@ -139,11 +140,12 @@ def _spelled(point: Comparable, kind: Kind) -> Value:
 
 
 def without_holes(values: ValueSet) -> ValueSet:
-    """The values with what a filter about words may rule out as well.
+    """The values, with gaps filled that a filter about words can imply without naming values.
 
-    That are single texts and links between others, as in `title != 'rock'`, and everything where
-    only texts and links are ruled out, as by `not title starts with 'rock'`: it follows from
-    `not title contains 'rock'`, of which values know nothing.
+    `not title contains 'rock'` implies `title != 'rock'` and `not title starts with 'rock'`, but
+    its description has no values for `title`. So that description still finds the pair, two kinds
+    of restriction are dropped here: gaps of a single text or link, and sets that exclude nothing
+    but texts and links.
     """
     others = (kind for kind in PRESENT.kinds if kind not in _TEXT_KINDS)
     if values.missing and all(values.of(kind) == PRESENT.of(kind) for kind in others):

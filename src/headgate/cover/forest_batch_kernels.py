@@ -57,19 +57,22 @@ def fill_masks(start, flat, masks):  # type: ignore[no-untyped-def]
 
     Cube c is flat[start[c] : start[c + 1]]; masks is uint64 [restriction, word].
     """
-    for each in range(start.shape[0] - 1):
-        bit = ONE << (np.uint64(each) & LOW_BITS)
-        for at in range(start[each], start[each + 1]):
-            masks[flat[at], each >> 6] |= bit
+    for cube in range(start.shape[0] - 1):
+        bit = ONE << (np.uint64(cube) & LOW_BITS)
+        for position in range(start[cube], start[cube + 1]):
+            masks[flat[position], cube >> 6] |= bit
 
 
 @nb.njit(nogil=True, cache=True)
-def keep_rows(start, flat, rows, found):  # type: ignore[no-untyped-def]
-    """found[c] &= all rows of cube c, flat[start[c] : start[c + 1]]; uint64 [cube, word]."""
-    for each in range(start.shape[0] - 1):
-        for at in range(start[each], start[each + 1]):
+def keep_rows(start, flat, rows, kept):  # type: ignore[no-untyped-def]
+    """kept[c] &= rows[r] for each row r of cube c, flat[start[c] : start[c + 1]].
+
+    rows is uint64 [row, word]; kept is uint64 [cube, word], in and out.
+    """
+    for cube in range(start.shape[0] - 1):
+        for position in range(start[cube], start[cube + 1]):
             for word in range(rows.shape[1]):
-                found[each, word] &= rows[flat[at], word]
+                kept[cube, word] &= rows[flat[position], word]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -95,42 +98,47 @@ def fill_covering_rows(sorted_rows, new_restrictions, table, rows):  # type: ign
         if new_begin == new_end:
             continue
         acc[:] = 0
-        at = new_begin
-        for each in range(group_start[group], group_start[group + 1]):
-            row = by_low[each]
+        next_new = new_begin
+        for position in range(group_start[group], group_start[group + 1]):
+            row = by_low[position]
             limit = lows[first[row_restriction[row]]]
-            while at < new_end and lows[first[new_restriction[new_by_low[at]]]] >= limit:
-                new = new_by_low[at]
+            while (
+                next_new < new_end and lows[first[new_restriction[new_by_low[next_new]]]] >= limit
+            ):
+                new = new_by_low[next_new]
                 for word in range(word_count):
                     acc[word] |= masks[new, word]
-                at += 1
+                next_new += 1
             for word in range(word_count):
                 rows[row, word] = acc[word]
         acc[:] = 0
-        at = new_begin
-        for each in range(group_start[group], group_start[group + 1]):
-            row = by_high[each]
-            own = row_restriction[row]
-            limit = highs[last[own] - 1]
-            while at < new_end and highs[last[new_restriction[new_by_high[at]]] - 1] <= limit:
-                new = new_by_high[at]
+        next_new = new_begin
+        for position in range(group_start[group], group_start[group + 1]):
+            row = by_high[position]
+            restriction = row_restriction[row]
+            limit = highs[last[restriction] - 1]
+            while (
+                next_new < new_end
+                and highs[last[new_restriction[new_by_high[next_new]]] - 1] <= limit
+            ):
+                new = new_by_high[next_new]
                 for word in range(word_count):
                     acc[word] |= masks[new, word]
-                at += 1
+                next_new += 1
             for word in range(word_count):
                 rows[row, word] &= acc[word]
-            if last[own] - first[own] > 1:
+            if last[restriction] - first[restriction] > 1:
                 rows[row] = 0
                 for new in range(new_begin, new_end):
-                    if lies_within(new_restriction[new], own, table):
+                    if lies_within(new_restriction[new], restriction, table):
                         for word in range(word_count):
                             rows[row, word] |= masks[new, word]
 
 
 @nb.njit(nogil=True, cache=True)
 def fill_covered_rows(sorted_rows, new_restrictions, table, rows):  # type: ignore[no-untyped-def]
-    """Set in rows[r] the bits of the new filters whose restriction contains row r, or that have
-    none at its place.
+    """Set in rows[r] the bits of the new filters whose restriction contains that of row r, and of
+    those without a restriction at its place.
 
     Parameters as in fill_covering_rows. The sweeps go the other way; new restrictions of several
     intervals are compared with each row.
@@ -148,43 +156,50 @@ def fill_covered_rows(sorted_rows, new_restrictions, table, rows):  # type: igno
             for word in range(word_count):
                 lacking[word] &= ~masks[new, word]
         acc[:] = 0
-        at = new_end - 1
-        for each in range(end - 1, begin - 1, -1):
-            row = by_low[each]
+        next_new = new_end - 1
+        for position in range(end - 1, begin - 1, -1):
+            row = by_low[position]
             limit = lows[first[row_restriction[row]]]
-            while at >= new_begin and lows[first[new_restriction[new_by_low[at]]]] <= limit:
-                new = new_by_low[at]
-                own = new_restriction[new]
-                if last[own] - first[own] == 1:
+            while (
+                next_new >= new_begin
+                and lows[first[new_restriction[new_by_low[next_new]]]] <= limit
+            ):
+                new = new_by_low[next_new]
+                restriction = new_restriction[new]
+                if last[restriction] - first[restriction] == 1:
                     for word in range(word_count):
                         acc[word] |= masks[new, word]
-                at -= 1
+                next_new -= 1
             for word in range(word_count):
                 rows[row, word] = acc[word]
         acc[:] = 0
-        at = new_end - 1
-        for each in range(end - 1, begin - 1, -1):
-            row = by_high[each]
+        next_new = new_end - 1
+        for position in range(end - 1, begin - 1, -1):
+            row = by_high[position]
             limit = highs[last[row_restriction[row]] - 1]
-            while at >= new_begin and highs[last[new_restriction[new_by_high[at]]] - 1] >= limit:
-                new = new_by_high[at]
+            while (
+                next_new >= new_begin
+                and highs[last[new_restriction[new_by_high[next_new]]] - 1] >= limit
+            ):
+                new = new_by_high[next_new]
                 for word in range(word_count):
                     acc[word] |= masks[new, word]
-                at -= 1
+                next_new -= 1
             for word in range(word_count):
                 rows[row, word] = (rows[row, word] & acc[word]) | lacking[word]
-        for at in range(new_begin, new_end):
-            new = new_restriction[at]
-            if last[new] - first[new] > 1:
+        for new in range(new_begin, new_end):
+            restriction = new_restriction[new]
+            if last[restriction] - first[restriction] > 1:
                 for row in range(begin, end):
-                    if lies_within(row_restriction[row], new, table):
+                    if lies_within(row_restriction[row], restriction, table):
                         for word in range(word_count):
-                            rows[row, word] |= masks[at, word]
+                            rows[row, word] |= masks[new, word]
 
 
 @nb.njit(nogil=True, cache=True)
 def walk_covering(forest, exact, rows, stack, coverer, pairs):  # type: ignore[no-untyped-def]
-    """Which entries cover new filters: the right diagram of [MBD §4.2]. Returns the pairs used.
+    """Find entries that cover new filters: the right-hand diagram of [MBD §4.2]. Returns the
+    number of pairs.
 
     forest   IndexForest
     exact    bool [entry]             whether the description of the entry is exact
@@ -201,18 +216,18 @@ def walk_covering(forest, exact, rows, stack, coverer, pairs):  # type: ignore[n
     node, node_count, word_count, used = 0, node_row.shape[0], rows.shape[1], 0
     while node < node_count:
         depth, row = node_depth[node], node_row[node]
-        found = np.uint64(0)
+        any_bit = np.uint64(0)
         for word in range(word_count):
             value = stack[depth, word] & rows[row, word]
             stack[depth + 1, word] = value
-            found |= value
-        if found == 0:
+            any_bit |= value
+        if any_bit == 0:
             node = node_skip[node]
             continue
         end = node_end[node]
         if end >= 0:
-            for each in range(end_start[end], end_start[end + 1]):
-                entry = owners[each]
+            for position in range(end_start[end], end_start[end + 1]):
+                entry = owners[position]
                 if not alive[entry]:
                     continue
                 for word in range(word_count):
@@ -247,17 +262,17 @@ def fill_gap_table(new_first, new_last, masks, table):  # type: ignore[no-untype
     union of two entries.
     """
     count = new_first.shape[0]
-    for at in range(count):
-        table[0, at] = 0
-        for new in range(new_first[at], new_last[at]):
+    for place in range(count):
+        table[0, place] = 0
+        for new in range(new_first[place], new_last[place]):
             for word in range(table.shape[2]):
-                table[0, at, word] |= masks[new, word]
+                table[0, place, word] |= masks[new, word]
     for level in range(1, table.shape[0]):
         half = 1 << (level - 1)
-        for at in range(count - 2 * half + 1):
+        for place in range(count - 2 * half + 1):
             for word in range(table.shape[2]):
-                table[level, at, word] = (
-                    table[level - 1, at, word] | table[level - 1, at + half, word]
+                table[level, place, word] = (
+                    table[level - 1, place, word] | table[level - 1, place + half, word]
                 )
 
 
@@ -270,12 +285,12 @@ def _without_gap(stack, depth, first, end, table):  # type: ignore[no-untyped-de
     while (2 << level) <= end - first:
         level += 1
     second = end - (1 << level)
-    found = np.uint64(0)
+    any_bit = np.uint64(0)
     for word in range(stack.shape[1]):
         value = stack[depth, word] & ~(table[level, first, word] | table[level, second, word])
         stack[depth, word] = value
-        found |= value
-    return found != 0
+        any_bit |= value
+    return any_bit != 0
 
 
 @nb.njit(nogil=True, cache=True)
@@ -299,7 +314,8 @@ def _list_pairs(covering, entry, new_exact, pairs, used):  # type: ignore[no-unt
 
 @nb.njit(nogil=True, cache=True)
 def walk_covered(forest, gaps, rows, stack, new_exact, pairs):  # type: ignore[no-untyped-def]
-    """Which entries new filters cover: the left-hand diagram of [MBD §4.2]. Returns the pairs used.
+    """Find entries that new filters cover: the left-hand diagram of [MBD §4.2]. Returns the
+    number of pairs.
 
     forest     IndexForest
     gaps       (places_before, gap_table): places_before[g] is how many places of the batch come
@@ -322,12 +338,12 @@ def walk_covered(forest, gaps, rows, stack, new_exact, pairs):  # type: ignore[n
     while node < node_count:
         depth, row = node_depth[node], node_row[node]
         group = row_group[row]
-        found = np.uint64(0)
+        any_bit = np.uint64(0)
         for word in range(word_count):
             value = stack[depth, word] & rows[row, word]
             stack[depth + 1, word] = value
-            found |= value
-        if found == 0 or not _without_gap(
+            any_bit |= value
+        if any_bit == 0 or not _without_gap(
             stack, depth + 1, passed[depth], places_before[group], table
         ):
             node = node_skip[node]
@@ -338,8 +354,10 @@ def walk_covered(forest, gaps, rows, stack, new_exact, pairs):  # type: ignore[n
             for word in range(word_count):
                 stack[depth + 2, word] = stack[depth + 1, word]
             if _without_gap(stack, depth + 2, passed[depth + 1], all_places, table):
-                for each in range(end_start[end], end_start[end + 1]):
-                    if alive[owners[each]]:
-                        used = _list_pairs(stack[depth + 2], owners[each], new_exact, pairs, used)
+                for position in range(end_start[end], end_start[end + 1]):
+                    if alive[owners[position]]:
+                        used = _list_pairs(
+                            stack[depth + 2], owners[position], new_exact, pairs, used
+                        )
         node += 1
     return used

@@ -1,7 +1,8 @@
 """Covering in batches on forests, in both directions ([MBD §4.2, §4.3]).
 
-In: filters with ids. Out: which of them, and which earlier ones, are covered now, and by which
-filter. *Roots* are the filters that no other filter covers; only they are kept here and forwarded.
+The input is filters with ids; the output says which of them, and which earlier ones, are covered
+now, and by which filter. *Roots* are the filters that no other filter covers. Only roots are kept
+here, and only roots are forwarded.
 
 Invariant: after `insert`, a filter is a root exactly if no root covers it, where G covers F if
 every item of F is an item of G as far as model/implies.py can tell. Inserting a batch gives the
@@ -24,8 +25,8 @@ values that it allows (describe_filter.py). The pair [v_l, v_r] of the paper is 
 here. Its two early stops are kept: a filter that is found to be covered leaves the walk, and only
 filters that no root covers are compared with what they cover. The paper does both in one walk; here
 they are two walks over one forest, because the few filters left for the second one fit in fewer
-words. What the new filters of a batch cover among themselves is the AND of their own restrictions'
-rows; comparing all pairs took a sixth of the check.
+words. Covering among the new filters of a batch is the AND of the rows of their restrictions;
+comparing all pairs took a sixth of the time of a check.
 
 Where the description of a filter is not exact, `implies_filter` checks the pairs that the walk has
 found, up to INEXACT_CHECKS_MAX for each new filter and direction. A pair that is missed costs a
@@ -61,17 +62,20 @@ from headgate.model.implies import implies_filter
 
 BATCH = 4_096
 FEW = 8
-"""Up to so many new filters walk one by one: filling rows for them would take longer."""
+"""Up to this many new filters are searched one by one: filling rows for them would take longer."""
 RECENT_MAX = 128
 LEVEL_RATIO = 3
 """A level has at least this many times the entries of the next."""
 RESTRICTIONS_MIN = 1 << 16
-"""So many restrictions are kept before unused ones are dropped."""
+"""Unused restrictions are dropped only if there are more restrictions than this."""
 
 
 class Cover(Protocol):
-    """What a routing table needs. A coverer may be covered by the same insertion; then it is in the
-    result too."""
+    """The covering that a routing table needs.
+
+    A coverer in the result of `insert` may itself be covered by the same insertion; then the
+    result has an entry for it too.
+    """
 
     def insert(self, ids: Sequence[int], filters: Sequence[Filter]) -> dict[int, int]:
         """Insert filters in this order. Returns those that are no roots now, with their coverer.
@@ -207,45 +211,46 @@ class ForestCover(CubeCover):
         checks_left = np.full(len(cubes), INEXACT_CHECKS_MAX, np.int64)
         to_check: IdPairs = []
         if len(cubes) <= FEW:
-            for at in range(len(cubes)):
-                cube = cubes.flat[cubes.start[at] : cubes.start[at + 1]]
+            for position in range(len(cubes)):
+                cube = cubes.flat[cubes.start[position] : cubes.start[position + 1]]
                 for level in self._levels:
-                    if coverer[at] < 0:
-                        coverer[at], inexact = level.covering_one(cube, table)
-                        to_check += [(at, root) for root in inexact]
+                    if coverer[position] < 0:
+                        coverer[position], inexact = level.covering_one(cube, table)
+                        to_check += [(position, root) for root in inexact]
         elif self._levels:
             new = NewCubeBatch(cubes, table)
             for level in self._levels:
-                found, more = level.covering(new, checks_left)
-                coverer = np.where(coverer >= 0, coverer, found)
-                to_check += more
+                ids, inexact_pairs = level.covering(new, checks_left)
+                coverer = np.where(coverer >= 0, coverer, ids)
+                to_check += inexact_pairs
         for scanned in (self._recent, self._oversized):
             to_check += scanned.covering(cubes, table, coverer, checks_left)
-        for at, root in to_check:
-            if coverer[at] < 0 and implies_filter(filters[at], self._filters[root]):
-                coverer[at] = root
+        for position, root in to_check:
+            if coverer[position] < 0 and implies_filter(filters[position], self._filters[root]):
+                coverer[position] = root
         return coverer
 
     def _cover_among(self, new: _NewFilters) -> tuple[list[int], list[int]]:
         """Covering among new filters that no root covers, as if they were inserted one by one.
 
-        Returns those that become roots, if only for a while, and the coverer of each, or -1.
+        Returns the positions of those that become roots, even if a later one covers them, and for
+        each new filter the position of its coverer, or -1.
         """
         within = self._within(new)
         parents, ever_roots, roots, covered = [-1] * len(within), [], 0, 0
-        for at, own_within in enumerate(within):
-            own = 1 << at
-            if covered & own:
+        for position, own_within in enumerate(within):
+            bit = 1 << position
+            if covered & bit:
                 continue
-            if own_within != own:
+            if own_within != bit:
                 for earlier in _bits(own_within & roots):
-                    parents[earlier] = at
-                for later in _bits(own_within & ~covered & -(own << 1)):
-                    parents[later] = at
+                    parents[earlier] = position
+                for later in _bits(own_within & ~covered & -(bit << 1)):
+                    parents[later] = position
                 roots &= ~own_within
-            roots |= own
+            roots |= bit
             covered |= own_within
-            ever_roots.append(at)
+            ever_roots.append(position)
         return ever_roots, parents
 
     def _within(self, new: _NewFilters) -> list[int]:
@@ -254,11 +259,11 @@ class ForestCover(CubeCover):
             return [1]
         bits = NewCubeBatch(new.cubes, self._encoder.table).within()
         within = [int.from_bytes(row.tobytes(), "little") for row in bits]
-        for at in np.nonzero(~new.cubes.exact)[0].tolist():
-            for count, other in enumerate(_bits(within[at] & ~(1 << at))):
-                general, specific = new.filters[at], new.filters[other]
+        for position in np.nonzero(~new.cubes.exact)[0].tolist():
+            for count, other in enumerate(_bits(within[position] & ~(1 << position))):
+                general, specific = new.filters[position], new.filters[other]
                 if count >= INEXACT_CHECKS_MAX or not implies_filter(specific, general):
-                    within[at] ^= 1 << other
+                    within[position] ^= 1 << other
         return within
 
     def _remove_covered_roots(self, new: _NewFilters) -> dict[int, int]:
@@ -267,11 +272,11 @@ class ForestCover(CubeCover):
         checks_left = np.where(exact, 0, INEXACT_CHECKS_MAX)
         if len(new.ids) <= FEW:
             start, flat = new.cubes.start, new.cubes.flat
-            for at in range(len(new.ids)):
-                cube = flat[start[at] : start[at + 1]]
+            for position in range(len(new.ids)):
+                cube = flat[start[position] : start[position + 1]]
                 for level in self._levels:
-                    within = level.covered_one(cube, table, exact=bool(exact[at]))
-                    pairs += [(at, root) for root in within]
+                    within = level.covered_one(cube, table, exact=bool(exact[position]))
+                    pairs += [(position, root) for root in within]
         elif self._levels:
             cubes = NewCubeBatch(new.cubes, table)
             for level in self._levels:
@@ -279,10 +284,10 @@ class ForestCover(CubeCover):
         for scanned in (self._recent, self._oversized):
             pairs += scanned.covered(new.cubes, table, checks_left)
         covered: dict[int, int] = {}
-        for at, root in sorted(pairs):
-            is_certain = exact[at] or root in covered
-            if is_certain or implies_filter(self._filters[root], new.filters[at]):
-                covered.setdefault(root, new.ids[at])
+        for position, root in sorted(pairs):
+            is_certain = exact[position] or root in covered
+            if is_certain or implies_filter(self._filters[root], new.filters[position]):
+                covered.setdefault(root, new.ids[position])
         for root in covered:
             self.remove(root)
         return covered
@@ -313,8 +318,8 @@ class ForestCover(CubeCover):
     def _add_level(self, ids: list[int], cubes: CubeList) -> None:
         """Add a level of these roots, merged with smaller levels of a similar size."""
         while self._levels and self._levels[-1].live_count < LEVEL_RATIO * len(ids):
-            more, their_cubes = self._levels.pop().live()
-            ids, cubes = more + ids, their_cubes + cubes
+            their_ids, their_cubes = self._levels.pop().live()
+            ids, cubes = their_ids + ids, their_cubes + cubes
         if not ids:
             return
         level = ForestIndex(ids, cubes, self._encoder.table, self._order)

@@ -57,9 +57,9 @@ from headgate.match.program import words_for
 PATH_MAX = 48
 """Longer cubes are not put into a forest: one of them would widen the matrix of all."""
 INEXACT_CHECKS_MAX = 256
-"""At most so many pairs with an inexact description are checked with `implies_filter` for a new
-filter, in each direction. It bounds the cost of filters of which a description says little, such as
-`not title contains 'rock'`."""
+"""For a new filter, at most this many pairs with an inexact description are checked with
+`implies_filter` in each direction. It bounds the cost of filters with an empty description, such
+as `not title contains 'rock'`."""
 
 AttributeOrder = Callable[[Longs, Longs, Longs], Longs]
 """From the owner, place and restriction of every use, all numbered from 0, to the rank of every
@@ -120,10 +120,10 @@ class NewCubeBatch:
         rows = np.zeros_like(self.masks)
         new = self._new_restrictions(self.place_first, self.place_last)
         fill_covering_rows(sorted_rows, new, self.table, rows)
-        found = np.empty((self.count, rows.shape[1]), np.uint64)
-        found[:] = self.everyone()
-        keep_rows(self.start, self.rows, rows, found)
-        return found
+        within = np.empty((self.count, rows.shape[1]), np.uint64)
+        within[:] = self.everyone()
+        keep_rows(self.start, self.rows, rows, within)
+        return within
 
     def at_places(self, places: Longs) -> NewRestrictions:
         """The new restrictions at each of these places."""
@@ -132,17 +132,17 @@ class NewCubeBatch:
             return self._new_restrictions(none, none)
         position = np.searchsorted(self.places, places)
         position[position == self.places.size] = 0
-        there = self.places[position] == places
+        is_present = self.places[position] == places
         first, last = self.place_first[position], self.place_last[position]
-        return self._new_restrictions(np.where(there, first, 0), np.where(there, last, 0))
+        return self._new_restrictions(np.where(is_present, first, 0), np.where(is_present, last, 0))
 
     def restricting_other_places(self, places: Longs) -> Words:
         """A row of the cubes that restrict a place which is not one of these."""
-        found = np.zeros(self.masks.shape[1], np.uint64)
+        row = np.zeros(self.masks.shape[1], np.uint64)
         other = ~np.isin(self.places, places)
         for first, last in zip(self.place_first[other], self.place_last[other], strict=True):
-            found |= np.bitwise_or.reduce(self.masks[first:last], axis=0)
-        return found
+            row |= np.bitwise_or.reduce(self.masks[first:last], axis=0)
+        return row
 
     def _new_restrictions(self, first: Longs, last: Longs) -> NewRestrictions:
         return NewRestrictions(
@@ -244,18 +244,18 @@ class ForestIndex:
     def covering_one(self, cube: Longs, table: RestrictionTable) -> tuple[int, list[int]]:
         """As `covering`, for a single cube: an id or -1, and the ids that must be checked."""
         entries = np.empty(INEXACT_CHECKS_MAX, np.int64)
-        found, used = walk_one_covering(
+        entry, used = walk_one_covering(
             cube, self.place_groups, self.forest, self.cubes.exact, table, entries
         )
-        return int(self.ids[found]), self.ids[entries[:used]].tolist()
+        return int(self.ids[entry]), self.ids[entries[:used]].tolist()
 
     def covered_one(self, cube: Longs, table: RestrictionTable, *, exact: bool) -> list[int]:
         """As `covered`, for a single cube."""
         entries = np.empty(self.alive.size if exact else INEXACT_CHECKS_MAX, np.int64)
         search = self.node_groups, self.depth
         used = walk_one_covered(cube, self.place_groups, self.forest, search, table, entries)
-        found: list[int] = self.ids[entries[:used]].tolist()
-        return found
+        ids: list[int] = self.ids[entries[:used]].tolist()
+        return ids
 
     def _id_pairs(self, pairs: CandidatePairs, count: int) -> IdPairs:
         ids = self.ids[pairs.entries[:count]].tolist()

@@ -1,13 +1,14 @@
-"""The merger of a pair of conjunctions, and how probable it is that it matches in vain.
+"""The merger of a pair of conjunctions, and the probability that it matches a false positive.
 
     to = 'Paris'  price < 100  class = 1
     to = 'Paris'  price = 145  class = 1     common: to, class     differs: price, joined: <= 145
 
-A node is a conjunction with the original parts that it stands for. For each cell it knows how
-probable it is that one of the parts matches, with every condition that all of them share taken at
-its greatest probability: whatever the true one is, it scales the merger and its parts alike.
+A node is a conjunction and the original filters (parts) that were merged into it. For each cell it
+has the probability that a part matches. Conditions that all parts share are taken at their upper
+bound: the true value scales the merger and its parts alike.
 
-merge_imperfect.py states the invariant that the figures keep.
+False positives are items that the merger matches and no part does; `vain` is their probability.
+merge_imperfect.py states the invariant of these bounds.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ class CellProbabilities(NamedTuple):
 
 @nb.njit(nogil=True, cache=True)
 def weigh_pair(common, differences, cells, matched_parts, matched):  # type: ignore[no-untyped-def]
-    """Upper bounds of the merger's probability, and of that of an item it matches in vain.
+    """Upper bounds of the probability of the merger, and of its false positives.
 
     common         int64 [n]         conditions that both conjunctions have
-    differences    int64 [place, 4]  of the first, of the second, of the merger, and of what holds
-                                     where the first and the second hold; ANY stands for no
-                                     condition, NEVER for one that nothing satisfies
+    differences    int64 [place, 4]  the conditions of the first, the second, the merger, and the
+                                     intersection; ANY stands for no condition, NEVER for one that
+                                     nothing satisfies
     cells          CellProbabilities
-    matched_parts  (first, second), float64 [cell]: how much the parts of each match at least
-    matched        float64 [cell]    out: how much the parts of both match at least
+    matched_parts  (first, second), float64 [cell]: lower bounds of what the parts of each match
+    matched        float64 [cell]    out: a lower bound of what the parts of both match
     """
     low, high, weights = cells
     matched_first, matched_second = matched_parts
@@ -55,25 +56,25 @@ def weigh_pair(common, differences, cells, matched_parts, matched):  # type: ign
             shared *= high[number, cell]
         merged = overlap = shared
         left, right = matched_first[cell], matched_second[cell]
-        for at in range(differences.shape[0]):
-            joined, both = differences[at, 2], differences[at, 3]
+        for place in range(differences.shape[0]):
+            joined, both = differences[place, 2], differences[place, 3]
             if joined >= 0:
                 merged *= high[joined, cell]
             if both == NEVER:
                 overlap = 0.0
             elif both >= 0:
                 overlap *= high[both, cell]
-            # A condition that the merger has not is no longer shared: from now on at its least.
-            number = differences[at, 0]
+            # A condition that the merger lacks is no longer shared; use its lower bound.
+            number = differences[place, 0]
             if number >= 0 and number != joined and low[number, cell] < high[number, cell]:
                 left *= low[number, cell] / high[number, cell]
-            number = differences[at, 1]
+            number = differences[place, 1]
             if number >= 0 and number != joined and low[number, cell] < high[number, cell]:
                 right *= low[number, cell] / high[number, cell]
-        found = min(merged, max(left, right, left + right - overlap))
-        matched[cell] = found
+        matched_by_parts = min(merged, max(left, right, left + right - overlap))
+        matched[cell] = matched_by_parts
         total += weights[cell] * merged
-        vain += weights[cell] * (merged - found)
+        vain += weights[cell] * (merged - matched_by_parts)
     return total, vain
 
 
@@ -82,16 +83,16 @@ class MergeNode:
     conjunction: Conjunction
     parts: tuple[int, ...]
     matched: Floats
-    """For each cell, how probable it is at least that a part matches."""
+    """For each cell, a lower bound of the probability that a part matches."""
     probability: float
-    """Of the conjunction; at most this."""
+    """An upper bound of the probability of the conjunction."""
     vain: float
-    """The probability that the conjunction matches and none of the parts does; at most this."""
+    """An upper bound of the probability that the conjunction matches and no part does."""
 
 
 Difference = tuple[int, int, int, int]
 """At a place where two conjunctions differ: the condition of the first, of the second, of their
-merger, and what holds where the first and the second hold."""
+merger, and their intersection."""
 
 
 class MergeCosts:
@@ -103,13 +104,13 @@ class MergeCosts:
         self._known_count = 0
 
     def single(self, conjunction: Conjunction, parts: tuple[int, ...]) -> MergeNode:
-        """A conjunction that is nothing but its parts, which are equal."""
+        """The node of a conjunction that is equal to each of its parts."""
         self._look_up_new()
         matched = self._high[list(conjunction)].prod(axis=0)
         return MergeNode(conjunction, parts, matched, float(self._cells.weights @ matched), 0.0)
 
     def vain(self, first: MergeNode, second: MergeNode) -> float:
-        """The probability that the pair's merger matches an item in vain."""
+        """An upper bound of the probability that the pair's merger matches a false positive."""
         return self._weigh(first, second, *self._compare(first.conjunction, second.conjunction))[1]
 
     def merged(self, first: MergeNode, second: MergeNode) -> MergeNode:
@@ -128,7 +129,7 @@ class MergeCosts:
         for side, conjunction in enumerate((first, second)):
             for number in conjunction:
                 if number not in common:
-                    place = self._conditions.known[number].place
+                    place = self._conditions.entries[number].place
                     places.setdefault(place, ([], []))[side].append(number)
         return common, [each for pair in places.values() for each in self._at_place(*pair)]
 
@@ -140,7 +141,7 @@ class MergeCosts:
             return
         left, right = first[0], second[0]
         joined = self._conditions.joined(left, right)
-        if self._conditions.known[left].values is None:
+        if self._conditions.entries[left].values is None:
             yield left, right, ANY, ANY
             return
         both = self._conditions.both(left, right)
@@ -149,7 +150,7 @@ class MergeCosts:
     def _weigh(
         self, first: MergeNode, second: MergeNode, common: set[int], differences: list[Difference]
     ) -> tuple[float, float, Floats]:
-        """The merger's probability, how much of it is in vain, and what its parts match."""
+        """The merger's probability, that of its false positives, and what its parts match."""
         self._look_up_new()
         matched = np.empty(self._cells.weights.size)
         probability, vain = weigh_pair(
@@ -163,11 +164,11 @@ class MergeCosts:
 
     def _look_up_new(self) -> None:
         """Look up the probabilities of conditions that are new since the last time."""
-        known = self._conditions.known
-        if len(known) > len(self._low):
-            more = np.zeros((2 * len(known) - len(self._low), self._cells.weights.size))
-            self._low = np.concatenate([self._low, more])
-            self._high = np.concatenate([self._high, more])
-        for number in range(self._known_count, len(known)):
-            self._low[number], self._high[number] = self._cells.of(known[number])
-        self._known_count = len(known)
+        conditions = self._conditions.entries
+        if len(conditions) > len(self._low):
+            room = np.zeros((2 * len(conditions) - len(self._low), self._cells.weights.size))
+            self._low = np.concatenate([self._low, room])
+            self._high = np.concatenate([self._high, room])
+        for number in range(self._known_count, len(conditions)):
+            self._low[number], self._high[number] = self._cells.of(conditions[number])
+        self._known_count = len(conditions)

@@ -68,13 +68,15 @@ PAIRS_MAX = 16
 """A longer conjunction leaves out one condition only: it would be in too many groups."""
 
 Rank = tuple[bool | Comparable | None, ...]
-"""Where a condition stands among others at its place."""
+"""The sort key of a condition among others at its place."""
 Entry = tuple[Rank, int]
-"""A conjunction's number behind the rank of what it leaves out."""
+"""The rank of the conditions that are left out, and the conjunction's number."""
 Pair = tuple[int, int]
 
 
 class Neighbours:
+    """Conjunctions in groups, sorted by the conditions they leave out; finds neighbours."""
+
     def __init__(self, conditions: ConditionTable) -> None:
         self._conditions = conditions
         self._chance = random.Random(_NEIGHBOUR_SEED)
@@ -88,63 +90,68 @@ class Neighbours:
         for number, conjunction in conjunctions:
             for key, rank in self._left_out(conjunction):
                 self._groups[key].append((rank, number))
-        found: set[Pair] = set()
+        pairs: set[Pair] = set()
         for group in self._groups.values():
             group.sort()
-            found.update((left, right) for (_, left), (_, right) in pairwise(group))
-        return iter(sorted((min(pair), max(pair)) for pair in found))
+            pairs.update((left, right) for (_, left), (_, right) in pairwise(group))
+        return iter(sorted((min(pair), max(pair)) for pair in pairs))
 
     def add(self, number: int, conjunction: Conjunction) -> Iterable[int]:
         """Add a conjunction; returns its neighbours."""
-        found: dict[int, None] = {}
+        neighbours: dict[int, None] = {}
         for key, rank in self._left_out(conjunction):
             group, entry = self._groups[key], (rank, number)
             insort(group, entry)
-            at = bisect_left(group, entry)
-            found.update((other, None) for _, other in group[max(0, at - 1) : at])
-            found.update((other, None) for _, other in group[at + 1 : at + 2])
-        return found
+            position = bisect_left(group, entry)
+            neighbours.update((other, None) for _, other in group[max(0, position - 1) : position])
+            neighbours.update((other, None) for _, other in group[position + 1 : position + 2])
+        return neighbours
 
     def remove(self, number: int, conjunction: Conjunction) -> Iterable[Pair]:
         """Remove a conjunction; returns the pairs that have become neighbours."""
-        found: dict[Pair, None] = {}
+        new_pairs: dict[Pair, None] = {}
         for key, rank in self._left_out(conjunction):
             group = self._groups[key]
-            at = bisect_left(group, (rank, number))
-            assert group[at][1] == number, "it was added with the same conditions"
-            del group[at]
-            if 0 < at < len(group):
-                pair = group[at - 1][1], group[at][1]
-                found[min(pair), max(pair)] = None
+            position = bisect_left(group, (rank, number))
+            assert group[position][1] == number, "it was added with the same conditions"
+            del group[position]
+            if 0 < position < len(group):
+                pair = group[position - 1][1], group[position][1]
+                new_pairs[min(pair), max(pair)] = None
             elif not group:
                 del self._groups[key]
-        return found
+        return new_pairs
 
     def _left_out(self, conjunction: Conjunction) -> Iterator[tuple[int, Rank]]:
-        """The key of each group, and the rank in it."""
-        known = self._conditions.known
-        while len(self._hashes) < len(known):
-            condition = known[len(self._hashes)]
+        """The key of each group of the conjunction, and its rank in that group."""
+        conditions = self._conditions.entries
+        while len(self._hashes) < len(conditions):
+            condition = conditions[len(self._hashes)]
             self._hashes.append(self._chance.getrandbits(64))
             self._ranks.append(_rank(condition, len(self._ranks)))
             if condition.place not in self._place_hashes:
                 self._place_hashes[condition.place] = self._chance.getrandbits(64)
-        change = [self._place_hashes[known[n].place] - self._hashes[n] for n in conjunction]
+        change = [self._place_hashes[conditions[n].place] - self._hashes[n] for n in conjunction]
         ranks = [self._ranks[number] for number in conjunction]
         total = sum(self._hashes[number] for number in conjunction)
-        for at, number in enumerate(conjunction):
-            yield (total + change[at]) & _MASK, ranks[at]
-            for later in range(at + 1, len(conjunction) if len(conjunction) <= PAIRS_MAX else 0):
-                first, second = (at, later)
-                if known[conjunction[later]].place < known[number].place:
-                    first, second = later, at
-                yield (total + change[at] + change[later]) & _MASK, ranks[first] + ranks[second]
+        for position, number in enumerate(conjunction):
+            yield (total + change[position]) & _MASK, ranks[position]
+            for later in range(
+                position + 1, len(conjunction) if len(conjunction) <= PAIRS_MAX else 0
+            ):
+                first, second = (position, later)
+                if conditions[conjunction[later]].place < conditions[number].place:
+                    first, second = later, position
+                yield (
+                    (total + change[position] + change[later]) & _MASK,
+                    ranks[first] + ranks[second],
+                )
 
 
 def _rank(condition: PlaceCondition, number: int) -> Rank:
-    """By the lower end, then the upper one; without values, in the order of numbers.
+    """Sort by the lower end, then by the upper end; conditions without values by number.
 
-    The place comes first, so that values of two kinds are never compared, whatever the hashes.
+    The place comes first, so values of two kinds are not compared, even if hashes collide.
     """
     attribute, part = condition.place
     place = attribute, part or ""
@@ -176,10 +183,9 @@ def merge_imperfect(
 ) -> list[Merger]:
     """Mergers of two parts and more, each with an IMT of at most the threshold.
 
-    Parts are positions in `filters`, no part in two mergers; what is in none stays as it is.
-    Filters that no item can satisfy are left alone. A threshold says nothing about many mergers
-    together; `total_max` bounds the sum of their IMTs, and so the share of items that are
-    forwarded though no part of any merger matches.
+    Parts are positions in `filters`. No filter is part of two mergers, and filters that no item
+    can satisfy are part of none. The threshold limits each merger; `total_max` limits the sum of
+    their IMTs, and so the share of all items that are forwarded as false positives.
     """
     return ImperfectMerging(filters, schema, cells).up_to(threshold, total_max=total_max)
 

@@ -51,7 +51,7 @@ from headgate.model.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Merger:
-    """P(filter) ⊇ P(part 1) ∪ … ∪ P(part n), where the parts are positions in what was merged.
+    """P(filter) ⊇ P(part 1) ∪ … ∪ P(part n); parts are positions in the list of merged filters.
 
     `degree` is the share of P(filter) that no part matches ([MBD], Definitions 1 and 2); 0 for a
     perfect merger. `imt` is the degree times the probability of the filter: the share of all items
@@ -88,8 +88,8 @@ def leave_one_out(
     sizes = np.diff(np.append(starts, keys.size))
     new_members = np.add.reduceat(is_new[owners[order]], starts) if keys.size else sizes
     chosen = np.flatnonzero((sizes > 1) & (new_members > 0))
-    for at in chosen[np.argsort(-sizes[chosen], kind="stable")].tolist():
-        entries = order[starts[at] : starts[at] + sizes[at]]
+    for group in chosen[np.argsort(-sizes[chosen], kind="stable")].tolist():
+        entries = order[starts[group] : starts[group] + sizes[group]]
         pairs = zip(owners[entries].tolist(), left_out[entries].tolist(), strict=True)
         yield from _checked([(conjunctions[owner], number) for owner, number in pairs], conditions)
 
@@ -102,45 +102,45 @@ def _keys(
     flat = np.fromiter((each for one in conjunctions for each in one), np.int64, lengths.sum())
     owners = np.repeat(np.arange(lengths.size), lengths)
     chance = np.random.default_rng(_GROUP_SEED)
-    hash_of = chance.integers(0, 2**64, len(conditions.known), np.uint64)
+    hash_of = chance.integers(0, 2**64, len(conditions.entries), np.uint64)
     places: dict[Place, int] = {}
     place_of = np.array(
-        [places.setdefault(each.place, len(places)) for each in conditions.known], np.int64
+        [places.setdefault(each.place, len(places)) for each in conditions.entries], np.int64
     )
-    has_values = np.array([each.values is not None for each in conditions.known], bool)
+    has_values = np.array([each.values is not None for each in conditions.entries], bool)
     hash_of_place = chance.integers(0, 2**64, len(places), np.uint64)
     sums = np.zeros(lengths.size, np.uint64)
     np.add.at(sums, owners, hash_of[flat])
     keys = sums[owners] - hash_of[flat] + hash_of_place[place_of[flat]]
-    kept = has_values[flat]
-    return owners[kept], flat[kept], keys[kept]
+    has_set = has_values[flat]
+    return owners[has_set], flat[has_set], keys[has_set]
 
 
 def _checked(
     members: list[tuple[Conjunction, int]], conditions: ConditionTable
 ) -> Iterator[MergeGroup]:
-    """The members by what their rests really are."""
-    found: defaultdict[tuple[Conjunction, Place], list[tuple[Conjunction, int]]]
-    found = defaultdict(list)
+    """Groups of members whose rests are equal; equal keys are only a hint."""
+    by_rest: defaultdict[tuple[Conjunction, Place], list[tuple[Conjunction, int]]]
+    by_rest = defaultdict(list)
     for conjunction, number in members:
         rest = tuple(each for each in conjunction if each != number)
-        found[rest, conditions.known[number].place].append((conjunction, number))
-    for (rest, _), group in found.items():
+        by_rest[rest, conditions.entries[number].place].append((conjunction, number))
+    for (rest, _), group in by_rest.items():
         if len(group) > 1:
             yield MergeGroup(rest, group)
 
 
 Clusters = list[list[int]]
-"""Lists of the conditions that become one, each."""
+"""Lists of conditions; the conditions of a list become one."""
 
 
 def merge_perfect(
     filters: Sequence[Filter], schema: Schema, *, in_values_max: int = IN_VALUES_MAX
 ) -> list[Merger]:
-    """Mergers of two parts and more, no part in two of them; what is in none stays as it is.
+    """Mergers of two or more parts, which are positions in `filters`.
 
-    Parts are positions in `filters`. Equal filters are merged too. Those that no item can satisfy
-    are left alone. With `in_values_max` 1 there are no lists, as in the paper.
+    No filter is part of two mergers. Equal filters are merged too; filters that no item can
+    satisfy are not. With `in_values_max` 1 there are no `in` lists, as in the paper.
     """
     merging = _Merging(ConditionTable(schema, in_values_max))
     merging.read(filters)
@@ -157,7 +157,7 @@ def merge_perfect(
 
 @dataclass(slots=True)
 class _Merging:
-    """The conjunctions that there are at present, each with the positions of its parts."""
+    """The current conjunctions, each with the positions of its parts."""
 
     conditions: ConditionTable
     parts: dict[Conjunction, list[int]] = field(default_factory=dict)
@@ -169,39 +169,41 @@ class _Merging:
                 self.parts.setdefault(conjunction, []).append(position)
 
     def merge_once(self, changed: set[Conjunction]) -> set[Conjunction]:
-        """One round; the conjunctions that it made.
+        """Run one round; returns the new conjunctions.
 
-        What a round makes is no part of another merger in the same round, and what is merged is
-        gone for the groups that come later.
+        A new conjunction is not merged again in the same round, and a conjunction that was merged
+        is not in later groups.
         """
         present = list(self.parts)
         is_new = np.array([each in changed for each in present], bool)
-        made: dict[Conjunction, list[int]] = {}
+        merged: dict[Conjunction, list[int]] = {}
         for group in leave_one_out(present, self.conditions, is_new):
             members = [each for each in group.members if each[0] in self.parts]
             if len(members) > 1:
-                self._merge_group(MergeGroup(group.rest, members), made)
-        for conjunction, positions in made.items():
+                self._merge_group(MergeGroup(group.rest, members), merged)
+        for conjunction, positions in merged.items():
             self.parts.setdefault(conjunction, []).extend(positions)
-        return set(made)
+        return set(merged)
 
-    def _merge_group(self, group: MergeGroup, made: dict[Conjunction, list[int]]) -> None:
+    def _merge_group(self, group: MergeGroup, merged: dict[Conjunction, list[int]]) -> None:
         owner = {number: conjunction for conjunction, number in group.members}
         for cluster in mergeable([number for _, number in group.members], self.conditions):
             united = self.conditions.union(cluster)
             assert united is not None, "only what can be written is a cluster"
-            positions = made.setdefault(tuple(sorted((*group.rest, united))), [])
+            positions = merged.setdefault(tuple(sorted((*group.rest, united))), [])
             for number in cluster:
                 positions += self.parts.pop(owner[number])
 
 
 def mergeable(numbers: list[int], conditions: ConditionTable) -> Clusters:
-    """Which of these conditions, all at one place, unite to something that can be written."""
+    """Clusters of these conditions, all at one place, whose union can be written as atoms."""
     if conditions.union(numbers) is not None:
         return [numbers]
     clusters: Clusters = []
-    for each in _touching(numbers, conditions):
-        clusters += [each] if _can_unite(each, conditions) else [[number] for number in each]
+    for touching in _touching(numbers, conditions):
+        clusters += (
+            [touching] if _can_unite(touching, conditions) else [[number] for number in touching]
+        )
     sizes = [_list_size(each, conditions) for each in clusters]
     listed = [each for each, size in zip(clusters, sizes, strict=True) if size is not None]
     others = [each for each, size in zip(clusters, sizes, strict=True) if size is None]
@@ -213,9 +215,10 @@ def _can_unite(cluster: list[int], conditions: ConditionTable) -> bool:
 
 
 def _touching(numbers: list[int], conditions: ConditionTable) -> Clusters:
-    """ConditionTable whose intervals touch, or are linked by others that touch both.
+    """Clusters of conditions whose intervals touch, directly or through others.
 
-    A sweep makes runs of intervals that touch, and a condition of several intervals links its runs.
+    A sweep finds runs of touching intervals; a condition of several intervals links its runs
+    (union-find).
     """
     entries = [(interval, n) for n in numbers for interval in conditions.values(n).intervals]
     entries.sort(key=lambda entry: entry[0])
@@ -235,15 +238,15 @@ def _touching(numbers: list[int], conditions: ConditionTable) -> Clusters:
     return list(clusters.values())
 
 
-def _root(linked: list[int], at: int) -> int:
-    while linked[at] != at:
-        linked[at] = linked[linked[at]]
-        at = linked[at]
-    return at
+def _root(linked: list[int], run: int) -> int:
+    while linked[run] != run:
+        linked[run] = linked[linked[run]]
+        run = linked[run]
+    return run
 
 
 def _packed_lists(clusters: Clusters, conditions: ConditionTable) -> Clusters:
-    """Clusters that are single values, few enough to be listed together, in the order given."""
+    """Clusters of single values, packed in order into lists of at most `in_values_max` values."""
     packed: Clusters = []
     room = 0
     for cluster in clusters:
@@ -258,8 +261,8 @@ def _packed_lists(clusters: Clusters, conditions: ConditionTable) -> Clusters:
 
 
 def _list_size(cluster: list[int], conditions: ConditionTable) -> int | None:
-    """How many values an `in` would need, or None where they are too many."""
+    """How many values an `in` would need; None if they are too many or not finite."""
     first, limit = cluster[0], conditions.in_values_max
     united = union(conditions.values(number) for number in cluster)
-    points = points_of(united, conditions.known[first].place, conditions.type_at(first), limit)
+    points = points_of(united, conditions.entries[first].place, conditions.type_at(first), limit)
     return None if points is None else len(points)

@@ -82,13 +82,13 @@ def boxes_of(filter_: Filter, schema: Schema) -> list[Box] | None:
     """The filter as a union of boxes; None if it is not one, or has too many."""
     match filter_:
         case Or(parts):
-            found: list[Box] = []
+            union: list[Box] = []
             for part in parts:
-                more = boxes_of(part, schema)
-                if more is None or len(found) + len(more) > BOXES_MAX:
+                boxes_of_part = boxes_of(part, schema)
+                if boxes_of_part is None or len(union) + len(boxes_of_part) > BOXES_MAX:
                     return None
-                found += more
-            return found
+                union += boxes_of_part
+            return union
         case And(parts):
             product: list[Box] = [{}]
             for part in parts:
@@ -151,7 +151,7 @@ def _difference(box: Box, other: Box) -> list[Box]:
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityBounds:
-    """A probability that is known to lie between two numbers."""
+    """A lower and an upper bound of a probability."""
 
     low: float
     high: float
@@ -167,7 +167,7 @@ UNKNOWN = ProbabilityBounds(0, 1)
 
 
 class Distribution(Protocol):
-    """How probable the values at a place are; `presence` is that of there being any."""
+    """The distribution of values at a place; `presence` is the probability of having a value."""
 
     @property
     def presence(self) -> float: ...
@@ -179,7 +179,7 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SampledDistribution:
-    """The values of a sample, in order; some items of it may have had none."""
+    """The sorted values of a sample of `item_count` items, some of which may have no value."""
 
     ordered: Sequence[Comparable]
     item_count: int
@@ -208,19 +208,21 @@ def position(ordered: Sequence[Comparable], cut: Cut) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is known of the items of one source. Immutable; a place without an entry is unknown."""
+    """Distributions of the items of one source. Immutable; without an entry a place is unknown."""
 
     schema: Schema
     distributions: Mapping[Place, Distribution]
 
     def of_extent(self, place: Place, extent: Extent) -> ProbabilityBounds:
-        """The probability of what may stand at a place."""
+        """The probability that the value at a place is in the extent."""
         if extent.missing and not extent.values.complement():
             return ProbabilityBounds(1, 1)
-        known = self.distributions.get(place)
-        if known is None:
+        distribution = self.distributions.get(place)
+        if distribution is None:
             return UNKNOWN
-        share = known.share(extent.values) + (1 - known.presence if extent.missing else 0)
+        share = distribution.share(extent.values) + (
+            1 - distribution.presence if extent.missing else 0
+        )
         share = min(1.0, max(0.0, share))
         return ProbabilityBounds(share, share)
 
@@ -238,38 +240,38 @@ class Statistics:
             return self._by_parts(filter_)
         bounds = [self.of_box(box) for box in split]
         low, high = sum(each.low for each in bounds), sum(each.high for each in bounds)
-        if low < high:  # where something is unknown, the parts can say more than the pieces
+        if low < high:  # if a place is unknown, the bounds by parts may be tighter
             by_parts = self._by_parts(filter_)
             low, high = max(low, by_parts.low), min(high, by_parts.high)
         return ProbabilityBounds(min(1.0, low), min(1.0, max(low, high)))
 
     def _by_parts(self, filter_: Filter) -> ProbabilityBounds:
-        """What holds however the parts depend on each other."""
+        """Bounds that hold whatever the dependence between the parts (Fréchet)."""
         match filter_:
             case Not(part):
                 return self.probability(part).complement()
             case And(parts):
-                found = [self.probability(part) for part in parts]
-                low = max(0.0, 1 - sum(1 - each.low for each in found))
-                return ProbabilityBounds(low, min((each.high for each in found), default=1.0))
+                bounds = [self.probability(part) for part in parts]
+                low = max(0.0, 1 - sum(1 - each.low for each in bounds))
+                return ProbabilityBounds(low, min((each.high for each in bounds), default=1.0))
             case Or(parts):
-                found = [self.probability(part) for part in parts]
-                high = min(1.0, sum(each.high for each in found))
-                return ProbabilityBounds(max((each.low for each in found), default=0.0), high)
+                bounds = [self.probability(part) for part in parts]
+                high = min(1.0, sum(each.high for each in bounds))
+                return ProbabilityBounds(max((each.low for each in bounds), default=0.0), high)
         boxes = boxes_of(filter_, self.schema)
         return self.of_box(boxes[0]) if boxes else UNKNOWN
 
 
 def counted_statistics(schema: Schema, items: Iterable[Item]) -> Statistics:
-    """The distribution of each attribute in a sample; those between them are not looked at."""
+    """The distribution of each attribute in a sample; correlations are not counted."""
     sample = list(items)
-    found: dict[Place, Distribution] = {}
+    distributions: dict[Place, Distribution] = {}
     for attribute in schema.attributes:
         values = values_in_items(sample, attribute.name, kind_of_type(attribute.type))
-        found[attribute.name, None] = SampledDistribution(
+        distributions[attribute.name, None] = SampledDistribution(
             sorted(v for v in values if v is not None), len(sample)
         )
-    return Statistics(schema, found)
+    return Statistics(schema, distributions)
 
 
 def values_in_items(items: Sequence[Item], attribute: str, kind: Kind) -> list[Comparable | None]:

@@ -39,7 +39,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class HasFilter(Protocol):
-    """Such as `merge_perfect.Merger`."""
+    """Anything with a filter, such as `merge_perfect.Merger`."""
 
     @property
     def filter(self) -> Filter: ...
@@ -60,7 +60,7 @@ class _Entry(Generic[Key]):
     parent: int = -1
     children: dict[int, None] = field(default_factory=dict)
     parts: tuple[int, ...] = ()
-    """Of a merger, what was merged; nothing for a filter that was inserted."""
+    """The filters that were merged into it; empty unless it is a merger."""
 
 
 class RoutingTable(Generic[Key]):
@@ -75,7 +75,8 @@ class RoutingTable(Generic[Key]):
         self._mergers: set[int] = set()
         self._next = 0
         self._touched: dict[int, tuple[Key, bool]] = {}
-        """During a change: the entries that became or ceased to be roots, and what they were."""
+        """During a change: the entries that became or ceased to be roots, and whether they were
+        roots before."""
 
     def __len__(self) -> int:
         return len(self._numbers) - len(self._mergers)
@@ -91,7 +92,7 @@ class RoutingTable(Generic[Key]):
         return self._entries[self._number(key)].filter
 
     def covered_by(self, key: Key) -> Key | None:
-        """The root that covers it, or nothing if it is a root itself."""
+        """The root that covers it, or None if it is a root itself."""
         number = self._number(key)
         if number in self._roots:
             return None
@@ -114,11 +115,11 @@ class RoutingTable(Generic[Key]):
     def remove(self, key: Key) -> RoutingChange[Key]:
         """Remove a filter, and the merger that it is a part of; or dissolve a merger."""
         number = self._number(key)
-        gone = [number]
+        removed = [number]
         if number in self._merged_into:
-            gone.append(self._merged_into[number])
-        again = self._uproot(gone)
-        self._place(sorted(again))
+            removed.append(self._merged_into[number])
+        orphans = self._uproot(removed)
+        self._place(sorted(orphans))
         return self._change()
 
     def merge(self, mergers: Iterable[tuple[Key, HasFilter, Sequence[Key]]]) -> RoutingChange[Key]:
@@ -141,7 +142,7 @@ class RoutingTable(Generic[Key]):
         return self._change()
 
     def _leaves(self, part: int) -> tuple[int, ...]:
-        """The part, or what it was merged from itself."""
+        """The part itself, or its parts if it is a merger."""
         return self._entries[part].parts or (part,)
 
     def _place(self, numbers: Sequence[int]) -> None:
@@ -161,15 +162,17 @@ class RoutingTable(Generic[Key]):
                 self._set_root(number)
         for number, coverer in covered.items():
             self._attach(number, coverer)
-        for merger, own in parts.items():
+        for merger, members in parts.items():
             # Parts are below their merger or its coverer, even where `implies_filter` cannot tell.
             top = self._top(merger)
-            for part in own:
+            for part in members:
                 if part in self._roots and part != top:
                     self._cover.remove(part)
                 if part != top and (top == merger or part in self._roots):
                     self._attach(part, top)
-        demoted = dict.fromkeys((*covered, *(part for own in parts.values() for part in own)))
+        demoted = dict.fromkeys(
+            (*covered, *(part for members in parts.values() for part in members))
+        )
         for number in demoted:
             if number in self._mergers and number not in self._roots:
                 self._dissolve(number)
@@ -186,25 +189,25 @@ class RoutingTable(Generic[Key]):
             self._attach(child, entry.parent)
         self._delete(merger)
 
-    def _uproot(self, gone: Sequence[int]) -> list[int]:
+    def _uproot(self, removed: Sequence[int]) -> list[int]:
         """Delete entries; returns their children that have no parent any more."""
-        again: list[int] = []
-        for number in gone:
+        orphans: list[int] = []
+        for number in removed:
             if number in self._roots:
                 self._cover.remove(number)
-        for number in gone:
+        for number in removed:
             above = self._entries[number].parent
-            while above in gone:
+            while above in removed:
                 above = self._entries[above].parent
-            for child in [each for each in self._entries[number].children if each not in gone]:
+            for child in [each for each in self._entries[number].children if each not in removed]:
                 if above >= 0:
                     self._attach(child, above)
                 else:
                     self._detach(child)
-                    again.append(child)
-        for number in gone:
+                    orphans.append(child)
+        for number in removed:
             self._delete(number)
-        return again
+        return orphans
 
     def _enter(self, key: Key, filter_: Filter) -> int:
         number = self._next
@@ -246,10 +249,14 @@ class RoutingTable(Generic[Key]):
             del self._roots[number]
 
     def _change(self) -> RoutingChange[Key]:
-        """What has changed since the last one."""
+        """The net change of the roots since the last call."""
         touched, self._touched = self._touched, {}
-        forward = (key for at, (key, was) in touched.items() if at in self._roots and not was)
-        withdraw = (key for at, (key, was) in touched.items() if at not in self._roots and was)
+        forward = (
+            key for number, (key, was) in touched.items() if number in self._roots and not was
+        )
+        withdraw = (
+            key for number, (key, was) in touched.items() if number not in self._roots and was
+        )
         return RoutingChange(tuple(forward), tuple(withdraw))
 
     def _number(self, key: Key) -> int:

@@ -97,8 +97,10 @@ class ScanIndex:
         covering_entry = np.where(coverer >= 0, 0, -1)
         pairs = new_candidate_pairs(int(checks_left.sum()), checks_left)
         used = scan_covering(_all_alive(cubes), self.arrays(), table, covering_entry, pairs)
-        found = np.nonzero((coverer < 0) & (covering_entry >= 0))[0]
-        coverer[found] = [self.ids[entry] for entry in covering_entry[found].tolist()]
+        newly_covered = np.nonzero((coverer < 0) & (covering_entry >= 0))[0]
+        coverer[newly_covered] = [
+            self.ids[entry] for entry in covering_entry[newly_covered].tolist()
+        ]
         return self._id_pairs(pairs, used)
 
     def covered(self, cubes: CubeList, table: RestrictionTable, checks_left: Longs) -> IdPairs:
@@ -126,10 +128,10 @@ def lies_within(narrow, wide, table):  # type: ignore[no-untyped-def]
         return True
     _, first, last, lows, highs = table
     interval, end = first[wide], last[wide]
-    for own in range(first[narrow], last[narrow]):
-        while interval < end and highs[interval] < highs[own]:
+    for inner in range(first[narrow], last[narrow]):
+        while interval < end and highs[interval] < highs[inner]:
             interval += 1
-        if interval == end or lows[interval] > lows[own]:
+        if interval == end or lows[interval] > lows[inner]:
             return False
     return True
 
@@ -141,13 +143,13 @@ def is_covered(narrow_flat, narrow, wide_flat, wide, table):  # type: ignore[no-
     position, end = narrow
     if end - position < wide[1] - wide[0]:
         return False
-    for each in range(wide[0], wide[1]):
-        wide_place = place[wide_flat[each]]
+    for wide_position in range(wide[0], wide[1]):
+        wide_place = place[wide_flat[wide_position]]
         while position < end and place[narrow_flat[position]] < wide_place:
             position += 1
         if position == end or place[narrow_flat[position]] != wide_place:
             return False
-        if not lies_within(narrow_flat[position], wide_flat[each], table):
+        if not lies_within(narrow_flat[position], wide_flat[wide_position], table):
             return False
     return True
 
@@ -167,10 +169,10 @@ def scan_covering(new_cubes, cubes, table, coverer, pairs):  # type: ignore[no-u
     for new in range(new_start.shape[0] - 1):
         if coverer[new] >= 0:
             continue
-        own = (new_start[new], new_start[new + 1])
+        new_range = (new_start[new], new_start[new + 1])
         for entry in range(start.shape[0] - 1):
             if alive[entry] and is_covered(
-                new_flat, own, flat, (start[entry], start[entry + 1]), table
+                new_flat, new_range, flat, (start[entry], start[entry + 1]), table
             ):
                 if exact[entry]:
                     coverer[new] = entry
@@ -194,13 +196,13 @@ def scan_covered(new_cubes, cubes, table, pairs):  # type: ignore[no-untyped-def
     used = 0
     is_taken = np.zeros(start.shape[0], np.bool_)
     for new in range(new_start.shape[0] - 1):
-        own = (new_start[new], new_start[new + 1])
+        new_range = (new_start[new], new_start[new + 1])
         for entry in range(start.shape[0] - 1):
             if not alive[entry] or is_taken[entry]:
                 continue
             if not new_exact[new] and checks_left[new] == 0:
                 continue
-            if is_covered(flat, (start[entry], start[entry + 1]), new_flat, own, table):
+            if is_covered(flat, (start[entry], start[entry + 1]), new_flat, new_range, table):
                 if new_exact[new]:
                     is_taken[entry] = True
                 else:

@@ -84,8 +84,8 @@ def values_of(atom: ValueAtom, type_: Type) -> IntervalSet:
     kind = kind_at(place, type_)
     allowed = allowed_values(Literal(atom, positive=True))
     assert allowed is not None, "a value atom says what it allows"
-    found = IntervalSet(()) if kind is None else allowed[1].of(kind)
-    return _whole_numbers(found) if is_whole(place, type_) else found
+    values = IntervalSet(()) if kind is None else allowed[1].of(kind)
+    return _whole_numbers(values) if is_whole(place, type_) else values
 
 
 def everything_at(place: Place, type_: Type) -> IntervalSet:
@@ -111,14 +111,14 @@ def points_of(
     if not is_whole(place, type_):
         points = values.points()
         return None if points is None or len(points) > count_max else list(points)
-    found: list[Comparable] = []
+    integers: list[Comparable] = []
     for low, high in values.intervals:
         if not isinstance(low.value, int) or not isinstance(high.value, int):
             return None
-        if high.value - low.value > count_max - len(found):
+        if high.value - low.value > count_max - len(integers):
             return None
-        found += range(low.value, high.value)
-    return found
+        integers += range(low.value, high.value)
+    return integers
 
 
 def atoms_for(
@@ -132,11 +132,11 @@ def atoms_for(
     """One or two atoms that are together true of just these values; None where none are."""
     if not values or kind_at(place, type_) is None:
         return None
-    found = _written(place, type_, values, spellings, in_values_max)
-    if found is None or type_ not in SPELLED_TYPES:
-        return found
-    again = [values_of(atom, type_) for atom in found]
-    return found if again[0].intersection(again[-1]) == values else None
+    atoms = _written(place, type_, values, spellings, in_values_max)
+    if atoms is None or type_ not in SPELLED_TYPES:
+        return atoms
+    reread = [values_of(atom, type_) for atom in atoms]
+    return atoms if reread[0].intersection(reread[-1]) == values else None
 
 
 def _written(
