@@ -116,7 +116,7 @@ def test_a_view_that_is_too_wide_is_refused_and_no_other() -> None:
 def test_a_join_that_looks_at_too_much_is_refused() -> None:
     views = [chain("a"), chain("b"), chain("a", "b")]
     text = "<r>" + "<a/>" * 200 + "<b/>" * 200 + "</r>"
-    assert run(views, [(), (), (0, 1)], text, looked=100).refused() == [2]
+    assert run(views, [(), (), (0, 1)], text, rows_read=100).refused() == [2]
     assert run(views, [(), (), (0, 1)], text, cells=300).refused() == [1, 2]
 
 
@@ -124,9 +124,9 @@ def test_joins_share_what_a_document_may_cost() -> None:
     views = [chain("a"), chain("b"), chain("a", "b"), chain("b", "a")]
     reads = [(), (), (0, 1), (1, 0)]
     text = "<r>" + "<a><b/></a>" * 50 + "</r>"
-    assert run(views, reads, text, looked_in_all=1_000).refused() == []
-    assert run(views, reads, text, looked_in_all=120).refused() == [3]
-    assert run(views, reads, text, looked_in_all=20).refused() == [2, 3]
+    assert run(views, reads, text, rows_read_total=1_000).refused() == []
+    assert run(views, reads, text, rows_read_total=120).refused() == [3]
+    assert run(views, reads, text, rows_read_total=20).refused() == [2, 3]
 
 
 def test_what_nobody_feeds_is_told() -> None:

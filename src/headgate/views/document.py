@@ -41,7 +41,7 @@ NUMBER, LAST, DEPTH = range(3)
 
 
 def is_ancestor(above: Longs, below: Longs) -> bool:
-    """Decided from two identifiers."""
+    """Whether the node of the first identifier is an ancestor of the node of the second."""
     return bool(above[NUMBER] < below[NUMBER] <= above[LAST])
 
 
@@ -59,7 +59,7 @@ class Document:
 
     @classmethod
     def read(cls, text: str) -> Document | None:
-        """The document, or nothing where the text is no well-formed XML."""
+        """The document, or None if the text is not well-formed XML."""
         root = parse_xml(text)
         return None if root is None else _read(root)
 
@@ -67,7 +67,7 @@ class Document:
         node = self.nodes[number]
         if isinstance(node, str):
             return node
-        if not len(node):  # nothing within it but text: that is at hand
+        if not len(node):  # no child elements: avoid serialising
             return node.text or ""
         return etree.tostring(node, method="text", encoding="unicode", with_tail=False)
 
@@ -105,7 +105,7 @@ def _read(root: etree._Element) -> Document:
 
 
 def _label(element: etree._Element, name: str) -> str:
-    """As model/tree_pattern.py has it, and most names have no namespace."""
+    """As model/tree_pattern.py defines it, with a shortcut for names without a namespace."""
     return label_of(element, name) if name[0] == "{" else name
 
 
@@ -113,19 +113,19 @@ def _label(element: etree._Element, name: str) -> str:
 
 
 class DocumentArrays(NamedTuple):
-    last: Ints
-    depth: Ints
-    parent: Ints
-    label_start: Longs
-    by_label: Ints
-    text_at: Longs
-    number_at: Longs
+    last: Ints  # [node]
+    depth: Ints  # [node]
+    parent: Ints  # [node]: -1 for the root
+    label_start: Longs  # [label + 1]: into by_label
+    by_label: Ints  # nodes, sorted by label; all elements first, for the label '*'
+    text_at: Longs  # [node]: position of its text in the order of constants, or NO_VALUE
+    number_at: Longs  # [node]: the same for its value as a number
 
 
 def document_arrays(
     document: Document, vocabulary: PatternVocabulary, valued: Sequence[bool]
 ) -> DocumentArrays:
-    """`valued` says of each label's number whether a pattern compares the values of its nodes."""
+    """The arrays of a document. `valued[label]`: whether a pattern compares values of its nodes."""
     codes = np.array([vocabulary.label(label) for label in document.labels], np.int32)
     is_element = np.array([label[0] != "@" for label in document.labels], np.bool_)
     elements = np.flatnonzero(is_element)
@@ -157,7 +157,7 @@ def _places(
 
 
 def value_places(text: str, vocabulary: PatternVocabulary) -> tuple[int, int]:
-    """The places of a text, and of the number that it is."""
+    """The positions of a text and of its value as a number in the orders of constants."""
     place = vocabulary.position(fold(text))
     try:
         number = float(text)
@@ -168,13 +168,13 @@ def value_places(text: str, vocabulary: PatternVocabulary) -> tuple[int, int]:
 
 @nb.njit(nogil=True, cache=True)
 def identifiers(parent):  # type: ignore[no-untyped-def]
-    """Number, last and depth of each node; parents come before their children, -1 is no node."""
+    """int64 [node, 3]: number, last and depth of each node. Parents come before their children."""
     count = parent.shape[0]
-    found = np.zeros((count, 3), np.int64)
+    ids = np.zeros((count, 3), np.int64)
     for node in range(count):
-        found[node, 0] = found[node, 1] = node
+        ids[node, 0] = ids[node, 1] = node
         if node:
-            found[node, 2] = found[parent[node], 2] + 1
+            ids[node, 2] = ids[parent[node], 2] + 1
     for node in range(count - 1, 0, -1):
-        found[parent[node], 1] = max(found[parent[node], 1], found[node, 1])
-    return found
+        ids[parent[node], 1] = max(ids[parent[node], 1], ids[node, 1])
+    return ids

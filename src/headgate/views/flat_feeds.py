@@ -5,17 +5,17 @@
     s3  open Sales positions in Asia    s1 ⋈ s2 on the item's id, or σ branch = 'Sales' of s1
 
 A feed returns whole items, or some of their attributes. A rewriting joins its feeds on the item's
-id and applies the filters that no feed has applied, if the attributes for them are there: feeds
-that return ids only can be joined, but not filtered.
+id and applies the conditions that no feed has applied. Those need attributes that a feed returns:
+feeds that return only ids can be joined, but not filtered.
 
-Invariant: `run_flat_rewriting` over what feeds return is what the feed itself returns.
+Invariant: `run_flat_rewriting` over the results of other feeds gives the result of the feed itself.
 
 `implications` finds which conditions imply which others, as model/implies.py defines it. Comparing
 all pairs of a hundred thousand conditions would take days. A condition is compared with the NEAR
 neighbours on either side in the order of constants, among conditions on the same attributes: the
 tightest feeds are the best to read from. A pair that is not compared may lose a rewriting, but
 never makes a wrong one. Comparisons with a constant are intervals, compared by NumPy for all pairs
-at one distance; only other conditions are passed to the model:
+at the same distance in that order; only other conditions are passed to model/implies.py:
 
     x > 3            (3, ∞)          low  3, open       high  ∞
     x between 1, 5   [1, 5]          low  1, closed     high  5, closed
@@ -59,7 +59,8 @@ class FlatFeed:
 
     @classmethod
     def of(cls, source: str, filter_: Filter, returns: frozenset[str] | None = None) -> FlatFeed:
-        """What shares variables is one condition, as it has one joint substitution."""
+        """The feed of a filter. Conjuncts with variables are one condition, because one
+        substitution must satisfy them together."""
         parts = conjuncts(filter_)
         joint = tuple(part for part in parts if variables_of(part))
         alone = tuple(part for part in parts if not variables_of(part))
@@ -67,26 +68,29 @@ class FlatFeed:
         return cls(source, tuple(dict.fromkeys((*alone, *together))), returns)
 
     def shown(self, item: Item) -> Item:
+        """The item with the attributes that the feed returns."""
         if self.returns is None:
             return item
-        kept = {name: value for name, value in item.attributes.items() if name in self.returns}
-        return replace(item, attributes=kept)
+        attributes = {
+            name: value for name, value in item.attributes.items() if name in self.returns
+        }
+        return replace(item, attributes=attributes)
 
 
 def reads(condition: Filter) -> frozenset[str] | None:
-    """The attributes that a condition looks at; None if it is the whole item."""
-    found: set[str] = set()
+    """The attributes that a condition reads; None if it reads the whole item."""
+    attributes: set[str] = set()
     for atom in atoms_of(condition):
         if isinstance(atom, Call | Constraint) or atom.attribute is None:
             return None
-        found.add(atom.attribute)
-    return frozenset(found)
+        attributes.add(atom.attribute)
+    return frozenset(attributes)
 
 
 def evaluate_flat(
     feed: FlatFeed, items: Iterable[Item], operators: Mapping[str, Operator] | None = None
 ) -> Returned:
-    """What a feed returns of these items."""
+    """The items that the feed selects, with the attributes that it returns."""
     return {
         item.id: feed.shown(item)
         for item in items
@@ -95,12 +99,12 @@ def evaluate_flat(
 
 
 def residual_conditions(feed: FlatFeed, members: Iterable[FlatFeed]) -> tuple[Filter, ...]:
-    """The conditions of a feed that those it is rewritten from do not guarantee."""
-    known = [condition for member in members for condition in member.conditions]
+    """The conditions of a feed that the feeds it is rewritten from do not imply."""
+    guaranteed = [condition for member in members for condition in member.conditions]
     return tuple(
         condition
         for condition in feed.conditions
-        if not any(implies_filter(each, condition) for each in known)
+        if not any(implies_filter(each, condition) for each in guaranteed)
     )
 
 
@@ -110,70 +114,70 @@ def run_flat_rewriting(
     returned: Mapping[int, Returned],
     operators: Mapping[str, Operator] | None = None,
 ) -> Returned:
-    """The feed from what other feeds return, which cover it."""
+    """Compute a feed from the results of other feeds that cover it."""
     residual = And(residual_conditions(feed, members.values()))
     tables = [returned[number] for number in members]
-    found: Returned = {}
+    result: Returned = {}
     for id_ in set(tables[0]).intersection(*tables[1:]):
         joined = tables[0][id_]
         for table in tables[1:]:
             joined = replace(joined, attributes={**joined.attributes, **table[id_].attributes})
         if matches(residual, joined, operators=operators):
-            found[id_] = feed.shown(joined)
-    return found
+            result[id_] = feed.shown(joined)
+    return result
 
 
 # Implications between conditions.
 
 NEAR = 32
 EXACT = 2**53
-"""Beyond this a float does not tell an integer from the next one."""
+"""Beyond this, a float does not represent every integer."""
 
 PLAIN_NUMBER, PLAIN_TEXT = 1, 2
 Intervals = npt.NDArray[np.float64]
-"""A line for each condition: 0 or what plain kind it is, whether it is `!=`, the low bound and 1 if
-it is open, the high bound and -1 if it is open."""
+"""A row for each condition: PLAIN_NUMBER, PLAIN_TEXT or 0; whether it is `!=`; the low bound, and 1
+if it is open; the high bound, and -1 if it is open."""
 KIND, IS_NOT, LOW, LOW_OPEN, HIGH, HIGH_OPEN = range(6)
 Flags = npt.NDArray[np.bool_]
 
 
 def implications(conditions: Sequence[Filter]) -> list[set[int]]:
-    """For each condition the numbers of those that it is found to imply, itself included."""
+    """For each condition, the numbers of the conditions found to be implied by it, and its own."""
     implied = [{number} for number in range(len(conditions))]
     alike: dict[object, list[int]] = {}
     for number, condition in enumerate(conditions):
         alike.setdefault(reads(condition), []).append(number)
     for group in alike.values():
         group.sort(key=lambda number: _order(conditions[number]))
-        own = [conditions[number] for number in group]
-        table = _intervals(own)
-        for apart in range(1, min(NEAR + 1, len(group))):
-            for one, other in _implied_at(own, table, apart):
-                implied[group[one]].add(group[other])
+        group_conditions = [conditions[number] for number in group]
+        table = _intervals(group_conditions)
+        for distance in range(1, min(NEAR + 1, len(group))):
+            for specific, general in _implied_at(group_conditions, table, distance):
+                implied[group[specific]].add(group[general])
     return implied
 
 
 def _implied_at(
-    conditions: Sequence[Filter], table: Intervals, apart: int
+    conditions: Sequence[Filter], table: Intervals, distance: int
 ) -> list[tuple[int, int]]:
-    """The pairs at this distance of which the first implies the second, in either direction."""
-    here, there = table[:-apart], table[apart:]
-    plain = (here[:, KIND] > 0) & (there[:, KIND] > 0)
-    forward = np.flatnonzero(plain & _contains(there, here))
-    back = np.flatnonzero(plain & _contains(here, there))
-    found = [(at, at + apart) for at in forward.tolist()]
-    found += [(at + apart, at) for at in back.tolist()]
-    for at in np.flatnonzero(~plain).tolist():
-        one, other = conditions[at], conditions[at + apart]
-        if _implies(one, other):
-            found.append((at, at + apart))
-        if _implies(other, one):
-            found.append((at + apart, at))
-    return found
+    """Pairs (i, j) of positions at this distance where condition i implies condition j."""
+    first, second = table[:-distance], table[distance:]
+    plain = (first[:, KIND] > 0) & (second[:, KIND] > 0)
+    forward = np.flatnonzero(plain & _contains(second, first))
+    back = np.flatnonzero(plain & _contains(first, second))
+    pairs = [(position, position + distance) for position in forward.tolist()]
+    pairs += [(position + distance, position) for position in back.tolist()]
+    for position in np.flatnonzero(~plain).tolist():
+        left, right = conditions[position], conditions[position + distance]
+        if _implies(left, right):
+            pairs.append((position, position + distance))
+        if _implies(right, left):
+            pairs.append((position + distance, position))
+    return pairs
 
 
 def _contains(general: Intervals, specific: Intervals) -> Flags:
-    """Line by line, whether all values of the specific one are among those of the general one."""
+    """Row by row, whether all values of the specific condition satisfy the general one."""
     low_at, low_open = general[:, LOW], general[:, LOW_OPEN]
     high_at, high_open = general[:, HIGH], general[:, HIGH_OPEN]
     low, high = specific[:, LOW], specific[:, HIGH]
@@ -185,8 +189,8 @@ def _contains(general: Intervals, specific: Intervals) -> Flags:
     above = (low_at > high) | ((low_at == high) & (specific[:, HIGH_OPEN] < 0))
     inside = np.where(all_but, below | above, starts_in & ends_in)
     is_in = np.where(is_not, all_but & (low_at == low), inside)
-    found: Flags = is_in & (general[:, KIND] == specific[:, KIND])
-    return found
+    is_contained: Flags = is_in & (general[:, KIND] == specific[:, KIND])
+    return is_contained
 
 
 def _intervals(conditions: Sequence[Filter]) -> Intervals:
@@ -199,7 +203,8 @@ _NOT_PLAIN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def _interval(condition: Filter, texts: dict[object, float]) -> tuple[float, ...]:
-    """A line of the table; texts are numbered as they come, as only = and != are plain for them."""
+    """A row of the table. Texts get numbers in any order, because only = and != of texts are
+    plain."""
     if isinstance(condition, Between):
         low, high = condition.low, condition.high
         if condition.part is None and _is_exact(low) and _is_exact(high):
@@ -211,27 +216,27 @@ def _interval(condition: Filter, texts: dict[object, float]) -> tuple[float, ...
     is_not = relation is Relation.NOT_EQUAL
     if condition.kind is Kind.TEXT and (is_not or relation is Relation.EQUAL):
         assert not isinstance(value, WindowAttribute)
-        at = texts.setdefault(comparable(value), float(len(texts)))
-        return PLAIN_TEXT, is_not, at, 0, at, 0
+        code = texts.setdefault(comparable(value), float(len(texts)))
+        return PLAIN_TEXT, is_not, code, 0, code, 0
     if condition.kind is not Kind.NUMBER or not _is_exact(value):
         return _NOT_PLAIN
-    at = float(value)  # type: ignore[arg-type]
+    bound = float(value)  # type: ignore[arg-type]
     match relation:
         case Relation.LESS | Relation.LESS_EQUAL:
-            return PLAIN_NUMBER, 0, -np.inf, 0, at, -(relation is Relation.LESS)
+            return PLAIN_NUMBER, 0, -np.inf, 0, bound, -(relation is Relation.LESS)
         case Relation.GREATER | Relation.GREATER_EQUAL:
-            return PLAIN_NUMBER, 0, at, relation is Relation.GREATER, np.inf, 0
-    return PLAIN_NUMBER, is_not, at, 0, at, 0
+            return PLAIN_NUMBER, 0, bound, relation is Relation.GREATER, np.inf, 0
+    return PLAIN_NUMBER, is_not, bound, 0, bound, 0
 
 
 def _is_exact(value: object) -> bool:
-    """A number that a float holds; infinity is a bound that nothing is beyond."""
+    """Whether the value is a number that a float represents exactly."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and -EXACT < value < EXACT  # type: ignore[operator]
 
 
 def _implies(specific: Filter, general: Filter) -> bool:
-    """As model/implies.py says, which takes its time: words can be told at a glance."""
+    """`implies_filter`, with a fast path for conditions on words."""
     if isinstance(specific, Contains) and isinstance(general, Contains):
         is_alike = specific.attribute == general.attribute
         if is_alike and not specific.phrase and not general.phrase:
@@ -240,7 +245,7 @@ def _implies(specific: Filter, general: Filter) -> bool:
 
 
 def _order(condition: Filter) -> tuple[str, float, str]:
-    """Conditions with constants of one kind side by side, in the order of the constants."""
+    """The sort key of a condition: by the kind of its constant, then by the constant."""
     for atom in atoms_of(condition):
         if isinstance(atom, Comparison) and not isinstance(atom.value, WindowAttribute):
             value = comparable(atom.value)

@@ -50,7 +50,7 @@ def flat_coverage(feeds: Sequence[FlatFeed]) -> Coverage:
     arrays = _Encoding(feeds).arrays()
     start, embedded, covers = _without_cycles(arrays, *flat_edges(arrays, EMBEDDED_MAX))
     counts = arrays.attribute_count
-    # Each attribute is a node of its own: there is nothing to be near to.
+    # Flat feeds have no nodes; count each attribute as a node of its own.
     tops = np.array([(1 << int(count)) - 1 for count in counts], np.uint64)
     popular = np.bincount(embedded, minlength=len(feeds)).astype(np.int64)
     return Coverage(start, embedded, covers, counts, tops, np.arange(len(feeds)), popular)
@@ -59,16 +59,16 @@ def flat_coverage(feeds: Sequence[FlatFeed]) -> Coverage:
 def _without_cycles(
     arrays: FlatArrays, start: Longs, embedded: Ints, covers: Masks
 ) -> tuple[Longs, Ints, Masks]:
-    """On cycles, only edges from lower to higher rank.
+    """Remove edges on cycles, except those from lower to higher rank.
 
-    Feeds that are found to imply each other have one edge already. But what is found is not
-    transitive, as not all conditions are compared, so longer cycles are possible.
+    Of two feeds that imply each other, one edge has been removed already. Longer cycles are still
+    possible: not all conditions are compared, so the implications found are not transitive.
     """
     query = np.arange(len(start) - 1).repeat(np.diff(start))
     is_on = on_cycles(start, embedded)
-    kept = ~(is_on[query] & is_on[embedded]) | (arrays.rank[embedded] < arrays.rank[query])
-    counts = np.bincount(query[kept], minlength=len(start) - 1)
-    return np.concatenate([[0], np.cumsum(counts)]), embedded[kept], covers[kept]
+    is_kept = ~(is_on[query] & is_on[embedded]) | (arrays.rank[embedded] < arrays.rank[query])
+    counts = np.bincount(query[is_kept], minlength=len(start) - 1)
+    return np.concatenate([[0], np.cumsum(counts)]), embedded[is_kept], covers[is_kept]
 
 
 class _Encoding:
@@ -118,7 +118,7 @@ class _Encoding:
 
 
 def _by_rarest(start: Longs, key: Longs) -> tuple[Longs, Longs]:
-    """The feeds by that number of their key which occurs least; where each number's begin."""
+    """An index of feeds by the rarest number of their key: (start of each number, feeds)."""
     occurs = np.bincount(key, minlength=1)
     owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
     rarest_first = np.lexsort((key, occurs[key], owner))
@@ -128,10 +128,10 @@ def _by_rarest(start: Longs, key: Longs) -> tuple[Longs, Longs]:
 
 
 def _lists(lists: Iterable[Iterable[int]]) -> tuple[Longs, Longs]:
-    """Sorted lists behind each other: where each begins, and the numbers."""
+    """Sorted lists concatenated: the start of each list, and the numbers."""
     start, numbers = [0], list[int]()
-    for each in lists:
-        numbers += sorted(set(each))
+    for list_ in lists:
+        numbers += sorted(set(list_))
         start.append(len(numbers))
     return np.array(start, np.int64), np.array(numbers, np.int64)
 
@@ -152,9 +152,9 @@ class FlatArrays(NamedTuple):
     key: Longs
     closure_start: Longs  # all conditions that these imply, and the source
     closure: Longs
-    return_start: Longs  # what a feed returns; EVERYTHING alone for whole items
+    return_start: Longs  # the attributes that a feed returns; EVERYTHING alone for whole items
     returns: Longs
-    read_start: Longs  # [condition + 1]: what a condition looks at
+    read_start: Longs  # [condition + 1]: the attributes that a condition reads
     reads: Longs
     rank: Longs  # [feed]: of feeds that imply each other, lower ones serve higher ones
     attribute_count: Longs  # [feed]; 0 for a feed that is left to the source
@@ -166,8 +166,12 @@ class FlatArrays(NamedTuple):
 def flat_edges(f, most):  # type: ignore[no-untyped-def]
     """For each feed the feeds that embed into it, and the attributes that they cover.
 
-    Who embeds has its rarest number in the closure of the query: only those are tested, each once.
-    Feeds that imply each other have one edge. A feed has at most `most`, after TESTS_MAX tests.
+    f     FlatArrays
+    most  at most this many edges for a feed, from at most TESTS_MAX tests
+    Returns start int64 [feed + 1], views int32 [edge], covers uint64 [edge].
+
+    A feed that embeds has its rarest number in the closure of the query, so only feeds under those
+    numbers are tested. Of two feeds that embed into each other, one edge is kept.
     """
     count = f.attribute_count.shape[0]
     start = np.zeros(count + 1, np.int64)
@@ -175,8 +179,8 @@ def flat_edges(f, most):  # type: ignore[no-untyped-def]
     used = 0
     for query in range(count):
         began, tests = used, TESTS_MAX if f.attribute_count[query] > 0 else 0
-        for at in range(f.closure_start[query], f.closure_start[query + 1]):
-            low, high = f.rarest_start[f.closure[at]], f.rarest_start[f.closure[at] + 1]
+        for position in range(f.closure_start[query], f.closure_start[query + 1]):
+            low, high = f.rarest_start[f.closure[position]], f.rarest_start[f.closure[position] + 1]
             for place in range(low, high):
                 if used - began == most or tests == 0:
                     break
@@ -197,29 +201,29 @@ def flat_edges(f, most):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def _has(numbers, low, high, wanted):  # type: ignore[no-untyped-def]
-    place = low + np.searchsorted(numbers[low:high], wanted)
-    return place < high and numbers[place] == wanted
+def _has(numbers, low, high, number):  # type: ignore[no-untyped-def]
+    place = low + np.searchsorted(numbers[low:high], number)
+    return place < high and numbers[place] == number
 
 
 @nb.njit(nogil=True, cache=True)
 def _embeds(f, view, query):  # type: ignore[no-untyped-def]
     """Whether the key of the view is in the closure of the query."""
     low, high = f.closure_start[query], f.closure_start[query + 1]
-    for at in range(f.key_start[view], f.key_start[view + 1]):
-        if not _has(f.closure, low, high, f.key[at]):
+    for position in range(f.key_start[view], f.key_start[view + 1]):
+        if not _has(f.closure, low, high, f.key[position]):
             return False
     return True
 
 
 @nb.njit(nogil=True, cache=True)
 def _covered(f, view, query):  # type: ignore[no-untyped-def]
-    """The item's id, then each condition, then what is returned."""
+    """The bit mask of covered attributes: the id, then each condition, then each returned one."""
     cover, bit = ONE, ONE
     low, high = f.return_start[view], f.return_start[view + 1]
     has_all = low < high and f.returns[low] == EVERYTHING
-    for at in range(f.key_start[query], f.key_start[query + 1] - 1):
-        condition = f.key[at]
+    for position in range(f.key_start[query], f.key_start[query + 1] - 1):
+        condition = f.key[position]
         is_covered = has_all
         if not is_covered:
             is_covered = True
@@ -230,8 +234,8 @@ def _covered(f, view, query):  # type: ignore[no-untyped-def]
             is_covered = _has(f.closure, first, end, condition)
         cover |= ONE << bit if is_covered else NONE
         bit += ONE
-    for at in range(f.return_start[query], f.return_start[query + 1]):
-        is_covered = has_all or _has(f.returns, low, high, f.returns[at])
+    for position in range(f.return_start[query], f.return_start[query + 1]):
+        is_covered = has_all or _has(f.returns, low, high, f.returns[position])
         cover |= ONE << bit if is_covered else NONE
         bit += ONE
     return cover
@@ -239,24 +243,24 @@ def _covered(f, view, query):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def on_cycles(start, views):  # type: ignore[no-untyped-def]
-    """Which feeds are on a cycle of edges, or between two: those that never run out of input."""
+    """bool [feed]: whether it is on a cycle of edges or downstream of one (topological sort)."""
     count = start.shape[0] - 1
     waiting, readers = np.zeros(count, np.int64), np.zeros(count + 1, np.int64)
     for query in range(count):
         waiting[query] = start[query + 1] - start[query]
-    for at in range(views.shape[0]):
-        readers[views[at] + 1] += 1
+    for edge in range(views.shape[0]):
+        readers[views[edge] + 1] += 1
     readers = np.cumsum(readers)
     reader, place = np.empty(views.shape[0], np.int64), readers[:-1].copy()
     for query in range(count):
-        for at in range(start[query], start[query + 1]):
-            reader[place[views[at]]] = query
-            place[views[at]] += 1
+        for edge in range(start[query], start[query + 1]):
+            reader[place[views[edge]]] = query
+            place[views[edge]] += 1
     free = [query for query in range(count) if waiting[query] == 0]
     while len(free) > 0:
         done = free.pop()
-        for at in range(readers[done], readers[done + 1]):
-            waiting[reader[at]] -= 1
-            if waiting[reader[at]] == 0:
-                free.append(reader[at])
+        for edge in range(readers[done], readers[done + 1]):
+            waiting[reader[edge]] -= 1
+            if waiting[reader[edge]] == 0:
+                free.append(reader[edge])
     return waiting > 0

@@ -1,7 +1,7 @@
-"""Which views may embed into a query? A prefix trie for subset queries ([Delta §4.2], Alg. 3).
+"""A prefix trie that finds the views that may embed into a query ([Delta §4.2], Algorithm 3).
 
 Corollary 4.1: a view embeds only if its labels are among the query's. The same holds for more than
-labels, and the trie holds all of it, as features:
+labels; the trie indexes views by all such *features*:
 
     of the view (its key)                         of the query (its closure)
     a                a topmost label              its labels
@@ -75,11 +75,11 @@ def trie_of_keys(start: Longs, keys: Longs, views: Longs | None = None) -> Label
 
     Views of one key stay in the order in which they are given.
     """
-    codes, at, occurs = np.unique(keys, return_inverse=True, return_counts=True)
+    codes, code_position, occurs = np.unique(keys, return_inverse=True, return_counts=True)
     number = np.empty(len(codes), np.int64)
     number[np.argsort(-occurs, kind="stable")] = np.arange(len(codes))
     owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    features = number[at.reshape(-1)]
+    features = number[code_position.reshape(-1)]
     features = features[np.lexsort((features, owner))]
     order = _lexicographic(start, features, np.arange(len(start) - 1) if views is None else views)
     feature, skip, first_view = build_trie(start, features, order)
@@ -100,42 +100,43 @@ BITS = 29
 
 
 @nb.njit(nogil=True, cache=True)
-def code_of(kind, one, other):  # type: ignore[no-untyped-def]
-    return (np.int64(kind) << (2 * BITS)) | (np.int64(one) << BITS) | np.int64(other)
+def code_of(kind, first, second):  # type: ignore[no-untyped-def]
+    return (np.int64(kind) << (2 * BITS)) | (np.int64(first) << BITS) | np.int64(second)
 
 
 @nb.njit(nogil=True, cache=True)
-def equality_code(p, label, at):  # type: ignore[no-untyped-def]
-    """A predicate as a feature: what must be there for it to be implied."""
-    low = p.predicates[at, LOW]
-    if p.predicates[at, IS_NOT] or low != p.predicates[at, HIGH]:
+def equality_code(p, label, predicate):  # type: ignore[no-untyped-def]
+    """The feature of a predicate: EQUALITY with its constant, or COMPARED for any other one."""
+    low = p.predicates[predicate, LOW]
+    if p.predicates[predicate, IS_NOT] or low != p.predicates[predicate, HIGH]:
         return code_of(COMPARED, label, 0)
-    return code_of(EQUALITY, label, 2 * (low + 2) + p.predicates[at, KIND])
+    return code_of(EQUALITY, label, 2 * (low + 2) + p.predicates[predicate, KIND])
 
 
 @nb.njit(nogil=True, cache=True)
 def first_comparison(p, view):  # type: ignore[no-untyped-def]
     """The bounds of the first predicate of a view that is not by =; 0 and 0 if there is none."""
     for n in range(p.node_start[view], p.node_start[view + 1]):
-        for at in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
-            low, high = p.predicates[at, LOW], p.predicates[at, HIGH]
-            if p.predicates[at, IS_NOT] or low != high:
+        for predicate in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
+            low, high = p.predicates[predicate, LOW], p.predicates[predicate, HIGH]
+            if p.predicates[predicate, IS_NOT] or low != high:
                 return low, high
     return np.int64(0), np.int64(0)
 
 
 @nb.njit(nogil=True, cache=True)
 def all_comparisons(p):  # type: ignore[no-untyped-def]
-    """The same of all views, a line for each."""
-    found = np.empty((p.node_start.shape[0] - 1, 2), np.int64)
-    for view in range(found.shape[0]):
-        found[view, 0], found[view, 1] = first_comparison(p, view)
-    return found
+    """int64 [view, 2]: `first_comparison` of each view."""
+    bounds = np.empty((p.node_start.shape[0] - 1, 2), np.int64)
+    for view in range(bounds.shape[0]):
+        bounds[view, 0], bounds[view, 1] = first_comparison(p, view)
+    return bounds
 
 
 @nb.njit(nogil=True, cache=True)
 def key_codes(p, view, out):  # type: ignore[no-untyped-def]
-    """What a pattern must have for the view to embed into it; as few codes as say it all."""
+    """Write the key of a view: the features that a query must have. Features that others imply are
+    left out. Returns their number."""
     count, first = 0, p.node_start[view]
     for n in range(first, p.node_start[view + 1]):
         label = p.nodes[n, LABEL]
@@ -153,15 +154,16 @@ def key_codes(p, view, out):  # type: ignore[no-untyped-def]
         else:
             out[count] = code_of(ANYWHERE, label, 0)
         count += 1
-        for at in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
-            out[count] = equality_code(p, label, at)
+        for predicate in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
+            out[count] = equality_code(p, label, predicate)
             count += 1
     return count
 
 
 @nb.njit(nogil=True, cache=True)
 def closure_codes(p, view, out):  # type: ignore[no-untyped-def]
-    """Everything that a pattern has, with repetitions: a view embeds only if its key is in it."""
+    """Write the closure of a query: all its features, with repetitions. A view embeds only if its
+    key is a subset. Returns their number."""
     count, first = 0, p.node_start[view]
     for n in range(first, p.node_start[view + 1]):
         label = p.nodes[n, LABEL]
@@ -181,25 +183,25 @@ def closure_codes(p, view, out):  # type: ignore[no-untyped-def]
                 out[count] = code_of(DESCENDANT_PAIR, p.nodes[first + above, LABEL], label)
                 count += 1
             above = p.nodes[first + above, PARENT]
-        for at in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
+        for predicate in range(p.nodes[n, PREDICATES], p.nodes[n, PREDICATES_END]):
             out[count] = code_of(COMPARED, label, 0)
-            out[count + 1] = equality_code(p, label, at)
+            out[count + 1] = equality_code(p, label, predicate)
             count += 2
     return count
 
 
 @nb.njit(nogil=True, cache=True)
 def all_keys(p, start):  # type: ignore[no-untyped-def]
-    """The keys of all views behind each other, sorted, each code once; fills `start`."""
+    """The keys of all views concatenated, each sorted and without duplicates; fills `start`."""
     views = p.node_start.shape[0] - 1
     out = np.empty(p.nodes.shape[0] + p.predicates.shape[0], np.int64)
     count = 0
     for view in range(views):
         start[view] = count
         size = key_codes(p, view, out[count:])
-        own = np.unique(out[count : count + size])
-        out[count : count + own.shape[0]] = own
-        count += own.shape[0]
+        key = np.unique(out[count : count + size])
+        out[count : count + key.shape[0]] = key
+        count += key.shape[0]
     start[views] = count
     return out[:count]
 
@@ -220,7 +222,7 @@ def closure_room(p):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def build_trie(start, features, order):  # type: ignore[no-untyped-def]
-    """Nodes in depth-first order from keys in lexicographic order (label_trie.py)."""
+    """Nodes in depth-first order from keys in lexicographic order: (feature, skip, first_view)."""
     most = features.shape[0] + 1
     feature = np.full(most, -1, np.int64)
     skip = np.empty(most, np.int64)

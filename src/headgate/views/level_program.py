@@ -6,10 +6,10 @@ further level has rewritings, as joins of tables of lower levels (rewriting_join
     tables    ├ steps, children first ┤ joins of level 2 ┤ joins of level 3 ┤ …
     views     v0 ─► t17    v1 ─► t17    v2 ─► t40       which table has a view's tuples
 
-A table is made once however many views use it. Equal steps are one, joins of the same tables in the
-same way are one, and a view that is a copy of another reads its table. Marks make no difference to
-tables, since these hold identifiers only, and the text of a node belongs to its identifier: texts
-are taken from the document once, for level 1 alone.
+Views share tables. Equal steps have one table, equal joins of the same tables have one, and a view
+that is a copy of another uses the table of that one. Marks do not matter: tables hold identifiers
+only, and the text of a node is stored by its identifier. So texts are read from the document once,
+for level 1.
 
 Invariant: a view's tuples are those of its pattern over the document (run_levels.py).
 """
@@ -50,17 +50,17 @@ class Steps(NamedTuple):
     child_start: Longs  # [step + 1]
     child_table: Longs
     child_is_near: Booleans
-    """Whether it is a child by '/'."""
+    """Whether the axis is '/'."""
 
 
 class Joins(NamedTuple):
-    """Table n is join n minus the number of steps; rewriting_kernels.py names the columns."""
+    """Join n makes table (number of steps) + n; rewriting_joins.py names the columns."""
 
     instance_start: Longs  # [join + 1]
     instances: Longs  # [instance, column]
     column_start: Longs  # [instance + 1]
     columns: Longs  # [column of an instance, column]
-    edge_start: Longs  # [instance + 1]: what is tested when the instance has come
+    edge_start: Longs  # [instance + 1]: the edges that are tested after joining the instance
     edges: Longs
     residual_start: Longs
     residuals: Longs
@@ -77,11 +77,14 @@ class ViewTables(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelProgram:
-    """Its arrays cannot be written to, as those of a file: kernels are compiled once for both."""
+    """A compiled configuration.
+
+    Its arrays are read-only, like those mapped from a file, so Numba compiles kernels only once.
+    """
 
     vocabulary: PatternVocabulary
     valued: Booleans
-    """Of each label's number, whether the values of its nodes are compared."""
+    """[label]: whether a predicate compares the values of its nodes."""
     steps: Steps
     joins: Joins
     views: ViewTables
@@ -99,8 +102,8 @@ Arrays = TypeVar("Arrays", Steps, Joins, ViewTables)
 
 
 def frozen(arrays: Arrays) -> Arrays:
-    for each in arrays:
-        each.setflags(write=False)
+    for array in arrays:
+        array.setflags(write=False)
     return arrays
 
 
@@ -110,13 +113,13 @@ Step = tuple[str, bool, tuple[ValuePredicate, ...], tuple[tuple[Axis, int], ...]
 """A label, whether it is the root, predicates, and the steps of the children with their axes."""
 
 Reads = Sequence[Sequence[int]]
-"""Of each view the views that it is computed from; none if the source serves it."""
+"""For each view, the views that it is computed from; none if the source serves it."""
 
 CODE = {Mark.VAL: VAL, Mark.CONT: CONT}
 
 
 def compile_levels(views: Sequence[PatternNode], reads: Reads | None = None) -> LevelProgram:
-    """Without `reads`, all views are of level 1: that is direct evaluation."""
+    """Compile a configuration. Without `reads` all views are on level 1: direct evaluation."""
     reads = [()] * len(views) if reads is None else reads
     compiling = _Compiling(views, reads, view_levels(reads))
     return compiling.program()
@@ -126,17 +129,17 @@ def view_levels(reads: Reads) -> list[int]:
     """The level of each view: 1 from the source, else one more than the highest that it reads."""
     level = [0] * len(reads)
     readers: list[list[int]] = [[] for _ in reads]
-    missing = [len(own) for own in reads]
-    for view, own in enumerate(reads):
-        for each in own:
-            readers[each].append(view)
-    ready = [view for view, own in enumerate(reads) if not own]
-    for view in ready:  # it grows meanwhile
+    missing = [len(members) for members in reads]
+    for view, members in enumerate(reads):
+        for member in members:
+            readers[member].append(view)
+    ready = [view for view, members in enumerate(reads) if not members]
+    for view in ready:  # the list grows during the loop
         level[view] = 1 + max((level[each] for each in reads[view]), default=0)
-        for each in readers[view]:
-            missing[each] -= 1
-            if not missing[each]:
-                ready.append(each)
+        for reader in readers[view]:
+            missing[reader] -= 1
+            if not missing[reader]:
+                ready.append(reader)
     if len(ready) < len(reads):
         raise PlanError(f"view {level.index(0)} is not fed from the source: there is a cycle")
     return level
@@ -161,8 +164,8 @@ class _Compiling:
             pattern = self.views[view]
             self.table[view] = self._step(pattern, is_root=pattern.axis is Axis.CHILD)
         level_start = [0, len(self.width)]
-        for own in levels[1:]:
-            for view in own:
+        for level_views in levels[1:]:
+            for view in level_views:
                 self.table[view] = self._join(view)
             level_start.append(len(self.width))
         return LevelProgram(
@@ -193,7 +196,7 @@ class _Compiling:
         return self.joins[rows]
 
     def _plan(self, view: int) -> RewritingPlan:
-        """Planned once for equal patterns; then its views are numbered as they are here."""
+        """The plan of a view. Equal patterns share a plan, which is then renumbered."""
         members = self.reads[view]
         key = (self.views[view], *(self.views[each] for each in members))
         if key not in self.plans:
@@ -201,12 +204,12 @@ class _Compiling:
         return self.plans[key].renumbered(members)
 
     def _valued(self, vocabulary: PatternVocabulary) -> Booleans:
-        found = np.zeros(len(vocabulary.labels), np.bool_)
+        is_valued = np.zeros(len(vocabulary.labels), np.bool_)
         for view in self.views:
             for node, _ in preorder(view):
                 if node.predicates:
-                    found[vocabulary.label(node.label)] = True
-        return found
+                    is_valued[vocabulary.label(node.label)] = True
+        return is_valued
 
     def _view_tables(self) -> ViewTables:
         marked = [[(at, CODE[mark]) for at, mark in marked_nodes(view)] for view in self.views]
@@ -219,27 +222,27 @@ class _Compiling:
 
 
 def _compiled_steps(steps: Iterable[Step], vocabulary: PatternVocabulary) -> Steps:
-    own = list(steps)
-    children = [child for *_, below in own for child in below]
+    rows = list(steps)
+    children = [child for *_, below in rows for child in below]
     return Steps(
-        np.array([vocabulary.label(label) for label, *_ in own], np.int64),
-        np.array([is_root for _, is_root, _, _ in own], np.bool_),
-        _starts(len(tests) for _, _, tests, _ in own),
-        _encoded([each for _, _, tests, _ in own for each in tests], vocabulary),
-        _starts(len(below) for *_, below in own),
+        np.array([vocabulary.label(label) for label, *_ in rows], np.int64),
+        np.array([is_root for _, is_root, _, _ in rows], np.bool_),
+        _starts(len(tests) for _, _, tests, _ in rows),
+        _encoded([each for _, _, tests, _ in rows for each in tests], vocabulary),
+        _starts(len(below) for *_, below in rows),
         np.array([child for _, child in children], np.int64),
         np.array([axis is Axis.CHILD for axis, _ in children], np.bool_),
     )
 
 
 def compiled_joins(joins: Iterable[JoinRows], vocabulary: PatternVocabulary) -> Joins:
-    own = list(joins)
-    instances = [each for rows in own for each in rows.instances]
+    all_rows = list(joins)
+    instances = [each for rows in all_rows for each in rows.instances]
     residuals = [residual for each in instances for residual in each.residuals]
     nodes = np.array([[node] for node, _ in residuals], np.int64).reshape(-1, 1)
     predicates = _encoded([predicate for _, predicate in residuals], vocabulary)
     compiled = Joins(
-        _starts(len(rows.instances) for rows in own),
+        _starts(len(rows.instances) for rows in all_rows),
         _table((each.head for each in instances), 4),
         _starts(len(each.columns) for each in instances),
         _table((row for each in instances for row in each.columns), 2),
@@ -252,13 +255,13 @@ def compiled_joins(joins: Iterable[JoinRows], vocabulary: PatternVocabulary) -> 
 
 
 def frozen_longs(numbers: Sequence[int]) -> Longs:
-    found = np.array(numbers, np.int64)
-    found.setflags(write=False)
-    return found
+    array = np.array(numbers, np.int64)
+    array.setflags(write=False)
+    return array
 
 
 def _encoded(predicates: Sequence[ValuePredicate], vocabulary: PatternVocabulary) -> Longs:
-    """Predicates as rows of integers, each by itself."""
+    """Predicates as rows of integers."""
     alone = [PatternNode("*", predicates=(each,)) for each in predicates]
     return encode_views(alone, vocabulary).predicates
 

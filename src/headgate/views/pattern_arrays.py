@@ -51,7 +51,7 @@ UNKNOWN_LABEL = -1
 
 
 class Patterns(NamedTuple):
-    """See above; pattern_kernels.py names the columns."""
+    """Patterns as arrays (see the top of this file). Constants below name the columns."""
 
     node_start: Longs  # [view + 1]
     attribute_count: Longs  # [view]
@@ -60,7 +60,7 @@ class Patterns(NamedTuple):
     predicates: Longs  # [predicate, column]
 
     def taken(self, order: Longs) -> Patterns:
-        """Some of the views, in this order."""
+        """The views with these numbers, in this order."""
         sizes = np.diff(self.node_start)[order]
         node_start = np.concatenate([[0], np.cumsum(sizes)])
         inside = np.arange(node_start[-1]) - np.repeat(node_start[:-1], sizes)
@@ -79,14 +79,14 @@ Constant = float | int | str
 
 @dataclass(slots=True)
 class PatternVocabulary:
-    """The numbers of labels and the order of constants. Constants stay as they are once sorted."""
+    """The numbers of labels, and all constants in order. They do not change after `learn`."""
 
     labels: dict[str, int] = field(default_factory=lambda: {"*": ANY_LABEL})
     texts: list[str] = field(default_factory=list)
     numbers: list[float | int] = field(default_factory=list)
 
     def learn(self, views: Iterable[PatternNode]) -> None:
-        """Number the labels and sort the constants of these views, which are all that there are."""
+        """Number the labels and sort the constants of all views."""
         texts: set[str] = set()
         numbers: set[float | int] = set()
         for view in views:
@@ -104,14 +104,14 @@ class PatternVocabulary:
         return self.labels.get(label, UNKNOWN_LABEL)
 
     def position(self, constant: Constant) -> int:
-        """4 × its number, or between its neighbours if it is a new one."""
+        """4 × the number of the constant; a position between its neighbours if it is new."""
         if isinstance(constant, str):
-            at = bisect_left(self.texts, constant)
-            known = at < len(self.texts) and self.texts[at] == constant
+            index = bisect_left(self.texts, constant)
+            is_known = index < len(self.texts) and self.texts[index] == constant
         else:
-            at = bisect_left(self.numbers, constant)
-            known = at < len(self.numbers) and self.numbers[at] == constant
-        return 4 * at if known else 4 * at - 2
+            index = bisect_left(self.numbers, constant)
+            is_known = index < len(self.numbers) and self.numbers[index] == constant
+        return 4 * index if is_known else 4 * index - 2
 
 
 def constant_of(predicate: ValuePredicate) -> Constant:
@@ -122,19 +122,19 @@ def constant_of(predicate: ValuePredicate) -> Constant:
 
 
 def preorder(view: PatternNode) -> list[tuple[PatternNode, int]]:
-    """The nodes, each with the place of its parent in this list, -1 for the topmost."""
-    found: list[tuple[PatternNode, int]] = []
+    """The nodes, each with the position of its parent in this list; -1 for the topmost."""
+    nodes: list[tuple[PatternNode, int]] = []
     stack = [(view, -1)]
     while stack:
         entry = stack.pop()
-        place = len(found)
-        found.append(entry)
+        place = len(nodes)
+        nodes.append(entry)
         stack += [(child, place) for child in reversed(entry[0].children)]
-    return found
+    return nodes
 
 
 def encode_views(views: Sequence[PatternNode], vocabulary: PatternVocabulary) -> Patterns:
-    """The views as arrays, by a vocabulary that has learned them or views before them."""
+    """The views as arrays. The vocabulary has learned these views, or earlier ones."""
     return _Encoding(vocabulary).encode(views)
 
 
@@ -158,7 +158,7 @@ class _Encoding:
         return Patterns(node_start, attribute_count, nodes, masks, predicates)
 
     def _view(self, view: PatternNode) -> int:
-        """Add the view's nodes; how many attributes it has."""
+        """Add the nodes of a view; returns its number of attributes."""
         nodes = preorder(view)
         count = sum(_attribute_count(node) for node, _ in nodes)
         if len(nodes) > NODES_MAX or count > NODES_MAX:
@@ -179,28 +179,28 @@ class _Encoding:
 
     def _predicate(self, predicate: ValuePredicate) -> tuple[bool, bool, int, int]:
         constant = constant_of(predicate)
-        at = self.positions.get(constant)
-        if at is None:
-            at = self.positions[constant] = self.vocabulary.position(constant)
+        position = self.positions.get(constant)
+        if position is None:
+            position = self.positions[constant] = self.vocabulary.position(constant)
         is_not = predicate.relation is Relation.NOT_EQUAL
-        return isinstance(constant, str), is_not, *_range(predicate.relation, at)
+        return isinstance(constant, str), is_not, *_range(predicate.relation, position)
 
 
 def _attribute_count(node: PatternNode) -> int:
     return 1 + (Mark.VAL in node.marks) + (Mark.CONT in node.marks) + len(node.predicates)
 
 
-def _range(relation: Relation, at: int) -> tuple[int, int]:
+def _range(relation: Relation, position: int) -> tuple[int, int]:
     match relation:
         case Relation.LESS:
-            return -FAR, at - 1
+            return -FAR, position - 1
         case Relation.LESS_EQUAL:
-            return -FAR, at
+            return -FAR, position
         case Relation.GREATER:
-            return at + 1, FAR
+            return position + 1, FAR
         case Relation.GREATER_EQUAL:
-            return at, FAR
-    return at, at
+            return position, FAR
+    return position, position
 
 
 # Kernels: relatives of nodes, the embedding test, and covered attributes.
@@ -221,23 +221,23 @@ ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @nb.njit(nogil=True, cache=True)
 def fill_relatives(node_start, nodes, masks):  # type: ignore[no-untyped-def]
-    """Of each node its ancestors, its descendants, and its children by '/'."""
+    """Fill masks [node, 3] with the ancestors, descendants, and '/' children of each node."""
     for view in range(node_start.shape[0] - 1):
         first = node_start[view]
         for n in range(1, node_start[view + 1] - first):
-            above, own = nodes[first + n, PARENT], ONE << np.uint64(n)
+            above, bit = nodes[first + n, PARENT], ONE << np.uint64(n)
             masks[first + n, ANCESTORS] = masks[first + above, ANCESTORS]
             masks[first + n, ANCESTORS] |= ONE << np.uint64(above)
             if nodes[first + n, AXIS] == CHILD_AXIS:
-                masks[first + above, CHILDREN] |= own
+                masks[first + above, CHILDREN] |= bit
             while above >= 0:
-                masks[first + above, DESCENDANTS] |= own
+                masks[first + above, DESCENDANTS] |= bit
                 above = nodes[first + above, PARENT]
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def implies_predicate(specifics, specific, generals, general):  # type: ignore[no-untyped-def]
-    """Whether one predicate implies another, as sets of positions (encode_views.py)."""
+    """Whether one predicate implies another, as sets of positions."""
     low, high, point = specifics[specific, LOW], specifics[specific, HIGH], generals[general, LOW]
     if generals[general, IS_NOT]:
         implied = high < point or low > point
@@ -251,7 +251,7 @@ def implies_predicate(specifics, specific, generals, general):  # type: ignore[n
 
 @nb.njit(nogil=True, cache=True)
 def follow(general, generals, specific, specifics):  # type: ignore[no-untyped-def]
-    """Whether each predicate at a view's node follows from one at a query's node.
+    """Whether each predicate of a view's node is implied by a predicate of a query's node.
 
     `general` and `specific` are the rows of the two nodes.
     """
@@ -267,12 +267,16 @@ def follow(general, generals, specific, specifics):  # type: ignore[no-untyped-d
 
 @nb.njit(nogil=True, cache=True)
 def embed(v, view, q, query, below, images):  # type: ignore[no-untyped-def]
-    """Whether the view embeds into the query; `images[n]` is then where node n goes in all ways.
+    """Whether the view embeds into the query; images[n] has all targets of node n.
 
-    A node goes to one of its label, a '*' to every element. Children come before their parents:
-    `below[n]` is where n may go with all that is below it. Then parents come first, and leave of it
-    what fits to a place of the parent. As children of a node are placed independently of each
-    other, each pair that is left is in an embedding.
+    v, q    Patterns of the view and of the query
+    below   uint64 [NODES_MAX]  scratch: targets of each node for which its subtree fits
+    images  uint64 [NODES_MAX]  out: masks of query nodes
+
+    A node is mapped to a node of the same label, a '*' to any element. The first pass goes from
+    the leaves up and fills `below`. The second goes from the root down and keeps the targets that
+    fit to a target of the parent. Children are mapped independently of each other, so each pair
+    that is left occurs in an embedding.
     """
     nodes = v.nodes[v.node_start[view] : v.node_start[view + 1]]
     places = q.nodes[q.node_start[query] : q.node_start[query + 1]]
@@ -287,12 +291,12 @@ def embed(v, view, q, query, below, images):  # type: ignore[no-untyped-def]
         for m in range(places.shape[0]):
             if places[m, LABEL] != label and (label != ANY_LABEL or places[m, IS_ATTRIBUTE]):
                 continue
-            own = ONE << np.uint64(m)
-            if not below[n] & own:
+            bit = ONE << np.uint64(m)
+            if not below[n] & bit:
                 continue
             if has_predicates and not follow(nodes[n], v.predicates, places[m], q.predicates):
                 continue
-            mask |= own
+            mask |= bit
             if not is_child:
                 above |= relatives[m, ANCESTORS]
             elif m > 0 and places[m, AXIS] == CHILD_AXIS:
@@ -306,21 +310,21 @@ def embed(v, view, q, query, below, images):  # type: ignore[no-untyped-def]
         below[n] = mask
     images[0] = below[0]
     for n in range(1, nodes.shape[0]):
-        parents, found = images[nodes[n, PARENT]], NONE
+        parents, allowed = images[nodes[n, PARENT]], NONE
         way = CHILDREN if nodes[n, AXIS] == CHILD_AXIS else DESCENDANTS
         for m in range(places.shape[0]):
             if parents & (ONE << np.uint64(m)):
-                found |= relatives[m, way]
-        images[n] = below[n] & found
+                allowed |= relatives[m, way]
+        images[n] = below[n] & allowed
     return True
 
 
 @nb.njit(nogil=True, cache=True)
 def covered(v, view, q, query, images):  # type: ignore[no-untyped-def]
-    """The attributes of the query that the view has, in any of its embeddings.
+    """The mask of the query's attributes that the view covers in any of its embeddings.
 
-    An identifier is covered only by a node of the same label, as it does not tell the label; a
-    predicate if the view enforces it, or has the value so that it can be tested.
+    An identifier is covered only by a node of the same label, because it does not contain the
+    label. A predicate is covered if the view enforces it, or has the value to test it.
     """
     nodes = v.nodes[v.node_start[view] : v.node_start[view + 1]]
     places = q.nodes[q.node_start[query] : q.node_start[query + 1]]
@@ -331,21 +335,21 @@ def covered(v, view, q, query, images):  # type: ignore[no-untyped-def]
         for m in range(places.shape[0]):
             if not images[n] & (ONE << np.uint64(m)):
                 continue
-            at = np.uint64(places[m, ATTRIBUTE])
-            cover |= np.uint64(label == places[m, LABEL]) << at
-            at += ONE
+            attribute = np.uint64(places[m, ATTRIBUTE])
+            cover |= np.uint64(label == places[m, LABEL]) << attribute
+            attribute += ONE
             if places[m, MARKS] & VAL:
-                cover |= has_value << at
-                at += ONE
+                cover |= has_value << attribute
+                attribute += ONE
             if places[m, MARKS] & CONT:
-                cover |= np.uint64((marks & CONT) != 0) << at
-                at += ONE
-            for asked in range(places[m, PREDICATES], places[m, PREDICATES_END]):
-                cover |= has_value << at
-                for own in range(nodes[n, PREDICATES], nodes[n, PREDICATES_END]):
-                    is_enforced = implies_predicate(v.predicates, own, q.predicates, asked)
-                    cover |= np.uint64(is_enforced) << at
-                at += ONE
+                cover |= np.uint64((marks & CONT) != 0) << attribute
+                attribute += ONE
+            for required in range(places[m, PREDICATES], places[m, PREDICATES_END]):
+                cover |= has_value << attribute
+                for offered in range(nodes[n, PREDICATES], nodes[n, PREDICATES_END]):
+                    is_enforced = implies_predicate(v.predicates, offered, q.predicates, required)
+                    cover |= np.uint64(is_enforced) << attribute
+                attribute += ONE
     return cover
 
 

@@ -9,8 +9,8 @@ each way to embed its subtree, with the numbers of the nodes:
 A table is sorted by the number of its topmost node. What lies below a node is a range of numbers,
 hence of rows; children by '/' are a range in the order of parents. Both are found by binary search.
 
-Cost: the sum of the tables, which is what the views hold: a node has rows only if all its children
-have some. Rejected: one XPath for each view, which cannot return tuples.
+Cost: the total size of the tables. A node has rows only if all its children have some. Rejected:
+one XPath for each view, which cannot return tuples.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from headgate.views.tuple_tables import (
 )
 
 BEGIN, ROWS, WIDTH, INDEX, LOW, HIGH, CHILD_COLUMNS = range(7)
-"""Of a child's table: its first cell, rows, width, the first key of its index by parents or
-NO_INDEX; and the rows (or keys) LOW … HIGH that are below the present node."""
+"""Columns that describe a child's table: its first cell, rows, width, the first key of its index by
+parents or NO_INDEX, and the rows (or keys) LOW … HIGH − 1 that are below the current node."""
 NO_INDEX = -1
 
 
 @nb.njit(nogil=True, cache=True)
 def run_steps(steps, document, tables, storage):  # type: ignore[no-untyped-def]
-    """Fill the tables of all steps, children first; the storage afterwards.
+    """Fill the tables of all steps, children first; returns the storage, which may have grown.
 
     steps: level_program.Steps; document: DocumentArrays; tables: TupleTables, of which rows, start
     and index_start are written; storage: TupleStorage.
     """
-    # Arrays are taken out of tuples before loops: each access counts a reference.
+    # Take arrays out of tuples before the loops: Numba counts a reference for each access.
     rows, start, limits, predicates = tables.rows, tables.start, tables.limits, steps.predicates
     last, by_label, text_at, number_at = (
         document.last, document.by_label, document.text_at, document.number_at,
@@ -89,10 +89,10 @@ def run_steps(steps, document, tables, storage):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _rows_before(steps, step, rows):  # type: ignore[no-untyped-def]
-    """0 if a child of the step has no rows, TOO_MANY if one has, else 1."""
+    """0 if a child of the step has no rows, TOO_MANY if one has too many, else 1."""
     before = 1
-    for at in range(steps.child_start[step], steps.child_start[step + 1]):
-        child_rows = rows[steps.child_table[at]]
+    for child in range(steps.child_start[step], steps.child_start[step + 1]):
+        child_rows = rows[steps.child_table[child]]
         if child_rows == 0:
             return 0
         if child_rows < 0:
@@ -102,8 +102,10 @@ def _rows_before(steps, step, rows):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _open_children(steps, step, parent, tables, storage, below):  # type: ignore[no-untyped-def]
-    """Write the children's tables into `below`; make missing indexes by parents: keys and their
-    number afterwards."""
+    """Describe the children's tables in `below` and build missing indexes by parents.
+
+    Returns the keys, which may have grown, and their number.
+    """
     cells, _, keys, keys_used = storage
     first = steps.child_start[step]
     for child in range(below.shape[0]):
@@ -134,7 +136,7 @@ def _fits(predicates, first, end, text_at, number_at):  # type: ignore[no-untype
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _rows_below(below, top, last, cells, keys, most):  # type: ignore[no-untyped-def]
-    """Find each child's rows below node `top`; how many combinations they make."""
+    """Find each child's rows below node `top`; returns the number of combinations."""
     lines = 1
     for child in range(below.shape[0]):
         begin, rows, index = below[child, BEGIN], below[child, ROWS], below[child, INDEX]
@@ -153,8 +155,8 @@ def _rows_below(below, top, last, cells, keys, most):  # type: ignore[no-untyped
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _write(below, child, repeated, lines, keys, cells, to, size):  # type: ignore[no-untyped-def]
-    """Write a child's part of all combinations below a node: each of its rows `repeated` times, and
-    all of them again and again; the last child changes fastest."""
+    """Write a child's columns of all combinations: each of its rows `repeated` times in a row, the
+    whole sequence as often as needed. The last child changes fastest."""
     low, count, width = (
         below[child, LOW],
         below[child, HIGH] - below[child, LOW],

@@ -6,7 +6,7 @@ So rewriting is set cover over the masks on the edges of the embedding graph:
 
     v = /a{cont}/b{cont}     attributes  a.id  a.cont  b.id  b.cont
     u1 = /a/b{cont}                       1             1     1      interest 3: chosen first
-    u2 = /a{cont}/b                       1     1       1            interest 1, once u1 is there
+    u2 = /a{cont}/b                       1     1       1            interest 1 after u1
 
 Interest is the number of attributes that are not covered yet. Among equal ones the view comes first
 that covers attributes of most nodes, then a hash decides. The search goes depth first and ends with
@@ -65,7 +65,7 @@ REWRITINGS_MAX = 30
 
 
 class Coverage(NamedTuple):
-    """What the search sees: the embedding graph and what each view's attributes are."""
+    """The input of the search: the embedding graph and the attributes of each view."""
 
     start: Longs
     embedded: Ints
@@ -74,13 +74,14 @@ class Coverage(NamedTuple):
     tops: Masks
     """The highest attribute of each node of a view."""
     number: Longs
-    """The views' own numbers, where they are counted otherwise here."""
+    """The number of each view, if this is a range of views in another order."""
     popular: Longs
-    """By their own numbers, how many views each one embeds into, all of them or of a sample."""
+    """[number]: how many views it embeds into, of all views or of a sample."""
 
 
 Part = tuple[Longs, Longs, Ints]
-"""Of a range of views: how many rewritings each has, how many views each reads, and which."""
+"""The result for a range of views: the number of rewritings of each view, the number of views that
+each rewriting reads, and those views."""
 
 
 def rewrite_cgr(
@@ -103,7 +104,7 @@ def rewrite_cgr(
 def rewrite_by_ranges(
     views: EncodedViews, *, k: int = REWRITINGS_MAX, threads: int | None = None
 ) -> Rewritings:
-    """The same without a whole embedding graph: edges live only until their range is rewritten."""
+    """The same without a whole embedding graph: edges are dropped after each range of views."""
     order = views.trie.order
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         parts = list(pool.map(rewriter_of_ranges(views, k=k), range(0, len(order), RANGE)))
@@ -111,17 +112,17 @@ def rewrite_by_ranges(
 
 
 def rewriter_of_ranges(views: EncodedViews, *, k: int = REWRITINGS_MAX) -> Callable[[int], Part]:
-    """A function that rewrites RANGE views, from a place of the trie on: here, or elsewhere."""
+    """A function that rewrites RANGE views, from a position in the trie on."""
     order, edges = views.trie.order, edges_by_range(views)
 
     def part_from(first: int) -> Part:
         counts, places, covers, _, _ = edges(first)
-        own = np.arange(first, first + len(counts))
+        range_views = np.arange(first, first + len(counts))
         start = np.concatenate([[0], np.cumsum(counts)])
         embedded = order[places].astype(np.int32)
-        patterns = views.by_key.taken(own)
+        patterns = views.by_key.taken(range_views)
         edges_here = start, embedded, covers
-        coverage = _coverage(patterns, edges_here, number=order[own], popular=views.popular)
+        coverage = _coverage(patterns, edges_here, number=order[range_views], popular=views.popular)
         part: Part = covers_of_range(coverage, 0, len(counts), k)
         return part
 
@@ -141,7 +142,7 @@ def rewrite_new(views: EncodedViews, query: PatternNode, *, k: int = REWRITINGS_
 def put_together(
     parts: Sequence[Part], order: Longs, *, view_count: int | None = None
 ) -> Rewritings:
-    """Parts put together; they are of the views in this order, which may leave out some."""
+    """Concatenate the parts, which are in `order`, and sort them by view."""
     counts = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
     sizes = np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
     members = np.concatenate([np.empty(0, np.int32), *(part[2] for part in parts)])
@@ -156,7 +157,7 @@ def put_together(
 
 
 def coverage_of(views: EncodedViews, graph: EmbeddingGraph) -> Coverage:
-    """What the search sees of a whole graph."""
+    """The input of the search for a whole graph."""
     edges = graph.start, graph.embedded, graph.covers
     number = np.arange(len(views))
     return _coverage(views.patterns, edges, number=number, popular=views.popular)

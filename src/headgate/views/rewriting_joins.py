@@ -1,7 +1,8 @@
 """Join the views of a rewriting: the order of joins, and the kernel that runs them ([Delta §4.1]).
 
-The first instance is the one with most nodes: it has the narrowest pattern. Then comes the one with
-the *lowest link* to the nodes that are bound, since few rows match a node low in the document:
+The first instance is the one with most nodes, because its pattern is the most selective. The next
+is always the one with the *lowest link* to the nodes bound so far, since few rows match a node low
+in the document:
 
     EQUAL at b    a column is bound: rows with the same b           as low as b, before a BELOW
     BELOW a       a column is below a bound node: rows below a      as low as a
@@ -51,12 +52,12 @@ from headgate.views.tuple_tables import (
 
 Rows = tuple[tuple[int, ...], ...]
 Tables = Mapping[int, int] | Sequence[int]
-"""Of each view, which table has its tuples."""
+"""For each view, the table that has its tuples."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceRows:
-    """An instance as rows for the kernel, which names their columns."""
+    """An instance as rows for the kernel. Constants below name the columns."""
 
     head: tuple[int, int, int, int]
     columns: Rows
@@ -72,7 +73,7 @@ class JoinRows:
     instances: tuple[InstanceRows, ...]
 
     def same_table(self) -> int | None:
-        """The table that has these tuples already, if nothing is left to do."""
+        """The table with the same tuples, if the join only copies it; else None."""
         only = self.instances[0]
         is_all = len(self.instances) == 1 and not only.edges and not only.residuals
         in_order = tuple((node, 0) for node in range(self.width))
@@ -88,58 +89,58 @@ class _Ordering:
     def __init__(self, plan: RewritingPlan, table: Tables) -> None:
         self.plan, self.table = plan, table
         self.ancestors: list[list[int]] = []
-        """Of each node of the query, the nearest first."""
+        """For each node of the query, its ancestors, the nearest first."""
         for _, parent in preorder(plan.query):
             self.ancestors.append([parent, *self.ancestors[parent]] if parent >= 0 else [])
-        self.known: set[int] = set()
+        self.bound: set[int] = set()
 
     def rows(self) -> JoinRows:
-        waiting, found = list(self.plan.instances), list[InstanceRows]()
+        waiting, ordered = list(self.plan.instances), list[InstanceRows]()
         while waiting:
             following = max(waiting, key=lambda each: (self._link(each)[0], len(each.goes_to)))
             waiting.remove(following)
-            found.append(self._instance(following))
-        return JoinRows(len(self.ancestors), tuple(found))
+            ordered.append(self._instance(following))
+        return JoinRows(len(self.ancestors), tuple(ordered))
 
     def _link(self, instance: Instance) -> tuple[float, tuple[int, int, int]]:
-        """The lowest link of an instance: how low, and way, column and known node."""
+        """The lowest link of an instance: how low it is; its way, column and bound node."""
         best = -2.0, (ALL, 0, 0)
         for column, node in enumerate(instance.goes_to):
-            if node in self.known:
+            if node in self.bound:
                 best = max(best, (len(self.ancestors[node]) + 0.5, (EQUAL, column, node)))
                 continue
-            above = next((each for each in self.ancestors[node] if each in self.known), None)
+            above = next((each for each in self.ancestors[node] if each in self.bound), None)
             if above is not None:
                 best = max(best, (float(len(self.ancestors[above])), (BELOW, column, above)))
-            for known in self.known:
-                if node in self.ancestors[known]:
-                    best = max(best, (-1.0, (ABOVE, column, known)))
+            for bound_node in self.bound:
+                if node in self.ancestors[bound_node]:
+                    best = max(best, (-1.0, (ABOVE, column, bound_node)))
         return best
 
     def _instance(self, instance: Instance) -> InstanceRows:
-        table, before = self.table[instance.view], set(self.known)
+        table, before = self.table[instance.view], set(self.bound)
         way, column, node = self._link(instance)[1]
         columns: list[tuple[int, int]] = []
-        for each in instance.goes_to:
-            columns.append((each, int(each in self.known)))
-            self.known.add(each)
+        for target in instance.goes_to:
+            columns.append((target, int(target in self.bound)))
+            self.bound.add(target)
         return InstanceRows(
             (table, way, column, node), tuple(columns), self._edges(before), self._residuals(before)
         )
 
     def _edges(self, before: set[int]) -> Rows:
-        found = []
+        edges = []
         for edge in self.plan.edges:
             ends = {edge.below} | ({edge.above} if edge.above >= 0 else set())
-            if ends <= self.known and not ends <= before:
-                found.append((edge.above, edge.below, int(edge.axis is Axis.CHILD)))
-        return tuple(found)
+            if ends <= self.bound and not ends <= before:
+                edges.append((edge.above, edge.below, int(edge.axis is Axis.CHILD)))
+        return tuple(edges)
 
     def _residuals(self, before: set[int]) -> tuple[tuple[int, ValuePredicate], ...]:
         return tuple(
             (each.node, each.predicate)
             for each in self.plan.residuals
-            if each.node in self.known - before
+            if each.node in self.bound - before
         )
 
 
@@ -153,14 +154,14 @@ RESIDUAL_NODE = HIGH + 1
 
 
 @nb.njit(nogil=True, cache=True)
-def run_joins(joins, document, tables, storage, first_join, wanted):  # type: ignore[no-untyped-def]
-    """Fill the tables wanted[0] … wanted[1] by joins; the storage afterwards.
+def run_joins(joins, document, tables, storage, first_join, table_range):  # type: ignore[no-untyped-def]
+    """Fill the tables table_range[0] … table_range[1] − 1 by joins; returns the storage.
 
     joins: level_program.Joins, of which join n makes table first_join + n; document: arrays last,
     depth, text_at and number_at by node; tables: TupleTables; storage: TupleStorage.
     """
     rows, start, limits = tables.rows, tables.start, tables.limits
-    for table in range(wanted[0], wanted[1]):
+    for table in range(table_range[0], table_range[1]):
         join = table - first_join
         low, high = joins.instance_start[join], joins.instance_start[join + 1]
         start[table] = storage.cells_used
@@ -192,7 +193,7 @@ def _rows_before(instances, low, high, rows):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _with_indexes(instances, low, high, tables, storage):  # type: ignore[no-untyped-def]
-    """Make the missing indexes by which instances low … high look up their rows."""
+    """Build the missing indexes in which instances low … high − 1 look up their rows."""
     cells, used, keys, keys_used = storage
     for instance in range(low, high):
         read, column = instances[instance, TABLE], instances[instance, COLUMN]
@@ -208,8 +209,8 @@ def _with_indexes(instances, low, high, tables, storage):  # type: ignore[no-unt
 
 @nb.njit(nogil=True, cache=True)
 def _join(joins, document, low, high, table, tables, storage):  # type: ignore[no-untyped-def]
-    """Join instances low … high into a table: the storage, its rows or TOO_MANY, rows read."""
-    # Arrays are taken out of tuples before loops: each access counts a reference.
+    """Join instances low … high − 1 into a table: (storage, its rows or TOO_MANY, rows read)."""
+    # Take arrays out of tuples before the loops: Numba counts a reference for each access.
     instances, column_start, columns = joins.instances, joins.column_start, joins.columns
     edge_start, edges, residual_start, residuals = (
         joins.edge_start, joins.edges, joins.residual_start, joins.residuals,
@@ -229,27 +230,34 @@ def _join(joins, document, low, high, table, tables, storage):  # type: ignore[n
         if place[depth] >= stop[depth]:
             depth -= 1
             continue
-        at, row = low + depth, place[depth]
+        instance, row = low + depth, place[depth]
         place[depth] += 1
         read += 1
         if read > read_max:
             return TupleStorage(cells, used, keys, keys_used), TOO_MANY, read
-        if instances[at, WAY] != ALL:
+        if instances[instance, WAY] != ALL:
             row = keys[row] & LINE
-        member = instances[at, TABLE]
-        if not _agrees(columns, column_start[at], column_start[at + 1], cells,
+        member = instances[instance, TABLE]
+        if not _agrees(columns, column_start[instance], column_start[instance + 1], cells,
                        start[member] + row * width[member], nodes):  # fmt: skip
             continue
-        if not _edges_hold(edges, edge_start[at], edge_start[at + 1], nodes, last, depth_of):
-            continue
-        if not _values_hold(
-            residuals, residual_start[at], residual_start[at + 1], nodes, text_at, number_at
+        if not _edges_hold(
+            edges, edge_start[instance], edge_start[instance + 1], nodes, last, depth_of
         ):
             continue
-        if at + 1 < high:
+        if not _values_hold(
+            residuals,
+            residual_start[instance],
+            residual_start[instance + 1],
+            nodes,
+            text_at,
+            number_at,
+        ):
+            continue
+        if instance + 1 < high:
             depth += 1
             place[depth], stop[depth] = _range(
-                instances, at + 1, last, nodes, index_slot, rows, index_start, keys
+                instances, instance + 1, last, nodes, index_slot, rows, index_start, keys
             )
             continue
         if joined == limits[ROWS_LIMIT] or used + size > limits[CELLS_LIMIT]:
@@ -264,32 +272,32 @@ def _join(joins, document, low, high, table, tables, storage):  # type: ignore[n
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _range(instances, at, last, nodes, index_slot, rows, index_start, keys):  # type: ignore[no-untyped-def]
-    """Which keys of an instance's index have rows that may agree with the bound nodes."""
-    table, way = instances[at, TABLE], instances[at, WAY]
+def _range(instances, instance, last, nodes, index_slot, rows, index_start, keys):  # type: ignore[no-untyped-def]
+    """The range of keys in the instance's index whose rows may agree with the bound nodes."""
+    table, way = instances[instance, TABLE], instances[instance, WAY]
     first, end = np.int64(0), rows[table]
     if way != ALL:
-        first = index_start[index_slot[table] + instances[at, COLUMN]]
+        first = index_start[index_slot[table] + instances[instance, COLUMN]]
         end += first
-        known = nodes[instances[at, NODE]]
+        node = nodes[instances[instance, NODE]]
         if way == EQUAL:
-            first = first_from(keys, first, end, known)
-            end = first_from(keys, first, end, known + 1)
+            first = first_from(keys, first, end, node)
+            end = first_from(keys, first, end, node + 1)
         elif way == BELOW:
-            first = first_from(keys, first, end, known + 1)
-            end = first_from(keys, first, end, last[known] + 1)
+            first = first_from(keys, first, end, node + 1)
+            end = first_from(keys, first, end, last[node] + 1)
         else:
-            end = first_from(keys, first, end, known)
+            end = first_from(keys, first, end, node)
     return first, end
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _agrees(columns, first, end, cells, begin, nodes):  # type: ignore[no-untyped-def]
-    """Bind the nodes of a row; whether it agrees with the nodes that are bound."""
+    """Bind the nodes of a row; returns whether it agrees with the nodes bound before."""
     agrees = True
-    for each in range(first, end):
-        number, node = cells[begin + each - first], columns[each, GOES_TO]
-        if not columns[each, IS_KNOWN]:
+    for column in range(first, end):
+        number, node = cells[begin + column - first], columns[column, GOES_TO]
+        if not columns[column, IS_KNOWN]:
             nodes[node] = number
         elif nodes[node] != number:
             agrees = False
@@ -300,14 +308,14 @@ def _agrees(columns, first, end, cells, begin, nodes):  # type: ignore[no-untype
 @nb.njit(nogil=True, cache=True, inline="always")
 def _edges_hold(edges, first, end, nodes, last, depth):  # type: ignore[no-untyped-def]
     hold = True
-    for each in range(first, end):
-        below = nodes[edges[each, EDGE_BELOW]]
-        if edges[each, EDGE_ABOVE] < 0:
+    for edge in range(first, end):
+        below = nodes[edges[edge, EDGE_BELOW]]
+        if edges[edge, EDGE_ABOVE] < 0:
             hold = depth[below] == 0
         else:
-            above = nodes[edges[each, EDGE_ABOVE]]
+            above = nodes[edges[edge, EDGE_ABOVE]]
             hold = above < below <= last[above]
-            if hold and edges[each, EDGE_IS_NEAR]:
+            if hold and edges[edge, EDGE_IS_NEAR]:
                 hold = depth[above] + 1 == depth[below]
         if not hold:
             break
@@ -317,9 +325,9 @@ def _edges_hold(edges, first, end, nodes, last, depth):  # type: ignore[no-untyp
 @nb.njit(nogil=True, cache=True, inline="always")
 def _values_hold(residuals, first, end, nodes, text_at, number_at):  # type: ignore[no-untyped-def]
     hold = True
-    for each in range(first, end):
-        number = nodes[residuals[each, RESIDUAL_NODE]]
-        hold = value_holds(residuals, each, text_at[number], number_at[number])
+    for residual in range(first, end):
+        number = nodes[residuals[residual, RESIDUAL_NODE]]
+        hold = value_holds(residuals, residual, text_at[number], number_at[number])
         if not hold:
             break
     return hold

@@ -1,16 +1,16 @@
-"""From a cover to a plan: which embeddings are joined, tested and projected ([Delta §4.1]).
+"""The plan of a rewriting: which embeddings of views are joined, and what is tested ([Delta §4.1]).
 
-Given a cover of query q (Proposition 4.1), the rewriting joins the views on their identifiers, adds
-the structural predicates that q has and the views lack, and the value predicates that are left.
-A view is used with as many embeddings as are needed to cover its part, its *instances*:
+Given views that cover query q (Proposition 4.1), the rewriting joins them on their identifiers and
+tests the structural and value predicates of q that no view enforces. A view may occur several
+times, with different embeddings, its *instances*:
 
     q = //a[. > 5]//b{val}      ⋈   v3(a)      v3 = //a{val}
                                     v7(b)      v7 = //b{val}
                                     where a//b                structural
                                     where a > 5               residual, on the val that v3 has
 
-What an instance guarantees is not tested again: an edge that is also an edge of the view, a
-predicate that a predicate of the view implies.
+Predicates that an instance guarantees are not tested again: an edge that is also an edge of the
+view, and a value predicate that a predicate of the view implies.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PatternEdge:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A value predicate that no view enforces, and where the value is."""
+    """A value predicate that no view enforces, and the place of the value that it tests."""
 
     node: int
     predicate: ValuePredicate
@@ -76,10 +76,10 @@ class RewritingPlan:
     edges: tuple[PatternEdge, ...]
     residuals: tuple[Residual, ...]
     texts: dict[tuple[int, Mark], Place]
-    """Where the marked texts of the query's nodes are."""
+    """The place of each marked text of the query."""
 
     def renumbered(self, views: Sequence[int]) -> RewritingPlan:
-        """The same plan where its view n is view views[n]."""
+        """The same plan with view n replaced by views[n]."""
         instances = (replace(each, view=views[each.view]) for each in self.instances)
         return replace(self, instances=tuple(instances))
 
@@ -100,92 +100,95 @@ class _Planning:
         self.missing = (1 << int(self.arrays.attribute_count[0])) - 1
 
     def plan(self) -> RewritingPlan:
-        found = [
-            (at, goes_to) for at in range(1, len(self.trees)) for goes_to in self._embeddings(at)
+        embeddings = [
+            (view, goes_to)
+            for view in range(1, len(self.trees))
+            for goes_to in self._embeddings(view)
         ]
         assert not self.missing, "the views do not cover the query"
-        self.found = found
+        self.embeddings = embeddings
         texts = {key: self._text_of(*key) for key in marked_nodes(self.query)}
         return RewritingPlan(
             self.query,
-            tuple(Instance(self.numbers[at - 1], goes_to) for at, goes_to in found),
-            tuple(each for each in self._edges() if not self._is_kept(each)),
+            tuple(Instance(self.numbers[view - 1], goes_to) for view, goes_to in embeddings),
+            tuple(each for each in self._edges() if not self._is_guaranteed(each)),
             tuple(self._residuals()),
             texts,
         )
 
-    def _embeddings(self, at: int) -> list[tuple[int, ...]]:
-        """As many embeddings of a view as cover all that it can cover of what is missing."""
+    def _embeddings(self, view: int) -> list[tuple[int, ...]]:
+        """Embeddings of a view that together cover all missing attributes that it can cover."""
         below = np.zeros(NODES_MAX, np.uint64)
         images = np.zeros(NODES_MAX, np.uint64)
-        assert embed(self.arrays, at, self.arrays, 0, below, images), "a view does not embed"
-        found = []
-        for n in range(len(self.trees[at])):
+        assert embed(self.arrays, view, self.arrays, 0, below, images), "a view does not embed"
+        embeddings = []
+        for n in range(len(self.trees[view])):
             for m in range(len(self.trees[0])):
-                if int(images[n]) >> m & 1 and self._covers(at, n, m) & self.missing:
-                    goes_to = self._embedding(at, below, n, m)
-                    for each, place in enumerate(goes_to):
-                        self.missing &= ~self._covers(at, each, place)
-                    found.append(goes_to)
-        return found
+                if int(images[n]) >> m & 1 and self._covers(view, n, m) & self.missing:
+                    goes_to = self._embedding(view, below, n, m)
+                    for node, place in enumerate(goes_to):
+                        self.missing &= ~self._covers(view, node, place)
+                    embeddings.append(goes_to)
+        return embeddings
 
-    def _covers(self, at: int, n: int, m: int) -> int:
-        """The attributes of the query that node n has if it goes to m."""
+    def _covers(self, view: int, n: int, m: int) -> int:
+        """The mask of the query's attributes that node n covers if it is mapped to node m."""
         images = np.zeros(NODES_MAX, np.uint64)
         images[n] = 1 << m
-        return int(covered(self.arrays, at, self.arrays, 0, images))
+        return int(covered(self.arrays, view, self.arrays, 0, images))
 
-    def _embedding(self, at: int, below: Masks, n: int, m: int) -> tuple[int, ...]:
-        """An embedding in which n goes to m, and all others to where they cover most."""
-        wanted = {n: m}
-        while self.trees[at][n][1] >= 0:  # the way up: a parent must be above its child's place
-            child, n = n, self.trees[at][n][1]
-            wanted[n] = next(
+    def _embedding(self, view: int, below: Masks, n: int, m: int) -> tuple[int, ...]:
+        """An embedding that maps n to m, and other nodes to where they cover most."""
+        fixed = {n: m}
+        while self.trees[view][n][1] >= 0:  # the way up: a parent must be above its child's place
+            child, n = n, self.trees[view][n][1]
+            fixed[n] = next(
                 place
                 for place in range(len(self.trees[0]))
                 if int(below[n]) >> place & 1
-                and self._allowed(at, child, place) >> wanted[child] & 1
-                and self._fits_above(at, below, n, place)
+                and self._allowed(view, child, place) >> fixed[child] & 1
+                and self._fits_above(view, below, n, place)
             )
         goes_to: list[int] = []
-        for each, (_, parent) in enumerate(self.trees[at]):
-            if each in wanted:
-                goes_to.append(wanted[each])
+        for node, (_, parent) in enumerate(self.trees[view]):
+            if node in fixed:
+                goes_to.append(fixed[node])
                 continue
-            allowed = int(below[each]) & self._allowed(at, each, goes_to[parent])
+            allowed = int(below[node]) & self._allowed(view, node, goes_to[parent])
             places = [place for place in range(len(self.trees[0])) if allowed >> place & 1]
             goes_to.append(
-                max(places, key=lambda p: _bits(self._covers(at, each, p), self.missing))
+                max(places, key=lambda p: _bits(self._covers(view, node, p), self.missing))
             )
         return tuple(goes_to)
 
-    def _allowed(self, at: int, child: int, place: int) -> int:
-        """Where a child may go if its parent goes to this place."""
-        is_child = self.trees[at][child][0].axis is Axis.CHILD
+    def _allowed(self, view: int, child: int, place: int) -> int:
+        """The mask of targets of a child if its parent is mapped to this place."""
+        is_child = self.trees[view][child][0].axis is Axis.CHILD
         return int(self.arrays.masks[place, CHILDREN if is_child else DESCENDANTS])
 
-    def _fits_above(self, at: int, below: Masks, n: int, place: int) -> bool:
-        """Whether the nodes above n can go above this place."""
-        parent = self.trees[at][n][1]
+    def _fits_above(self, view: int, below: Masks, n: int, place: int) -> bool:
+        """Whether the ancestors of n can be mapped to ancestors of this place."""
+        parent = self.trees[view][n][1]
         if parent < 0:
             return True
         return any(
             int(below[parent]) >> above & 1
-            and self._allowed(at, n, above) >> place & 1
-            and self._fits_above(at, below, parent, above)
+            and self._allowed(view, n, above) >> place & 1
+            and self._fits_above(view, below, parent, above)
             for above in range(len(self.trees[0]))
         )
 
     def _edges(self) -> list[PatternEdge]:
         edges = [
-            PatternEdge(parent, at, node.axis) for at, (node, parent) in enumerate(self.trees[0])
+            PatternEdge(parent, position, node.axis)
+            for position, (node, parent) in enumerate(self.trees[0])
         ]
         return [edge for edge in edges if edge.above >= 0 or edge.axis is Axis.CHILD]
 
-    def _is_kept(self, edge: PatternEdge) -> bool:
-        """Whether an instance has the edge in its own view."""
-        for at, goes_to in self.found:
-            for n, (node, parent) in enumerate(self.trees[at]):
+    def _is_guaranteed(self, edge: PatternEdge) -> bool:
+        """Whether the view of an instance has the edge."""
+        for view, goes_to in self.embeddings:
+            for n, (node, parent) in enumerate(self.trees[view]):
                 above = goes_to[parent] if parent >= 0 else -1
                 same = (above, goes_to[n]) == (edge.above, edge.below)
                 if same and (
@@ -195,34 +198,34 @@ class _Planning:
         return False
 
     def _residuals(self) -> list[Residual]:
-        arrays, found = self.arrays, []
+        arrays, residuals = self.arrays, []
         for m, (node, _) in enumerate(self.trees[0]):
             for number, predicate in enumerate(node.predicates):
-                asked = int(arrays.nodes[m, PREDICATES]) + number
-                if not any(self._enforces(i, n, asked) for i, n in self._at(m)):
-                    found.append(Residual(m, predicate, self._text_of(m, Mark.VAL)))
-        return found
+                required = int(arrays.nodes[m, PREDICATES]) + number
+                if not any(self._enforces(i, n, required) for i, n in self._at(m)):
+                    residuals.append(Residual(m, predicate, self._text_of(m, Mark.VAL)))
+        return residuals
 
     def _at(self, m: int) -> list[Place]:
-        """The places of instances that go to a node of the query."""
+        """The places (instance, node) that are mapped to a node of the query."""
         return [
             (i, n)
-            for i, (_, goes_to) in enumerate(self.found)
+            for i, (_, goes_to) in enumerate(self.embeddings)
             for n, place in enumerate(goes_to)
             if place == m
         ]
 
-    def _enforces(self, i: int, n: int, asked: int) -> bool:
+    def _enforces(self, i: int, n: int, required: int) -> bool:
         arrays = self.arrays
-        row = arrays.nodes[arrays.node_start[self.found[i][0]] + n]
+        row = arrays.nodes[arrays.node_start[self.embeddings[i][0]] + n]
         return any(
-            _implies(arrays.predicates, own, asked)
-            for own in range(row[PREDICATES], row[PREDICATES_END])
+            _implies(arrays.predicates, offered, required)
+            for offered in range(row[PREDICATES], row[PREDICATES_END])
         )
 
     def _text_of(self, m: int, mark: Mark) -> Place:
         return next(
-            (i, n) for i, n in self._at(m) if mark in self.trees[self.found[i][0]][n][0].marks
+            (i, n) for i, n in self._at(m) if mark in self.trees[self.embeddings[i][0]][n][0].marks
         )
 
 
@@ -235,10 +238,11 @@ def _bits(mask: int, among: int) -> int:
 
 
 def explain_rewriting(plan: RewritingPlan, names: Sequence[str]) -> str:
-    """The plan as text, one line for each part; views by their names."""
+    """The plan as text, one line for each instance and each predicate."""
     labels = [node.label for node, _ in preorder(plan.query)]
     called = [
-        f"{label}#{at}" if labels.count(label) > 1 else label for at, label in enumerate(labels)
+        f"{label}#{position}" if labels.count(label) > 1 else label
+        for position, label in enumerate(labels)
     ]
     lines = ["⋈"]
     for instance in plan.instances:

@@ -8,12 +8,12 @@ Invariant: every view's tuples are those of its pattern over the document, whate
 configuration (tests/views/test_run_levels.py). With all views on level 1 this is direct evaluation
 (`PatternSet`).
 
-All tables of a document are kept until it is done, because a view's subscribers need its tuples
-after its last reader. So memory is limited, in rows and in cells, and so are the rows that a join
-reads. A view beyond a limit is refused for this document, and so are those that read it; all other
-views have their answers. One wide pattern of one subscriber costs the others nothing.
+All tables of a document are kept until it is finished, because subscribers of a view need its
+tuples after the last view that reads it. So rows, cells and the rows that a join reads are limited.
+A view beyond a limit is refused for this document, and so are views that read it; all other views
+get their tuples. One subscriber's wide pattern does not affect the others.
 
-Cost: the rows of the tables and the rows that joins read, some ten nanoseconds each.
+Cost: about ten nanoseconds for each row of a table and each row that a join reads.
 Rejected: NumPy tables for each step and each rewriting. They cost 30 µs and 300 µs however small
 they are, and most are small.
 """
@@ -39,31 +39,33 @@ from headgate.views.tuple_tables import TOO_MANY, TupleStorage, TupleTables
 from headgate.views.view_tuples import Texts, ViewTuples
 
 CELLS_MAX = 50_000_000
-"""Of one document's tables: 200 MB."""
-LOOKED_MAX, LOOKED_IN_ALL_MAX = 50_000_000, 500_000_000
-"""Lines that one join looks at, and all joins of a document: about a second, and ten."""
+"""Cells of all tables of a document: 200 MB."""
+ROWS_READ_MAX, ROWS_READ_TOTAL_MAX = 50_000_000, 500_000_000
+"""Rows that one join may read (about 1 s), and all joins of a document together (about 10 s)."""
 TUPLES_MAX = 4_000_000
-"""Of one view in one document: `//*//*//*` over a large document would fill the memory."""
+"""Tuples of one view in one document: `//*//*//*` over a large document would fill the memory."""
 KEPT_MAX = 1 << 22
-"""Room that is kept from document to document: a large one takes its own with it."""
+"""Buffers up to this size are reused for the next document; larger ones are released."""
 MARKS = {VAL: Mark.VAL, CONT: Mark.CONT}
 
 
 @dataclass(frozen=True, slots=True)
 class RoomLimits:
+    """Limits for one document; `tuples` and `rows_read` are for each view or join."""
+
     tuples: int = TUPLES_MAX
     cells: int = CELLS_MAX
-    looked: int = LOOKED_MAX
-    looked_in_all: int = LOOKED_IN_ALL_MAX
+    rows_read: int = ROWS_READ_MAX
+    rows_read_total: int = ROWS_READ_TOTAL_MAX
 
     def array(self) -> Longs:
-        """As kernels want them; the last one is what is left, and they lower it."""
-        return np.array([self.tuples, self.cells, self.looked, self.looked_in_all], np.int64)
+        """The limits for the kernels, which lower the last one as they read rows."""
+        return np.array([self.tuples, self.cells, self.rows_read, self.rows_read_total], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelTimes:
-    """In seconds: taking the document in, each level, and the texts of level 1."""
+    """Times in seconds: encoding the document, each level, and the texts of level 1."""
 
     document_s: float
     level_s: tuple[float, ...]
@@ -116,7 +118,7 @@ class LevelRunner:
     def _texts(
         self, document: Document, rows: Longs, start: Longs, cells: Ints
     ) -> dict[Mark, Texts]:
-        """The texts that views of level 1 have; what others have comes from there."""
+        """The marked texts of views of level 1. Views of higher levels use the same texts."""
         flags = np.zeros(len(document.labels), np.int64)
         flag_marked(self.program.views, 1, self.program.width, rows, start, cells, flags)
         return {
@@ -129,77 +131,77 @@ class LevelRunner:
 
 @dataclass(frozen=True, eq=False)
 class HeldTuples:
-    """What all views hold of one document."""
+    """The tuples of all views for one document."""
 
     program: LevelProgram
     limits: RoomLimits
     ids: Longs
     rows: Longs
-    """Of each table, how many tuples; below zero if it was refused (table_kernels.py)."""
+    """[table]: its number of tuples; negative if it was refused (tuple_tables.py)."""
     start: Longs
     cells: Ints
     texts: Mapping[Mark, Texts]
     times: LevelTimes
 
     def numbers(self, table: int) -> Ints:
-        """The tuples of a table, as numbers of nodes."""
+        """int32 [tuple, node]: the tuples of a table, as numbers of document nodes."""
         width, begin = int(self.program.width[table]), int(self.start[table])
         count = max(int(self.rows[table]), 0)
         return self.cells[begin : begin + count * width].reshape(count, width)
 
     def view(self, view: int) -> ViewTuples:
-        """The tuples of a view; an error if it was refused."""
+        """The tuples of a view. Raises InvalidValue if it was refused."""
         views = self.program.views
         table = int(views.table[view])
         if self.rows[table] < 0:
             raise InvalidValue(self.reason(view))
         numbers = self.numbers(table)
-        own = slice(*views.mark_start[view : view + 2].tolist())
+        mark_range = slice(*views.mark_start[view : view + 2].tolist())
         texts = {
             (column, MARKS[code]): {
                 node: self.texts[MARKS[code]][node] for node in set(numbers[:, column].tolist())
             }
-            for column, code in views.marks[own].tolist()
+            for column, code in views.marks[mark_range].tolist()
         }
         return ViewTuples(self.ids[numbers], texts)
 
     @cached_property
     def tuples(self) -> Longs:
-        """Of each view, how many tuples; 0 of those that are refused."""
+        """[view]: its number of tuples; 0 if it was refused."""
         return np.maximum(self.rows, 0)[self.program.views.table]
 
     @cached_property
     def bytes(self) -> Longs:
-        """Of each view, how much it holds, as view_tuples.py counts it."""
+        """[view]: the size of its tuples in bytes, as `ViewTuples.size_bytes` counts it."""
         val_bytes, cont_bytes = (
             _sizes(self.texts[mark], len(self.ids)) for mark in (Mark.VAL, Mark.CONT)
         )
         program = self.program
-        found: Longs = held_bytes(
+        sizes: Longs = held_bytes(
             program.views, program.width, self.rows, self.start, self.cells, val_bytes, cont_bytes
         )
-        return found
+        return sizes
 
     def refused(self) -> list[int]:
-        """The views that have no answer."""
-        found: list[int] = np.flatnonzero(self.rows[self.program.views.table] < 0).tolist()
-        return found
+        """The views that were refused."""
+        views: list[int] = np.flatnonzero(self.rows[self.program.views.table] < 0).tolist()
+        return views
 
     def reason(self, view: int) -> str:
-        """Why a view is refused."""
+        """Why a view was refused."""
         if self.rows[self.program.views.table[view]] == TOO_MANY:
             return (
                 f"a pattern has more than {self.limits.tuples:,} embeddings in one document, or "
                 "takes too long to find them; make it narrower"
             )
-        return "what it is computed from was refused in this document"
+        return "a view that it is computed from was refused for this document"
 
 
 def _sizes(texts: Texts, nodes: int) -> Longs:
-    found = np.zeros(nodes, np.int64)
+    sizes = np.zeros(nodes, np.int64)
     for node, text in texts.items():
-        found[node] = len(text) if text.isascii() else len(text.encode())
-    return found
+        sizes[node] = len(text) if text.isascii() else len(text.encode())
+    return sizes
 
 
 # Direct evaluation: a level program in which all views are of level 1.
@@ -219,37 +221,39 @@ class PatternSet:
 
     def evaluate(self, document: Document) -> list[ViewTuples]:
         """The tuples of each pattern, in the order of the patterns."""
-        held = self._runner.run(document)
-        return [held.view(number) for number in range(len(self.patterns))]
+        tuples = self._runner.run(document)
+        return [tuples.view(number) for number in range(len(self.patterns))]
 
 
 # Comparing the answers of two configurations.
 
 
-def differing_views(one: HeldTuples, judge: HeldTuples) -> list[int]:
-    """The views that have other tuples or other texts in one than in the judge's answer.
+def differing_views(actual: HeldTuples, expected: HeldTuples) -> list[int]:
+    """The views whose tuples or texts differ between two configurations of the same views.
 
-    Both are of the same views over the same document; the judge has all texts that views mark. A
-    view that was refused has no answer to compare: `refused` tells it.
+    Both results are for the same document; `expected` has all texts that views mark. Views that
+    were refused are not compared; `refused` lists them.
     """
     same: dict[tuple[int, int], bool] = {}
-    missing = {mark: _differing_nodes(one, judge, mark) for mark in MARKS.values()}
-    found = []
-    tables = zip(one.program.views.table.tolist(), judge.program.views.table.tolist(), strict=True)
+    missing = {mark: _differing_nodes(actual, expected, mark) for mark in MARKS.values()}
+    differing = []
+    tables = zip(
+        actual.program.views.table.tolist(), expected.program.views.table.tolist(), strict=True
+    )
     for view, pair in enumerate(tables):
         if pair not in same:
-            same[pair] = _same_tuples(one, judge, *pair)
-        if not same[pair] or _marks_one_of(missing, one, view):
-            found.append(view)
-    return found
+            same[pair] = _same_tuples(actual, expected, *pair)
+        if not same[pair] or _marks_one_of(missing, actual, view):
+            differing.append(view)
+    return differing
 
 
-def _same_tuples(one: HeldTuples, judge: HeldTuples, table: int, other: int) -> bool:
-    if one.rows[table] < 0 or judge.rows[other] < 0:
+def _same_tuples(actual: HeldTuples, expected: HeldTuples, table: int, other: int) -> bool:
+    if actual.rows[table] < 0 or expected.rows[other] < 0:
         return True
-    if one.rows[table] != judge.rows[other]:
+    if actual.rows[table] != expected.rows[other]:
         return False
-    left, right = one.numbers(table), judge.numbers(other)
+    left, right = actual.numbers(table), expected.numbers(other)
     return np.array_equal(left, right) or np.array_equal(_sorted(left), _sorted(right))
 
 
@@ -257,31 +261,31 @@ def _sorted(numbers: Ints) -> Ints:
     return numbers[np.lexsort(numbers.T)]
 
 
-def _differing_nodes(one: HeldTuples, judge: HeldTuples, mark: Mark) -> set[int]:
-    return {n for n, text in judge.texts[mark].items() if one.texts[mark].get(n) != text}
+def _differing_nodes(actual: HeldTuples, expected: HeldTuples, mark: Mark) -> set[int]:
+    return {n for n, text in expected.texts[mark].items() if actual.texts[mark].get(n) != text}
 
 
-def _marks_one_of(nodes: dict[Mark, set[int]], held: HeldTuples, view: int) -> bool:
+def _marks_one_of(nodes: dict[Mark, set[int]], tuples: HeldTuples, view: int) -> bool:
     if not any(nodes.values()):
         return False
-    views = held.program.views
-    numbers = held.numbers(int(views.table[view]))
-    own = slice(*views.mark_start[view : view + 2].tolist())
+    views = tuples.program.views
+    numbers = tuples.numbers(int(views.table[view]))
+    mark_range = slice(*views.mark_start[view : view + 2].tolist())
     return any(
         not nodes[MARKS[code]].isdisjoint(numbers[:, column].tolist())
-        for column, code in views.marks[own].tolist()
+        for column, code in views.marks[mark_range].tolist()
     )
 
 
 # Kernels: which texts are marked, and how many bytes each view holds.
 
 IDENTIFIER_BYTES = 12
-"""To send: three numbers of four bytes."""
+"""The size of an identifier in a message: three numbers of four bytes."""
 
 
 @nb.njit(nogil=True, cache=True)
 def flag_marked(v, level, width, rows, start, cells, flags):  # type: ignore[no-untyped-def]
-    """Of each node, which of its texts a view of this level has."""
+    """Set in flags[node] the marks (VAL, CONT) that views of this level have at the node."""
     for view in range(v.table.shape[0]):
         table = v.table[view]
         if v.level[view] != level:
@@ -294,13 +298,13 @@ def flag_marked(v, level, width, rows, start, cells, flags):  # type: ignore[no-
 
 @nb.njit(nogil=True, cache=True)
 def held_bytes(v, width, rows, start, cells, val_bytes, cont_bytes):  # type: ignore[no-untyped-def]
-    """How much each view holds: an identifier for each node of each tuple, and each text once."""
-    found = np.zeros(v.table.shape[0], np.int64)
+    """int64 [view]: bytes of its tuples, an identifier for each node of a tuple, each text once."""
+    held = np.zeros(v.table.shape[0], np.int64)
     seen = np.full(val_bytes.shape[0], -1, np.int64)
     for view in range(v.table.shape[0]):
         table = v.table[view]
         count = max(rows[table], 0)
-        found[view] = IDENTIFIER_BYTES * count * width[table]
+        held[view] = IDENTIFIER_BYTES * count * width[table]
         for mark in range(v.mark_start[view], v.mark_start[view + 1]):
             column, kind = v.marks[mark]
             sizes = val_bytes if kind == VAL else cont_bytes
@@ -308,5 +312,5 @@ def held_bytes(v, width, rows, start, cells, val_bytes, cont_bytes):  # type: ig
                 node = cells[start[table] + line * width[table] + column]
                 if seen[node] != mark:
                     seen[node] = mark
-                    found[view] += sizes[node]
-    return found
+                    held[view] += sizes[node]
+    return held

@@ -1,15 +1,15 @@
-"""Run one rewriting on the tuples that its views hold of one document, without the document (§4.1).
+"""Run one rewriting on the tuples of its views for one document, without the document (§4.1).
 
-A site that is served by others does this. Instances are joined one after the other: on equal
+A site that is fed by other sites does this. Instances are joined one after the other: on equal
 identifiers where they share a node of the query, otherwise structurally, by the range of numbers
 below an ancestor, and by all pairs only if neither is possible. Structural and value predicates are
 tested as soon as their nodes are bound (rewriting_joins.py).
 
 Invariant: the tuples are those of evaluating the query itself over the document.
 
-    compiled = CompiledRewriting(plan)          once
-    compiled.run({view: its tuples, …})         for each document
-    run_rewriting(plan, {view: tuples, …})      both
+    compiled = CompiledRewriting(plan)          compile once
+    compiled.run({view: its tuples, …})         run for each document
+    run_rewriting(plan, {view: tuples, …})      compile and run
 
 run_levels.py runs many rewritings in one process with the same kernels, on shared tables.
 """
@@ -33,14 +33,14 @@ from headgate.views.tuple_tables import NO_VALUE, TupleStorage, TupleTables
 from headgate.views.view_tuples import Texts, ViewTuples
 
 NUMBERS_MAX = 1 << 26
-"""Of a document's nodes: tuples may come from elsewhere, and kernels take numbers for granted."""
+"""The limit of node numbers. Tuples may come from another site, and kernels do not check bounds."""
 
 Held = Mapping[int, ViewTuples]
-"""What views hold of a document, by their numbers; the plan's views must be there."""
+"""The tuples of views for one document, by view number; all views of the plan must be present."""
 
 
 class Identifiers(NamedTuple):
-    """What the tuples tell of a document's nodes, by their numbers."""
+    """The properties of document nodes that tuples contain, by node number."""
 
     last: Ints
     depth: Ints
@@ -70,17 +70,20 @@ class CompiledRewriting:
         ids = np.concatenate([each.reshape(-1, 3) for each in given])
         highest = int(ids[:, NUMBER].max(initial=-1))
         if highest >= NUMBERS_MAX or int(ids[:, NUMBER].min(initial=0)) < 0:
-            raise InvalidValue(f"tuples have a node beyond 0 … {NUMBERS_MAX - 1:,}")
+            raise InvalidValue(
+                f"a tuple has a node number outside 0 … {NUMBERS_MAX - 1:,}; "
+                "the site that sent it is at fault"
+            )
         last, depth = np.zeros((2, 1 + highest), np.int32)
         last[ids[:, NUMBER]], depth[ids[:, NUMBER]] = ids[:, LAST], ids[:, DEPTH]
         numbers = self._joined(given, ids, Identifiers(last, depth, *self._places(tuples, last)))
-        found = np.stack([numbers, last[numbers], depth[numbers]], axis=2).astype(np.int64)
+        tuple_ids = np.stack([numbers, last[numbers], depth[numbers]], axis=2).astype(np.int64)
         return ViewTuples(
-            found, {key: self._texts(*key, numbers, tuples) for key in self.plan.texts}
+            tuple_ids, {key: self._texts(*key, numbers, tuples) for key in self.plan.texts}
         )
 
     def _joined(self, given: list[Longs], ids: Longs, arrays: Identifiers) -> Ints:
-        """The numbers of the query's nodes, a line for each tuple."""
+        """int32 [tuple, node]: the numbers of the query's nodes."""
         tables = len(given)
         width = frozen_longs([*(each.shape[1] for each in given), self._width])
         rows = np.array([*map(len, given), 0], np.int64)
@@ -98,11 +101,11 @@ class CompiledRewriting:
                 f"a rewriting has more than {TUPLES_MAX:,} tuples in one document, or takes too "
                 "long to find them; make the pattern narrower"
             )
-        found: Ints = cells[start[tables] : used].reshape(-1, self._width)
-        return found
+        joined: Ints = cells[start[tables] : used].reshape(-1, self._width)
+        return joined
 
     def _places(self, tuples: Held, like: Ints) -> tuple[Longs, Longs]:
-        """What residual predicates compare, from the values that views have."""
+        """The positions of the values that residual predicates compare (document.value_places)."""
         text_at, number_at = np.full((2, len(like)), NO_VALUE, np.int64)
         for residual in self.plan.residuals:
             for number, text in self._texts_of(residual.value, Mark.VAL, tuples).items():

@@ -7,11 +7,11 @@ table has none:
     TOO_MANY    the table itself was too large
     UNKNOWN     it reads one that was
 
-A lookup goes through an index: the numbers of a column with their rows, sorted. It is made when it
-is first needed and kept until the document is done.
+An index of a column has a sorted key for each row. It is built when it is first needed and kept
+until the document is finished.
 
-    number << 32 | row        all rows with one number are a range, and so are all numbers below
-                              a node, since they lie between its own and its last
+    key = number << 32 | row      rows with the same number are a range, and so are rows with any
+                                  number below a node, from its own + 1 to its `last`
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LINE = np.int64(0xFFFFFFFF)
 SHIFT = np.int64(32)
 
 NO_VALUE = -(1 << 60)
-"""The place of a value in the order of constants, if it is none of their kind."""
+"""The position of a value that is not comparable: a text that is not a number, or no value."""
 
 KIND, IS_NOT, LOW, HIGH = range(4)
 FEW = 32
@@ -47,7 +47,7 @@ class TupleTables(NamedTuple):
     rows: Longs  # [table]: rows, or TOO_MANY or UNKNOWN
     start: Longs  # [table]: where its cells begin
     index_slot: Longs  # [table + 1]: its indexes, one for each column and last the one by parents
-    index_start: Longs  # [slot]: where its keys begin, -1 as long as it is not made
+    index_start: Longs  # [slot]: where its keys begin; -1 if it is not built yet
     limits: Longs  # [4]
 
 
@@ -61,18 +61,18 @@ class TupleStorage(NamedTuple):
 
 
 @nb.njit(nogil=True, cache=True)
-def grown(numbers, used, more):  # type: ignore[no-untyped-def]
-    """The same numbers, with room for more."""
-    if used + more <= numbers.shape[0]:
+def grown(numbers, used, extra):  # type: ignore[no-untyped-def]
+    """The array, or a larger copy if it has no room for `extra` elements after the first `used`."""
+    if used + extra <= numbers.shape[0]:
         return numbers
-    larger = np.empty(max(2 * numbers.shape[0], used + more), numbers.dtype)
+    larger = np.empty(max(2 * numbers.shape[0], used + extra), numbers.dtype)
     larger[:used] = numbers[:used]
     return larger
 
 
 @nb.njit(nogil=True, cache=True)
 def fill_by_column(cells, begin, rows, width, column, keys, first):  # type: ignore[no-untyped-def]
-    """The index of a column, from keys[first] on."""
+    """Write the index of a column to keys, from keys[first] on."""
     for line in range(rows):
         number = np.int64(cells[begin + line * width + column])
         keys[first + line] = (number << SHIFT) | np.int64(line)
@@ -81,7 +81,7 @@ def fill_by_column(cells, begin, rows, width, column, keys, first):  # type: ign
 
 @nb.njit(nogil=True, cache=True)
 def fill_by_parent(cells, begin, rows, width, parent, keys, first):  # type: ignore[no-untyped-def]
-    """The index of what the topmost nodes are children of."""
+    """Write the index by the parent of the topmost node to keys, from keys[first] on."""
     for line in range(rows):
         above = np.int64(parent[cells[begin + line * width]])
         keys[first + line] = (above << SHIFT) | np.int64(line)
@@ -90,12 +90,12 @@ def fill_by_parent(cells, begin, rows, width, parent, keys, first):  # type: ign
 
 @nb.njit(nogil=True, cache=True)
 def _sort(keys, first, end):  # type: ignore[no-untyped-def]
-    """Few by insertion: most tables are small, and most columns nearly sorted."""
+    """Sort keys[first:end]; few keys by insertion, as most tables are small and nearly sorted."""
     if end - first > FEW:
         keys[first:end].sort()
         return
-    for at in range(first + 1, end):
-        key, place = keys[at], at
+    for position in range(first + 1, end):
+        key, place = keys[position], position
         while place > first and keys[place - 1] > key:
             keys[place] = keys[place - 1]
             place -= 1
@@ -105,10 +105,10 @@ def _sort(keys, first, end):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True, inline="always")
 def first_from(keys, low, high, number):  # type: ignore[no-untyped-def]
     """The first place in keys[low : high] that has this number or a larger one."""
-    wanted = np.int64(number) << SHIFT
+    key = np.int64(number) << SHIFT
     while low < high:
         middle = (low + high) >> 1
-        if keys[middle] < wanted:
+        if keys[middle] < key:
             low = middle + 1
         else:
             high = middle
@@ -129,10 +129,10 @@ def first_line_from(cells, begin, rows, width, number):  # type: ignore[no-untyp
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def value_holds(predicates, at, text_at, number_at):  # type: ignore[no-untyped-def]
-    """Whether a node, whose values have these places in the orders of constants, satisfies it."""
-    place = text_at if predicates[at, KIND] else number_at
+def value_holds(predicates, predicate, text_at, number_at):  # type: ignore[no-untyped-def]
+    """Whether a node satisfies a predicate; text_at and number_at are positions of its value."""
+    place = text_at if predicates[predicate, KIND] else number_at
     if place == NO_VALUE:
         return False
-    is_in = predicates[at, LOW] <= place <= predicates[at, HIGH]
-    return is_in != (predicates[at, IS_NOT] != 0)
+    is_in = predicates[predicate, LOW] <= place <= predicates[predicate, HIGH]
+    return is_in != (predicates[predicate, IS_NOT] != 0)

@@ -1,8 +1,8 @@
-"""What a view holds of one document: a tuple for each embedding of its pattern ([Delta §4.1]).
+"""The tuples of a view for one document: one for each embedding of its pattern ([Delta §4.1]).
 
-A tuple has the identifier of every node of the pattern, in preorder, and the texts that are marked.
-The text of a node belongs to its identifier, so texts are stored by identifier and not by tuple;
-two sets of tuples are the same if identifiers and marked texts are.
+A tuple has the identifier of every node of the pattern, in preorder, and the marked texts. Texts
+are stored by identifier and not by tuple, since a node may occur in many tuples. Two sets of tuples
+are equal if identifiers and marked texts are equal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ViewTuples:
         return len(self.ids)
 
     def size_bytes(self) -> int:
-        """How much it is to send: three numbers of four bytes for a node, and each text once."""
+        """The size of a message: three numbers of four bytes for a node, and each text once."""
         texts = sum(len(text.encode()) for texts in self.texts.values() for text in texts.values())
         return int(12 * self.ids.shape[0] * self.ids.shape[1]) + texts
 
