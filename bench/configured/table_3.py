@@ -77,10 +77,10 @@ def _timed(plan: NetworkPlan, rise_max: float | None) -> tuple[Configuration, Po
     began, before_s = time.perf_counter(), plan.cheap.latency_s
     falls = [(0.0, 1.0)]
 
-    def told(each: LogaRound) -> None:
-        falls.append((time.perf_counter() - began, each.latency_s / before_s))
+    def record(round_: LogaRound) -> None:
+        falls.append((time.perf_counter() - began, round_.latency_s / before_s))
 
-    found = loga(plan.cheap, rise_max=rise_max, told=told)
+    found = loga(plan.cheap, rise_max=rise_max, on_round=record)
     check_configuration(found)
     return found, falls
 

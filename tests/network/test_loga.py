@@ -90,7 +90,7 @@ def test_utilisation_rises_no_more_than_allowed(problem: Problem) -> None:
     if cheap is None:
         return
     rounds: list[LogaRound] = []
-    found = loga(cheap, rise_max=0.2, told=rounds.append)
+    found = loga(cheap, rise_max=0.2, on_round=rounds.append)
     check_configuration(found)
     assert found.latency_s <= cheap.latency_s + 1e-9
     assert found.utilization <= cheap.utilization * 1.2 + 1e-9

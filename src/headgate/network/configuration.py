@@ -28,15 +28,15 @@ __all__ = ["ABSENT", "SOURCE", "Configuration", "check_configuration"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Configuration:
-    """The choices, with what follows from them; made by `of`."""
+    """The choices and the levels and loads that follow from them. Made by `of`."""
 
     problem: Problem
     choice: Longs
     order: Longs
-    """Views, each after those it reads; all of them, unless there is a cycle."""
+    """Views in topological order, each after those it reads; without views on or behind cycles."""
     level: Longs
     loads: Longs
-    """How many views each one feeds; the last place is the source's."""
+    """[view, and last the source]: how many views it feeds."""
 
     @staticmethod
     def of(problem: Problem, choice: Longs) -> Configuration:
@@ -53,7 +53,7 @@ class Configuration:
 
     def latencies_s(self) -> Floats:
         rewritings, costs = self.problem.rewritings, self.problem.costs
-        found: Floats = latencies(
+        latency_s: Floats = latencies(
             rewritings.member_start,
             rewritings.members,
             self.choice,
@@ -61,7 +61,7 @@ class Configuration:
             costs.latency_s,
             costs.source_latency_s,
         )
-        return found
+        return latency_s
 
     @property
     def latency_s(self) -> float:
@@ -72,7 +72,7 @@ class Configuration:
 
     @property
     def rewritten_share(self) -> float:
-        """Of all views, those that other views serve."""
+        """The share of views that other views serve."""
         return float(np.mean(self.choice != SOURCE)) if len(self.choice) else 0.0
 
     @property
@@ -82,7 +82,7 @@ class Configuration:
         return float(np.mean(start[chosen + 1] - start[chosen])) if len(chosen) else 0.0
 
     def reads(self) -> list[list[int]]:
-        """Of each view the views that it reads; none if the source serves it."""
+        """For each view, the views that it reads; none if the source serves it."""
         rewritings = self.problem.rewritings
         start, members = rewritings.member_start, rewritings.members
         return [
@@ -102,52 +102,54 @@ def utilization_of(problem: Problem, choice: Longs) -> float:
 
 
 def check_configuration(configuration: Configuration) -> None:
-    """Refuse what is no configuration within the limits, and say why."""
+    """Raise PlanError if a choice is not valid, there is a cycle, or a limit is exceeded."""
     problem, choice = configuration.problem, configuration.choice
     start = problem.rewritings.view_start
     views = problem.rewritings.view_count
     if len(choice) != views:
-        raise PlanError(f"{len(choice):,} choices for {views:,} views")
-    own = (choice >= start[:-1]) & (choice < start[1:]) | (choice == SOURCE)
-    if not own.all():
-        raise PlanError(f"view {int(np.argmin(own))} has a rewriting that is not its own")
+        raise PlanError(f"a configuration has {len(choice):,} choices for {views:,} views")
+    is_valid = (choice >= start[:-1]) & (choice < start[1:]) | (choice == SOURCE)
+    if not is_valid.all():
+        raise PlanError(f"view {int(np.argmin(is_valid))} has a rewriting that is not its own")
     if len(configuration.order) < views:
         fed = np.zeros(views, np.bool_)
         fed[configuration.order] = True
         raise PlanError(f"view {int(np.argmin(fed))} is not fed from the source: there is a cycle")
     over = configuration.loads > np.append(problem.limits.views, problem.limits.source)
     if over.any():
-        at = int(np.argmax(over))
-        who = "the source" if at == views else f"view {at}"
-        limit = problem.limits.source if at == views else int(problem.limits.views[at])
-        raise PlanError(f"{who} feeds {configuration.loads[at]:,} views, more than {limit:,}")
+        number = int(np.argmax(over))
+        name = "the source" if number == views else f"view {number}"
+        limit = problem.limits.source if number == views else int(problem.limits.views[number])
+        raise PlanError(f"{name} feeds {configuration.loads[number]:,} views, more than {limit:,}")
 
 
 # Kernels. `member_start` and `members` are those of the rewritability graph.
 
 SOURCE = -1
 ABSENT = -2
-"""In place of a rewriting, for a view that is no longer there."""
+"""The choice of a view that was removed."""
 
 
 @nb.njit(nogil=True, cache=True)
 def count_loads(member_start, members, choice, loads):  # type: ignore[no-untyped-def]
-    """How many views each view feeds; the last place is the source's."""
+    """Fill loads, int64 [view, and last the source], with the number of views that each feeds."""
     loads[:] = 0
     for view in range(choice.shape[0]):
         r = choice[view]
         if r == SOURCE:
             loads[loads.shape[0] - 1] += 1
         elif r >= 0:
-            for at in range(member_start[r], member_start[r + 1]):
-                loads[members[at]] += 1
+            for slot in range(member_start[r], member_start[r + 1]):
+                loads[members[slot]] += 1
 
 
 @nb.njit(nogil=True, cache=True)
 def feeding_order(member_start, members, choice):  # type: ignore[no-untyped-def]
-    """Views such that each comes after those it reads; shorter than `choice` if there is a cycle.
+    """A topological order of the views, and their levels.
 
-    The second array has the level of each view: 1 from the source, else one above its members.
+    choice  int64 [view]
+    Returns order, int64, shorter than `choice` if there is a cycle; and level, int64 [view]: 1 from
+    the source, else one more than the highest of its members.
     """
     views = choice.shape[0]
     feeds, waits, level = _who_feeds_whom(member_start, members, choice)
@@ -157,12 +159,12 @@ def feeding_order(member_start, members, choice):  # type: ignore[no-untyped-def
             level[view] = 1
             order[end] = view
             end += 1
-    at = 0
-    while at < end:
-        view = order[at]
-        at += 1
-        for place in range(feeds[0][view], feeds[0][view + 1]):
-            reader = feeds[1][place]
+    position = 0
+    while position < end:
+        view = order[position]
+        position += 1
+        for slot in range(feeds[0][view], feeds[0][view + 1]):
+            reader = feeds[1][slot]
             level[reader] = max(level[reader], level[view] + 1)
             waits[reader] -= 1
             if waits[reader] == 0:
@@ -177,38 +179,41 @@ def _who_feeds_whom(member_start, members, choice):  # type: ignore[no-untyped-d
     start, waits = np.zeros(views + 1, np.int64), np.zeros(views, np.int64)
     for view in range(views):
         if choice[view] >= 0:
-            for at in range(member_start[choice[view]], member_start[choice[view] + 1]):
-                start[members[at] + 1] += 1
+            for slot in range(member_start[choice[view]], member_start[choice[view] + 1]):
+                start[members[slot] + 1] += 1
                 waits[view] += 1
     start[:] = np.cumsum(start)
     readers, place = np.empty(start[views], np.int64), start.copy()
     for view in range(views):
         if choice[view] >= 0:
-            for at in range(member_start[choice[view]], member_start[choice[view] + 1]):
-                readers[place[members[at]]] = view
-                place[members[at]] += 1
+            for slot in range(member_start[choice[view]], member_start[choice[view] + 1]):
+                readers[place[members[slot]]] = view
+                place[members[slot]] += 1
     return (start, readers), waits, np.zeros(views, np.int64)
 
 
 @nb.njit(nogil=True, cache=True)
 def readers_of_all(member_start, members, choice):  # type: ignore[no-untyped-def]
-    """Who feeds whom: the readers of view v are `readers[start[v] : start[v + 1]]`, ascending."""
+    """(start, readers): the views that read view v are readers[start[v] : start[v + 1]]."""
     feeds, _, _ = _who_feeds_whom(member_start, members, choice)
     return feeds
 
 
 @nb.njit(nogil=True, cache=True)
 def latencies(member_start, members, choice, order, local_s, source_s):  # type: ignore[no-untyped-def]
-    """λ(v): what the slowest of its members takes, and its own rewriting after that."""
-    found = np.zeros(choice.shape[0])
-    for at in range(order.shape[0]):
-        view = order[at]
+    """λ(v), float64 [view]: the latency of its slowest member plus that of its own rewriting.
+
+    order is that of `feeding_order`; local_s is float64 [rewriting]; source_s is float64 [view].
+    """
+    latency_s = np.zeros(choice.shape[0])
+    for position in range(order.shape[0]):
+        view = order[position]
         r = choice[view]
         if r == SOURCE:
-            found[view] = source_s[view]
+            latency_s[view] = source_s[view]
             continue
         slowest = 0.0
-        for place in range(member_start[r], member_start[r + 1]):
-            slowest = max(slowest, found[members[place]])
-        found[view] = slowest + local_s[r]
-    return found
+        for slot in range(member_start[r], member_start[r + 1]):
+            slowest = max(slowest, latency_s[members[slot]])
+        latency_s[view] = slowest + local_s[r]
+    return latency_s

@@ -81,13 +81,15 @@ def _check_cost(name: str, values: Floats, size: int, *, is_latency: bool) -> No
         raise InvalidValue(f"{name}: {len(values):,} values, expected {size:,}")
     wrong = ~np.isfinite(values) | ((values <= 0) if is_latency else (values < 0))
     if wrong.any():
-        at = int(np.argmax(wrong))
+        position = int(np.argmax(wrong))
         expected = "above zero" if is_latency else "zero or more"
-        raise InvalidValue(f"{name}[{at}] is {values[at]}: expected a number {expected}")
+        raise InvalidValue(
+            f"{name}[{position}] is {values[position]}: expected a number {expected}"
+        )
 
 
 def check_rewritings(rewritings: Rewritings) -> None:
-    """Refuse arrays that do not fit each other, and rewritings that read nothing or their view."""
+    """Raise InvalidValue if arrays do not match, or a rewriting reads no view or its own."""
     views, start = rewritings.view_count, rewritings.view_start
     count = len(rewritings.member_start) - 1
     _check_starts("view_start", start, views, count)
@@ -102,11 +104,15 @@ def check_rewritings(rewritings: Rewritings) -> None:
     first[rewritings.member_start[:-1]] = True
     unordered = (np.diff(rewritings.members, prepend=-1) <= 0) & ~first
     if unordered.any():
-        at = np.searchsorted(rewritings.member_start, np.argmax(unordered), side="right") - 1
-        raise InvalidValue(f"rewriting {int(at)} reads views that are not in order, or one twice")
-    own = np.repeat(np.repeat(np.arange(views), np.diff(start)), sizes) == rewritings.members
-    if own.any():
-        view = int(rewritings.members[np.argmax(own)])
+        number = np.searchsorted(rewritings.member_start, np.argmax(unordered), side="right") - 1
+        raise InvalidValue(
+            f"rewriting {int(number)} reads views that are not in order, or one twice"
+        )
+    reads_itself = (
+        np.repeat(np.repeat(np.arange(views), np.diff(start)), sizes) == rewritings.members
+    )
+    if reads_itself.any():
+        view = int(rewritings.members[np.argmax(reads_itself)])
         raise InvalidValue(f"view {view} has a rewriting that reads itself")
 
 
@@ -119,9 +125,9 @@ def _check_starts(name: str, start: Longs, count: int, end: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolverResult:
-    """`choice` is None if none was found; a bound of infinity says that there is none."""
+    """`choice` is None if no configuration was found; a bound of infinity proves there is none."""
 
     choice: Longs | None
     bound: float
     price: Floats | None = None
-    """What each view, and last the source, asks of a reader for the bound to hold."""
+    """[view, and last the source]: the Lagrangian multipliers that prove the bound."""

@@ -58,7 +58,7 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkPlan:
-    """`cheap` has the least utilisation that was found, `fast` is what LOGA made of it."""
+    """`cheap` has the least utilisation that was found; `fast` is `cheap` after LOGA."""
 
     cheap: Configuration
     fast: Configuration
@@ -72,11 +72,11 @@ class NetworkPlan:
     has_run_loga: bool
     solving_s: float
     latency_s: float
-    """How long LOGA took."""
+    """The time that LOGA took."""
 
     @property
     def gap(self) -> float:
-        """By what share of the bound the utilisation is above it, at most."""
+        """The relative gap between the utilisation and the bound: at most this far from optimal."""
         return gap_of(self.cheap.utilization, self.bound)
 
 
@@ -105,7 +105,7 @@ def configure(
     rise_max: float | None = RISE_MAX,
     readers_max: int | None = READERS_MAX,
 ) -> NetworkPlan:
-    """Plan with this solver, then with LOGA.
+    """Plan with a solver, then with LOGA.
 
     `relaxed`, `rise_max` and `readers_max` are parameters of LOGA; with None for the last two it
     runs as printed in the paper (loga.py).
@@ -139,7 +139,7 @@ def solve(problem: Problem, *, solver: Solver = Solver.AUTO, time_s: float = TIM
 def configured(problem: Problem, result: SolverResult) -> tuple[Configuration, float]:
     """The configuration of a result and its bound; PlanError if none was found."""
     if result.choice is None:
-        raise PlanError(_why_not(problem, is_proven=bool(result.bound == np.inf)))
+        raise PlanError(_infeasible_text(problem, is_proven=bool(result.bound == np.inf)))
     configuration = Configuration.of(problem, result.choice)
     check_configuration(configuration)
     return configuration, min(result.bound, utilization_of(problem, result.choice))
@@ -150,23 +150,23 @@ def _solve_auto(problem: Problem, time_s: float) -> Solved:
     reads = len(problem.rewritings.members)
     size = f"the graph has {reads:,} reads"
     is_small = reads <= ILP_READS_MAX
-    found, solver = SolverResult(None, -np.inf), Solver.LAGRANGIAN
+    result, solver = SolverResult(None, -np.inf), Solver.LAGRANGIAN
     reason = f"{size}, more than {ILP_READS_MAX:,}"
     if is_small:
-        found, solver = configure_ilp(problem, time_s=time_s / 2), Solver.ILP
+        result, solver = configure_ilp(problem, time_s=time_s / 2), Solver.ILP
         reason = f"{size}, at most {ILP_READS_MAX:,}"
-    if found.choice is None and found.bound < np.inf:
+    if result.choice is None and result.bound < np.inf:
         left_s = max(1.0, until - time.monotonic())
-        found, solver = configure_lagrangian(problem, time_s=left_s), Solver.LAGRANGIAN
+        result, solver = configure_lagrangian(problem, time_s=left_s), Solver.LAGRANGIAN
         if is_small:
             reason = f"{size}, and the ILP found nothing within {time_s / 2:,.0f} s"
-    if not is_small and _is_poor(problem, found):
+    if not is_small and _is_poor(problem, result):
         left_s = max(1.0, until - time.monotonic())
         exact = configure_ilp(problem, time_s=left_s)
-        if found.choice is None or _is_better(problem, exact, found):
-            found = SolverResult(exact.choice, max(exact.bound, found.bound))
+        if result.choice is None or _is_better(problem, exact, result):
+            result = SolverResult(exact.choice, max(exact.bound, result.bound))
             solver, reason = Solver.ILP, f"{size}, and it improved on what lagrangian found"
-    return Solved(found, solver, reason)
+    return Solved(result, solver, reason)
 
 
 def _solve_ilp(problem: Problem, time_s: float) -> Solved:
@@ -184,26 +184,26 @@ SOLVERS: Mapping[str, Callable[[Problem, float], Solved]] = {
 }
 
 
-def _is_poor(problem: Problem, found: SolverResult) -> bool:
+def _is_poor(problem: Problem, result: SolverResult) -> bool:
     """Nothing was found, or the gap is large and HiGHS can close it in the remaining time."""
-    if found.choice is None:
-        return found.bound < np.inf
-    gap = gap_of(utilization_of(problem, found.choice), found.bound)
+    if result.choice is None:
+        return result.bound < np.inf
+    gap = gap_of(utilization_of(problem, result.choice), result.bound)
     return gap > POOR_GAP and len(problem.rewritings.members) <= IMPROVABLE_READS_MAX
 
 
-def _is_better(problem: Problem, one: SolverResult, other: SolverResult) -> bool:
-    if one.choice is None or other.choice is None:
+def _is_better(problem: Problem, new: SolverResult, old: SolverResult) -> bool:
+    if new.choice is None or old.choice is None:
         return False
-    return utilization_of(problem, one.choice) < utilization_of(problem, other.choice)
+    return utilization_of(problem, new.choice) < utilization_of(problem, old.choice)
 
 
-def _why_not(problem: Problem, *, is_proven: bool) -> str:
-    """Which limit to raise: the source must serve at least the views without a rewriting."""
+def _infeasible_text(problem: Problem, *, is_proven: bool) -> str:
+    """The message if there is no configuration. The source must serve views without rewriting."""
     alone = int((np.diff(problem.rewritings.view_start) == 0).sum())
-    said = "there is no configuration" if is_proven else "no configuration was found"
+    finding = "there is no configuration" if is_proven else "no configuration was found"
     return (
-        f"{said} within the limits: the source may feed {problem.limits.source:,} views, "
-        f"and {alone:,} of {problem.rewritings.view_count:,} can be served by nobody else; "
+        f"{finding} within the limits: the source may feed {problem.limits.source:,} views, "
+        f"and {alone:,} of {problem.rewritings.view_count:,} views have no rewriting; "
         "raise the limit of the source or those of the views"
     )

@@ -5,9 +5,9 @@
      │source├───►│ Asia  ├──►│ SalesAsia │
      └──────┘    └───────┘   └───────────┘
 
-A level shows its COLUMN_MAX views with the largest loads and says how many it leaves out; lines are
-drawn between the views that are shown. Names come from users: all text is escaped, and control
-characters are removed.
+A column shows the COLUMN_MAX views with the largest loads and the number of views left out. Lines
+connect views that are shown. Names come from users, so all text is escaped and control characters
+are removed.
 """
 
 from __future__ import annotations
@@ -30,45 +30,47 @@ path{{fill:none;stroke:#8a9bb0;stroke-opacity:.6}} .note{{fill:#666}}</style>"""
 
 def draw_network(views: Sequence[FedView]) -> str:
     columns = _columns(views)
-    at = {
-        each.label: (column, row)
+    cell_of = {
+        view.label: (column, row)
         for column, (shown, _) in enumerate(columns, 1)
-        for row, each in enumerate(shown)
+        for row, view in enumerate(shown)
     }
     rows = max((len(shown) + bool(left) for shown, left in columns), default=1)
     width = 2 * MARGIN + (len(columns) + 1) * WIDTH + len(columns) * GAP_X
     height = 2 * MARGIN + (rows + 1) * (HEIGHT + GAP_Y)
     parts = [_HEAD.format(width=width, height=height), _box("source", "source", 0, 0, "")]
-    parts += [line for shown, _ in columns for each in shown for line in _feeds(each, at)]
+    parts += [line for shown, _ in columns for view in shown for line in _feeds(view, cell_of)]
     for column, (shown, left) in enumerate(columns, 1):
         parts.append(_text(f"level {column}", column, -1))
-        for row, each in enumerate(shown):
-            parts.append(_box(_cut(each.label), "", column, row, _title(each)))
+        for row, view in enumerate(shown):
+            parts.append(_box(_cut(view.label), "", column, row, _title(view)))
         if left:
             parts.append(_text(f"… and {left:,} more", column, len(shown)))
     return "\n".join([*parts, "</svg>", ""])
 
 
 def _columns(views: Sequence[FedView]) -> list[tuple[list[FedView], int]]:
-    """For each level the views that are shown, and how many are not."""
+    """For each level, the views that are shown and the number of views that are not."""
     levels = max((each.level for each in views), default=0)
-    found = []
+    columns = []
     for level in range(1, levels + 1):
-        own = [each for each in views if each.level == level]
-        own.sort(key=lambda each: (-each.feeds, str(each.label)))
-        found.append((own[:COLUMN_MAX], max(0, len(own) - COLUMN_MAX)))
-    return found
+        level_views = [each for each in views if each.level == level]
+        level_views.sort(key=lambda each: (-each.feeds, str(each.label)))
+        columns.append((level_views[:COLUMN_MAX], max(0, len(level_views) - COLUMN_MAX)))
+    return columns
 
 
-def _feeds(view: FedView, at: dict[ViewLabel, tuple[int, int]]) -> list[str]:
-    starts = [at[each] for each in view.members if each in at] if view.members else [(0, 0)]
-    found = []
+def _feeds(view: FedView, cell_of: dict[ViewLabel, tuple[int, int]]) -> list[str]:
+    starts = (
+        [cell_of[each] for each in view.members if each in cell_of] if view.members else [(0, 0)]
+    )
+    paths = []
     for start in starts:
-        (x1, y1), (x2, y2) = _corner(*start), _corner(*at[view.label])
+        (x1, y1), (x2, y2) = _corner(*start), _corner(*cell_of[view.label])
         x1, y1, y2 = x1 + WIDTH, y1 + HEIGHT // 2, y2 + HEIGHT // 2
         middle = (x1 + x2) // 2
-        found.append(f'<path d="M{x1},{y1} C{middle},{y1} {middle},{y2} {x2},{y2}"/>')
-    return found
+        paths.append(f'<path d="M{x1},{y1} C{middle},{y1} {middle},{y2} {x2},{y2}"/>')
+    return paths
 
 
 def _corner(column: int, row: int) -> tuple[int, int]:

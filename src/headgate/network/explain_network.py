@@ -1,4 +1,4 @@
-"""A configuration and its plan as text: levels, who feeds whom, where joins run, loads, the solver.
+"""A configuration and its plan as text: levels, which view reads which, where joins run, loads.
 
     level 2, 2 views
       SalesAsia at Rome   from Asia at Paris ⋈ Sales at Oslo, joined at Paris   feeds 0 of 45
@@ -21,7 +21,7 @@ from headgate.network.physical_plans import AT_VIEW
 
 @dataclass(frozen=True, slots=True)
 class ViewLabel:
-    """A view's name and its site's."""
+    """The name of a view and the name of its site."""
 
     name: str
     site: str
@@ -32,17 +32,17 @@ class ViewLabel:
 
 @dataclass(frozen=True, slots=True)
 class FedView:
-    """One view of a configuration, in words."""
+    """One view of a configuration, with names in place of numbers."""
 
     label: ViewLabel
     level: int
     members: tuple[ViewLabel, ...]
-    """What it reads; nothing if the source serves it."""
+    """The views that it reads; empty if the source serves it."""
     join_site: str
     feeds: int
     limit: int | None
     ways: int = 0
-    """How many rewritings it has, and so how many there were to choose from beside the source."""
+    """The number of its rewritings, chosen or not."""
 
     def source_text(self) -> str:
         if not self.members:
@@ -60,8 +60,8 @@ def fed_views(
     configuration: Configuration, labels: Sequence[ViewLabel], join_at: Ints
 ) -> list[FedView]:
     """All views, by level and label."""
-    found = [_fed(configuration, labels, join_at, view) for view in range(len(labels))]
-    return sorted(found, key=lambda each: (each.level, str(each.label)))
+    views = [_fed(configuration, labels, join_at, view) for view in range(len(labels))]
+    return sorted(views, key=lambda each: (each.level, str(each.label)))
 
 
 def _fed(
@@ -71,8 +71,8 @@ def _fed(
     members: tuple[ViewLabel, ...] = ()
     join_site = labels[view].site
     if r != SOURCE:
-        own = slice(*rewritings.member_start[r : r + 2].tolist())
-        members = tuple(labels[member] for member in rewritings.members[own].tolist())
+        member_range = slice(*rewritings.member_start[r : r + 2].tolist())
+        members = tuple(labels[member] for member in rewritings.members[member_range].tolist())
         if join_at[r] != AT_VIEW:
             join_site = members[int(join_at[r])].site
     limit = int(configuration.problem.limits.views[view])
@@ -92,15 +92,15 @@ def explain_network(views: Sequence[FedView]) -> str:
 
 
 def _lines(views: Sequence[FedView]) -> Iterator[str]:
-    wide = max((len(str(each.label)) for each in views), default=0)
-    fed = max((len(each.source_text()) for each in views), default=0)
+    wide = max((len(str(view.label)) for view in views), default=0)
+    fed = max((len(view.source_text()) for view in views), default=0)
     level = 0
-    for each in views:
-        if each.level != level:
-            level = each.level
+    for view in views:
+        if view.level != level:
+            level = view.level
             count = sum(other.level == level for other in views)
             yield f"level {level}, {count:,} view{'s' if count > 1 else ''}"
-        yield f"  {each.label!s:<{wide}}  {each.source_text():<{fed}}  {each.load_text()}"
+        yield f"  {view.label!s:<{wide}}  {view.source_text():<{fed}}  {view.load_text()}"
 
 
 def explain_plan(plan: NetworkPlan) -> str:

@@ -1,14 +1,14 @@
-"""A configuration that is being changed: loads and reader lists, updated with each switch.
+"""A configuration that can be changed: loads and lists of readers, updated with each switch.
 
     readers of view m      head[m] ──► slot ──► slot ──► -1        forward[slot], back[slot]
 
-A slot is a position in `members`; its rewriting belongs to view `slot_view[slot]`. It is in the
-list of its member as long as its rewriting is chosen, so a switch costs one step for each member,
-whatever the number of readers.
+A slot is a position in `members`; its rewriting belongs to view `slot_view[slot]`. While its
+rewriting is chosen, it is in the doubly linked list of its member. So a switch costs one step for
+each member, whatever the number of readers.
 
-`GrowingState` has free places at the end of the arrays, so views and rewritings can be appended:
+`GrowingState` has spare capacity at the end of the arrays, so views and rewritings can be appended:
 
-    views       |0 … count|  free, all ABSENT  |source|       the source stays in the last place
+    views       |0 … count|  free, all ABSENT  |source|       the source is always the last
     rewritings  |0 … count|  free  |
     slots       |0 … count|  free  |
 
@@ -36,10 +36,10 @@ NO_FIT = -3
 
 
 class FeedState(NamedTuple):
-    """Views are rows of the first arrays, rewritings of the next, slots of the last."""
+    """Arrays by view, by rewriting and by slot, as the comments say."""
 
-    first: Longs  # [view]: its rewritings, from here …
-    end: Longs  # … up to here
+    first: Longs  # [view]: its first rewriting
+    end: Longs  # [view]: one after its last rewriting
     member_start: Longs  # [rewriting + 1]
     members: Ints  # [slot]
     slot_view: Ints  # [slot]
@@ -57,6 +57,7 @@ class FeedState(NamedTuple):
 
 @nb.njit(nogil=True, cache=True)
 def attach(state, view, r):  # type: ignore[no-untyped-def]
+    """Choose rewriting r, or SOURCE, for a view that has no choice."""
     state.choice[view] = r
     if r == SOURCE:
         state.loads[state.loads.shape[0] - 1] += 1
@@ -73,6 +74,7 @@ def attach(state, view, r):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def detach(state, view):  # type: ignore[no-untyped-def]
+    """Take a view out of the lists and loads of the views that it reads."""
     r = state.choice[view]
     if r == SOURCE:
         state.loads[state.loads.shape[0] - 1] -= 1
@@ -97,7 +99,7 @@ def switch(state, view, r):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def attach_all(state, choice):  # type: ignore[no-untyped-def]
-    """From nothing; `state.head` is all NONE and `state.loads` all zero."""
+    """Attach all views to an empty state: `head` is all NONE and `loads` all zero."""
     for view in range(choice.shape[0]):
         if choice[view] >= SOURCE:
             attach(state, view, choice[view])
@@ -114,7 +116,8 @@ def reads(state, r, member):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def fits(state, view, r):  # type: ignore[no-untyped-def]
-    """Whether a view may switch to a rewriting or the source; what it reads now becomes free."""
+    """Whether a view may switch to a rewriting or SOURCE within the limits. The places that its
+    present choice takes are counted as free."""
     now = state.choice[view]
     if r == now:
         return True
@@ -132,7 +135,7 @@ def fits(state, view, r):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def excess(state):  # type: ignore[no-untyped-def]
-    """By how much limits are exceeded, over all views and the source."""
+    """The sum by which views and the source exceed their limits."""
     return np.maximum(state.loads - state.limit, 0).sum()
 
 
@@ -171,7 +174,7 @@ _BY_SLOT = ("members", "slot_view", "forward", "back")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewView:
-    """A view that is to be added: its rewritings from views that are there, and their costs."""
+    """A view to add: its rewritings from present views, their costs, and its limit."""
 
     rewritings: Sequence[Sequence[int]]
     utilization: Floats
@@ -183,7 +186,7 @@ class NewView:
 
 class GrowingState:
     def __init__(self, problem: Problem, choice: Longs, limits: Limits) -> None:
-        """`limits` are those that the state keeps; the problem's are for planning."""
+        """`limits` are enforced by the state; those of the problem are used to plan again."""
         relaxed = Problem(problem.rewritings, problem.costs, limits)
         self.arrays: FeedState = feed_state(relaxed, choice)
         self.planning_limit = np.append(problem.limits.views, problem.limits.source)
@@ -192,7 +195,7 @@ class GrowingState:
         self.slots = len(problem.rewritings.members)
 
     def append(self, new: NewView, *, limit: int) -> int:
-        """The number of the new view, which is still absent; `limit` is the one that is kept."""
+        """Append a view, which is ABSENT at first; returns its number. `limit` is enforced."""
         self._check(new)
         members = [member for each in new.rewritings for member in each]
         self._grow(len(new.rewritings), len(members))
@@ -209,7 +212,7 @@ class GrowingState:
         self.views, self.rewritings, self.slots = view + 1, end, self.slots + len(members)
         return view
 
-    def forget_last(self) -> None:
+    def undo_append(self) -> None:
         """Undo the last `append`; the view is absent."""
         view = self.views - 1
         self.views, self.rewritings = view, int(self.arrays.first[view])
@@ -218,7 +221,8 @@ class GrowingState:
     def _check(self, new: NewView) -> None:
         if not len(new.rewritings) == len(new.utilization) == len(new.latency_s):
             raise InvalidValue(
-                f"costs do not fit the {len(new.rewritings)} rewritings of a new view"
+                f"a new view has {len(new.rewritings)} rewritings, but {len(new.utilization)} "
+                f"values of utilisation and {len(new.latency_s)} of latency"
             )
         if new.limit < 0:
             raise InvalidValue(f"a view cannot feed {new.limit} views")
@@ -228,49 +232,52 @@ class GrowingState:
             raise InvalidValue("local latencies of a new view: expected numbers above zero")
         if not (np.isfinite(costs) & (costs >= 0)).all():
             raise InvalidValue("utilisation of a new view: expected numbers of zero or more")
-        for each in new.rewritings:
-            if not each or any(second <= first for first, second in pairwise(each)):
-                raise InvalidValue(f"a rewriting reads {list(each)}: expected views in order")
-            if each[0] < 0 or each[-1] >= self.views:
-                raise InvalidValue(f"a rewriting reads {list(each)}: there are {self.views} views")
+        for members in new.rewritings:
+            if not members or any(second <= first for first, second in pairwise(members)):
+                raise InvalidValue(f"a rewriting reads {list(members)}: expected views in order")
+            if members[0] < 0 or members[-1] >= self.views:
+                raise InvalidValue(
+                    f"a rewriting reads {list(members)}: there are {self.views} views"
+                )
 
     def _grow(self, rewritings: int, slots: int) -> None:
         arrays = self.arrays
         changed: dict[str, np.ndarray] = {}
         if self.views == len(arrays.choice):
-            more = max(64, self.views)
+            extra = max(64, self.views)
             for name in _BY_VIEW:
                 fill = {"choice": ABSENT, "head": NONE}.get(name, 0)
-                changed[name] = _longer(getattr(arrays, name), more, fill)
+                changed[name] = _longer(getattr(arrays, name), extra, fill)
             for name in _WITH_SOURCE:
-                changed[name] = _longer_with_source(getattr(arrays, name), more)
-            self.planning_limit = _longer_with_source(self.planning_limit, more)
+                changed[name] = _longer_with_source(getattr(arrays, name), extra)
+            self.planning_limit = _longer_with_source(self.planning_limit, extra)
         if self.rewritings + rewritings > len(arrays.utilization):
-            more = max(64, self.rewritings, rewritings)
+            extra = max(64, self.rewritings, rewritings)
             for name in ("utilization", "latency_s", "member_start"):
-                changed[name] = _longer(getattr(arrays, name), more, 0)
+                changed[name] = _longer(getattr(arrays, name), extra, 0)
         if self.slots + slots > len(arrays.members):
-            more = max(64, self.slots, slots)
+            extra = max(64, self.slots, slots)
             for name in _BY_SLOT:
-                changed[name] = _longer(getattr(arrays, name), more, 0)
+                changed[name] = _longer(getattr(arrays, name), extra, 0)
         self.arrays = arrays._replace(**changed)
 
     def problem_of(self, views: Longs) -> tuple[Problem, Longs]:
-        """The problem of these views, ascending, alone, and the numbers of its rewritings here."""
+        """The planning problem of these views only, in ascending order, and the numbers that its
+        rewritings have here. Rewritings that read other views are left out."""
         arrays, count = self.arrays, self.rewritings
         alive = np.zeros(self.views, np.bool_)
         alive[views] = True
         number = np.cumsum(alive) - 1
         sizes = np.diff(arrays.member_start[: count + 1])
-        kept = np.ones(count, np.bool_)
+        is_kept = np.ones(count, np.bool_)
         rewriting_of_slot = np.repeat(np.arange(count), sizes)
-        kept[rewriting_of_slot[~alive[arrays.members[: self.slots]]]] = False
+        is_kept[rewriting_of_slot[~alive[arrays.members[: self.slots]]]] = False
         owner = np.repeat(np.arange(self.views), (arrays.end - arrays.first)[: self.views])
-        kept &= alive[owner]
-        rewritings = np.flatnonzero(kept)
-        members = number[arrays.members[: self.slots][kept[rewriting_of_slot]]]
+        is_kept &= alive[owner]
+        rewritings = np.flatnonzero(is_kept)
+        members = number[arrays.members[: self.slots][is_kept[rewriting_of_slot]]]
         ways = np.bincount(number[owner[rewritings]], minlength=len(views))
-        found = Rewritings(
+        kept_rewritings = Rewritings(
             len(views),
             _starts(ways),
             _starts(sizes[rewritings]),
@@ -283,16 +290,16 @@ class GrowingState:
             arrays.source_latency_s[views],
         )
         limits = Limits(self.planning_limit[views], int(self.planning_limit[-1]))
-        return Problem(found, costs, limits), rewritings
+        return Problem(kept_rewritings, costs, limits), rewritings
 
 
 def _starts(sizes: Longs) -> Longs:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-def _longer(values: np.ndarray, more: int, fill: int) -> np.ndarray:
-    return np.concatenate([values, np.full(more, fill, values.dtype)])
+def _longer(values: np.ndarray, extra: int, fill: int) -> np.ndarray:
+    return np.concatenate([values, np.full(extra, fill, values.dtype)])
 
 
-def _longer_with_source(values: Longs, more: int) -> Longs:
-    return np.concatenate([values[:-1], np.zeros(more, np.int64), values[-1:]])
+def _longer_with_source(values: Longs, extra: int) -> Longs:
+    return np.concatenate([values[:-1], np.zeros(extra, np.int64), values[-1:]])

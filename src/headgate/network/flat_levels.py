@@ -37,15 +37,16 @@ Ints = npt.NDArray[np.int32]
 NO_FILTER = -1
 
 Row = tuple[int, tuple[int, ...]]
-"""The filter that is left, by its number in the level's program, and the rows that are read."""
+"""The number of the remaining filter in the program of the level, or NO_FILTER, and the rows that
+are read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatLevels:
-    """Immutable; it can be written to a file (match/dataclass_codec.py)."""
+    """A compiled configuration of flat feeds. Immutable; match/dataclass_codec.py writes it."""
 
     programs: tuple[Program, ...]
-    """What is left to test on each level."""
+    """For each level, the program of the conditions that remain to be tested."""
     row_start: Ints
     """Where the rows of level 1, 2, … begin, and the end of the last."""
     filter: Ints  # [row]
@@ -62,8 +63,8 @@ class FlatLevels:
         check_indices("view_level", self.view_level, levels + 1, least=1)
         for level, program in enumerate(self.programs):
             program.check()
-            own = self.filter[self.row_start[level] : self.row_start[level + 1]]
-            check_indices("filter", own, program.subscription_count, least=NO_FILTER)
+            filters = self.filter[self.row_start[level] : self.row_start[level + 1]]
+            check_indices("filter", filters, program.subscription_count, least=NO_FILTER)
         level_of = np.repeat(np.arange(levels), np.diff(self.row_start))
         reader = np.repeat(np.arange(rows), np.diff(self.member_start))
         check_indices("members", self.members, rows)
@@ -71,11 +72,11 @@ class FlatLevels:
             raise SnapshotError("'members' of a configuration is damaged: write it again")
 
     def run_level(self, level: int, batch: Batch, rows: Words) -> None:
-        """The rows of one level, counted from 0, from those before."""
+        """Fill the rows of one level, counted from 0, from the rows of lower levels."""
         first, end = self.row_start[level : level + 2].tolist()
-        own = ProgramMatcher(self.programs[level]).bitmaps(batch)
+        bitmaps = ProgramMatcher(self.programs[level]).bitmaps(batch)
         arrays = self.filter, self.member_start, self.members
-        and_members(first, end, *arrays, own, rows)
+        and_members(first, end, *arrays, bitmaps, rows)
 
 
 def empty_rows(levels: FlatLevels, batch: Batch) -> Words:
@@ -83,7 +84,7 @@ def empty_rows(levels: FlatLevels, batch: Batch) -> Words:
 
 
 def run_flat_levels(levels: FlatLevels, batch: Batch) -> Words:
-    """For each row the bits of the items that it has; the rows of views are in `view_row`."""
+    """uint64 [row, word]: the bits of the items of each row; `view_row` has the row of a view."""
     rows = empty_rows(levels, batch)
     for level in range(len(levels.programs)):
         levels.run_level(level, batch, rows)
@@ -93,7 +94,8 @@ def run_flat_levels(levels: FlatLevels, batch: Batch) -> Words:
 def compile_flat_levels(
     feeds: Sequence[FlatFeed], reads: Reads | None, schema: Schema
 ) -> FlatLevels:
-    """Feeds of one source, and what each one reads; without `reads`, all are of level 1."""
+    """Compile feeds of one source; `reads` has the feeds that each reads. Without it, all feeds are
+    on level 1."""
     reads = [()] * len(feeds) if reads is None else reads
     return _Compiling(feeds, reads, view_levels(reads)).levels(schema)
 
@@ -107,8 +109,8 @@ class _Compiling:
     def levels(self, schema: Schema) -> FlatLevels:
         programs, row_start = [], [0]
         for level in range(1, max(self.level, default=1) + 1):
-            own = [view for view, each in enumerate(self.level) if each == level]
-            programs.append(compile_program(self._rows_of(own), schema))
+            views = [view for view, each in enumerate(self.level) if each == level]
+            programs.append(compile_program(self._rows_of(views), schema))
             row_start.append(len(self.rows))
         return FlatLevels(
             tuple(programs),
@@ -121,26 +123,26 @@ class _Compiling:
         )
 
     def _rows_of(self, views: Sequence[int]) -> list[Filter]:
-        """Give views of one level their rows; the filters that are left to test."""
+        """Assign rows to the views of one level; returns the filters that remain to be tested."""
         filters: dict[Filter, int] = {}
-        known: dict[Row, int] = {}
+        row_numbers: dict[Row, int] = {}
         for view in views:
-            left = self._left(view)
+            conditions = self._remaining_conditions(view)
             number = NO_FILTER
-            if left or not self.reads[view]:
-                number = filters.setdefault(And(left), len(filters))
+            if conditions or not self.reads[view]:
+                number = filters.setdefault(And(conditions), len(filters))
             members = tuple(sorted({self.view_row[each] for each in self.reads[view]}))
             if number == NO_FILTER and len(members) == 1:
                 self.view_row[view] = members[0]
                 continue
             row = number, members
-            if row not in known:
-                known[row] = len(self.rows)
+            if row not in row_numbers:
+                row_numbers[row] = len(self.rows)
                 self.rows.append(row)
-            self.view_row[view] = known[row]
+            self.view_row[view] = row_numbers[row]
         return list(filters)
 
-    def _left(self, view: int) -> tuple[Filter, ...]:
+    def _remaining_conditions(self, view: int) -> tuple[Filter, ...]:
         feed = self.feeds[view]
         if not self.reads[view]:
             return feed.conditions
@@ -151,12 +153,17 @@ class _Compiling:
 
 
 @nb.njit(nogil=True, cache=True)
-def and_members(first, end, filter_, member_start, members, own, rows):  # type: ignore[no-untyped-def]
-    """Rows first … end: those of their members, and what their filters let through, in `own`."""
+def and_members(first, end, filter_, member_start, members, bitmaps, rows):  # type: ignore[no-untyped-def]
+    """Fill rows first … end − 1: the AND of the rows of their members and of their filters' bits.
+
+    filter_, member_start, members  as in FlatLevels
+    bitmaps                         uint64 [filter, word]: the items that satisfy each filter
+    rows                            uint64 [row, word], in and out
+    """
     for row in range(first, end):
         low, high = member_start[row], member_start[row + 1]
         for word in range(rows.shape[1]):
-            bits = own[filter_[row], word] if filter_[row] >= 0 else rows[members[low], word]
-            for at in range(low, high):
-                bits &= rows[members[at], word]
+            bits = bitmaps[filter_[row], word] if filter_[row] >= 0 else rows[members[low], word]
+            for slot in range(low, high):
+                bits &= rows[members[slot], word]
             rows[row, word] = bits

@@ -4,18 +4,18 @@
     such that   Σ x_r = 1            for each view                                        (2)
                 Σ x_r ≤ B_out        over all rewritings that read v, for each v, and D   (4)
 
-The variables of edges into ∧ nodes are left out: by equation (3) each equals its rewriting's.
+The variables of edges into ∧ nodes are left out: by equation (3) each equals that of its rewriting.
 
-The paper removes cycles from the graph before; here they may stay. If a solution has a cycle, a
-constraint for the set of its views is added, and the program is solved again:
+The paper removes cycles from the graph first; here the graph may have cycles. If a solution has a
+cycle, a constraint for the set of its views is added, and the program is solved again:
 
     Σ x_r ≥ 1    over all rewritings, and the source, of views in the set that read nothing of it
 
-In any configuration some view of the set is fed first, so a constraint excludes the solution that
-it was made for and no configuration.
+In every configuration some view of the set is fed from outside it. So the constraint excludes the
+solution with the cycle, and no configuration.
 
-Invariant: the choices are optimal if the bound equals their utilisation. The bound holds in any
-case, also when the time is over.
+Invariant: the choices are optimal if the bound equals their utilisation. The bound is valid even if
+the time is over.
 """
 
 from __future__ import annotations
@@ -69,23 +69,23 @@ def _model(problem: Problem) -> highspy.HighsLp:
     """Columns: the source for each view, then the rewritings. Rows: views, capacities, source."""
     rewritings, costs, limits = problem.rewritings, problem.costs, problem.limits
     views, count = rewritings.view_count, len(costs.utilization)
-    found = highspy.HighsLp()
-    found.num_col_, found.num_row_ = views + count, 2 * views + 1
-    found.col_cost_ = np.concatenate([costs.source_utilization, costs.utilization])
-    found.col_lower_, found.col_upper_ = np.zeros(views + count), np.ones(views + count)
-    found.integrality_ = [highspy.HighsVarType.kInteger] * (views + count)
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = views + count, 2 * views + 1
+    model.col_cost_ = np.concatenate([costs.source_utilization, costs.utilization])
+    model.col_lower_, model.col_upper_ = np.zeros(views + count), np.ones(views + count)
+    model.integrality_ = [highspy.HighsVarType.kInteger] * (views + count)
     limit = np.append(limits.views, limits.source).astype(np.float64)
     limit[limit >= UNLIMITED] = highspy.kHighsInf
-    found.row_lower_ = np.concatenate([np.ones(views), np.full(views + 1, -highspy.kHighsInf)])
-    found.row_upper_ = np.concatenate([np.ones(views), limit])
+    model.row_lower_ = np.concatenate([np.ones(views), np.full(views + 1, -highspy.kHighsInf)])
+    model.row_upper_ = np.concatenate([np.ones(views), limit])
     start, index = _columns(problem)
-    found.a_matrix_.start_, found.a_matrix_.index_ = start, index
-    found.a_matrix_.value_ = np.ones(len(index))
-    return found
+    model.a_matrix_.start_, model.a_matrix_.index_ = start, index
+    model.a_matrix_.value_ = np.ones(len(index))
+    return model
 
 
 def _columns(problem: Problem) -> tuple[Longs, Longs]:
-    """The rows of each column, one column after the other."""
+    """The matrix by columns: the start of each column, and the rows of its ones."""
     rewritings, views = problem.rewritings, problem.rewritings.view_count
     numbers = np.arange(views)
     owner = np.repeat(numbers, np.diff(rewritings.view_start))
@@ -113,32 +113,37 @@ def _choices(problem: Problem, values: Floats) -> Longs:
 
 
 def _loops(problem: Problem, choice: Longs) -> list[Longs]:
-    """Sets of views that feed each other and are not fed from outside: all that lie on cycles."""
+    """The cycles of the choices, each as a set of views."""
     rewritings = problem.rewritings
-    found = Configuration.of(problem, choice)
+    configuration = Configuration.of(problem, choice)
     unfed = np.ones(len(choice), np.bool_)
-    unfed[found.order] = False
+    unfed[configuration.order] = False
     loops, seen = [], ~unfed
     for view in np.flatnonzero(unfed).tolist():
         path: list[int] = []
-        at = view
-        while not seen[at]:
-            seen[at] = True
-            path.append(at)
-            own = slice(*rewritings.member_start[choice[at] : choice[at] + 2].tolist())
-            at = next(each for each in rewritings.members[own].tolist() if unfed[each])
-        if at in path:
-            loops.append(np.array(path[path.index(at) :], np.int64))
+        current = view
+        while not seen[current]:
+            seen[current] = True
+            path.append(current)
+            member_range = slice(
+                *rewritings.member_start[choice[current] : choice[current] + 2].tolist()
+            )
+            current = next(
+                each for each in rewritings.members[member_range].tolist() if unfed[each]
+            )
+        if current in path:
+            loops.append(np.array(path[path.index(current) :], np.int64))
     return loops
 
 
 def _add_entrance(solver: highspy.Highs, problem: Problem, loop: Longs) -> None:
+    """Add the constraint that one view of the cycle reads nothing of the cycle."""
     rewritings, views = problem.rewritings, problem.rewritings.view_count
     columns = loop.tolist()
     for view in loop.tolist():
         for r in range(*rewritings.view_start[view : view + 2].tolist()):
-            own = slice(*rewritings.member_start[r : r + 2].tolist())
-            if not np.isin(rewritings.members[own], loop).any():
+            member_range = slice(*rewritings.member_start[r : r + 2].tolist())
+            if not np.isin(rewritings.members[member_range], loop).any():
                 columns.append(views + r)
     solver.addRow(
         1.0,

@@ -7,11 +7,11 @@ The problem is NP-hard ([Delta], Proposition 3.1), and an ILP solver takes minut
 views. Here the limits are relaxed into prices; at the best prices few views feed too many others.
 The repair works on a `FeedState`:
 
-    relieve      readers of overloaded views move to where they lose least, at the dual's prices
-    improve      each view takes the least utilisation that fits
-    exchange     a view takes the places of others that lose less elsewhere than it gains
+    relieve      move readers of overloaded views to where they lose least, at the dual's prices
+    improve      give each view the choice of least utilisation that fits
+    exchange     give a view the place of a reader that loses less elsewhere than the view gains
 
-`rank` is an order of the views: a view reads only views before it, so there is never a cycle.
+`rank` is an order of the views. A view reads only views of lower rank, so there is never a cycle.
 
 Invariant: the configuration is acyclic and within the limits, or none is returned; the bound is
 below the utilisation of every configuration, whatever the repair did.
@@ -49,33 +49,33 @@ from headgate.network.lagrangian_dual import (
 
 GAP = 0.005
 STEPS = 20
-"""After so many steps of the prices, a configuration is made and compared with the bound; then
-after twice as many, three times as many: early prices leave much to gain, later ones little."""
-RISE_MIN = 0.0002
-"""Prices stand still when so many steps raise the bound by less than this share …"""
-GAP_STILL = 0.01
-"""… which is the end if the gap is below this; else their steps become smaller, and go on."""
+"""After this many steps of the prices, a configuration is built and compared with the bound; then
+after 2 STEPS more, 3 STEPS more, and so on, since later steps improve it less."""
+RISE_MIN, GAP_STILL = 0.0002, 0.01
+"""The ascent ends if a series of steps raises the bound by less than RISE_MIN of it and the gap is
+below GAP_STILL of it."""
 CLIMBING = 0.6
-"""The share of the time that is for the prices; the rest is for going downhill."""
+"""The share of the time for the ascent of the prices; the rest is for improving the choices."""
 PASSES_MAX = 8
 GAIN_MIN = 5e-4
-"""A pass that gains less than this share is the last one."""
-ALL_WAYS, FEW_WAYS, READERS_ASKED = 1_000, 3, 32
-AT_ONCE = 2_000
-"""Views between two looks at the clock."""
+"""A pass that gains less than this share of the utilisation is the last one."""
+ALL_WAYS, FEW_WAYS, READERS_TRIED = 1_000, 3, 32
+"""Limits of an exchange: rewritings tried for a view, and readers tried for a full member."""
+VIEWS_AT_ONCE = 2_000
+"""The clock is read after this many views."""
 STALLED = 0.001
-"""A pass that takes less than this share from the source is the last one."""
+"""A pass that lowers the source's load by less than this share is the last one."""
 
 
 def configure_lagrangian(
     problem: Problem, *, time_s: float = 60.0, gap: float = GAP
 ) -> SolverResult:
-    """Until the gap is certified, the prices stand still, or the time is over."""
+    """Minimise utilisation until the gap is at most `gap`, the ascent ends, or time is over."""
     began = time.monotonic()
     until, climb_until = began + time_s, began + CLIMBING * time_s
     graph, component = dual_graph(problem)
     ascent = Ascent(problem, graph)
-    found: Longs | None = None
+    best_choice: Longs | None = None
     best, before, steps = np.inf, -np.inf, 0
     while not ascent.is_done and time.monotonic() < climb_until:
         steps += STEPS
@@ -84,7 +84,7 @@ def configure_lagrangian(
         if _keep_limits(state, prices.price, rank, until):
             reached = utilization_of(problem, state.choice)
             if reached < best:
-                found, best = state.choice, reached
+                best_choice, best = state.choice, reached
                 ascent.reached = reached
         risen, before = prices.bound - before, prices.bound
         is_still = risen <= RISE_MIN * before and best - before <= GAP_STILL * before
@@ -94,19 +94,20 @@ def configure_lagrangian(
         return SolverResult(None, np.inf)
     bound = ascent.best.bound
     if best - bound <= gap * bound:
-        return SolverResult(found, bound, ascent.best.price)
+        return SolverResult(best_choice, bound, ascent.best.price)
     state, rank = _state_at(problem, graph, component, ascent.best)
     if _keep_limits(state, ascent.best.price, rank, until):
         _descend(problem, state, rank, bound * (1 + gap), until)
         if utilization_of(problem, state.choice) < best:
-            found = state.choice
-    return SolverResult(found, bound, ascent.best.price)
+            best_choice = state.choice
+    return SolverResult(best_choice, bound, ascent.best.price)
 
 
 def _state_at(
     problem: Problem, graph: DualGraph, component: Longs, prices: Prices
 ) -> tuple[FeedState, Longs]:
-    """What views take at these prices, without cycles, and the order that there is none by."""
+    """The cheapest choices at these prices, restricted to a rank so that there is no cycle; and
+    that rank."""
     rank = _rank(graph, component, prices.price)
     return feed_state(problem, _admissible(graph, rank, prices.choice, prices.price)), rank
 
@@ -114,32 +115,37 @@ def _state_at(
 def _rank(graph: DualGraph, component: Longs, price: Floats) -> Longs:
     if not (graph.part >= 0).any():
         return component
-    found: Longs = rank_views(graph, component, price)
-    return found
+    rank: Longs = rank_views(graph, component, price)
+    return rank
 
 
 def _admissible(graph: DualGraph, rank: Longs, choice: Longs, price: Floats) -> Longs:
-    """The choices, with the cheapest that reads only what is before it where one does not."""
-    found = choice.copy()
-    keep_before(graph, rank, price, found)
-    return found
+    """The choices; one that reads a view of higher rank is replaced by the cheapest other one."""
+    admissible = choice.copy()
+    restrict_to_order(graph, rank, price, admissible)
+    return admissible
 
 
 def _keep_limits(state: FeedState, price: Floats, rank: Longs, until: float) -> bool:
-    """First those of the views, where the source takes who finds no place; then the source's own:
-    who loses least leaves it. If too few can, others make room for them, at a price of the source
-    that makes it the dearest."""
+    """Repair choices that exceed limits; returns whether all limits are kept.
+
+    The limits of views come first; views that fit nowhere else go to the source. Then the source is
+    relieved. If it still feeds too many views, exchanges make room for them elsewhere, with a price
+    on the source that is above all other costs.
+    """
     limit = int(state.limit[-1])
     state.limit[-1] = UNLIMITED
     relieve(state, price, rank)
     assert not excess(state)
     state.limit[-1] = limit
     relieve(state, price, rank)
-    asked = np.zeros(len(state.loads))
-    asked[-1] = state.source_utilization.max(initial=0.0) + state.utilization.max(initial=0.0)
+    source_price = np.zeros(len(state.loads))
+    source_price[-1] = state.source_utilization.max(initial=0.0) + state.utilization.max(
+        initial=0.0
+    )
     while state.loads[-1] > limit and time.monotonic() < until:
         before = int(state.loads[-1])
-        _exchange(state, asked, rank, ALL_WAYS, until)
+        _exchange(state, source_price, rank, ALL_WAYS, until)
         if before - state.loads[-1] <= STALLED * before:
             break
     if excess(state):
@@ -149,18 +155,20 @@ def _keep_limits(state: FeedState, price: Floats, rank: Longs, until: float) -> 
 
 
 def _exchange(state: FeedState, price: Floats, rank: Longs, ways: int, until: float) -> None:
-    """One pass, as far as the time allows. With all ways, only of those that the source serves."""
+    """One pass of exchanges, until the time is over. With ALL_WAYS, only views that the source
+    serves are exchanged."""
     views = len(state.choice)
-    for first in range(0, views, AT_ONCE):
+    for first in range(0, views, VIEWS_AT_ONCE):
         if time.monotonic() > until:
             return
-        some = first, min(first + AT_ONCE, views)
-        tries = ways, READERS_ASKED
-        exchange(state, price, rank, tries, some, ways == ALL_WAYS)
+        view_range = first, min(first + VIEWS_AT_ONCE, views)
+        tries = ways, READERS_TRIED
+        exchange(state, price, rank, tries, view_range, ways == ALL_WAYS)
 
 
 def _descend(problem: Problem, state: FeedState, rank: Longs, enough: float, until: float) -> None:
-    """Until utilisation is low enough, nothing more is gained, or the time is over."""
+    """Improve the choices until utilisation is at most `enough`, a pass gains little, or time is
+    over."""
     free = np.zeros(len(state.loads))
     reached = utilization_of(problem, state.choice)
     for _ in range(PASSES_MAX):
@@ -179,7 +187,8 @@ def _descend(problem: Problem, state: FeedState, rank: Longs, enough: float, unt
 
 
 @nb.njit(nogil=True, cache=True)
-def all_before(state, rank, view, r):  # type: ignore[no-untyped-def]
+def reads_only_earlier(state, rank, view, r):  # type: ignore[no-untyped-def]
+    """Whether all members of rewriting r have a lower rank than the view."""
     for slot in range(state.member_start[r], state.member_start[r + 1]):
         if rank[state.members[slot]] >= rank[view]:
             return False
@@ -188,7 +197,7 @@ def all_before(state, rank, view, r):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def cost_at(state, view, r, price):  # type: ignore[no-untyped-def]
-    """The utilisation of a choice, and what it pays at these prices."""
+    """The utilisation of a choice plus the prices of the views that it reads."""
     if r == SOURCE:
         return state.source_utilization[view] + price[price.shape[0] - 1]
     cost = state.utilization[r]
@@ -199,7 +208,10 @@ def cost_at(state, view, r, price):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def cheapest_fit(state, view, price, rank, without):  # type: ignore[no-untyped-def]
-    """The cheapest choice that fits and does not read `without`, and its cost; or NO_FIT."""
+    """(cost, choice): the cheapest choice that fits and does not read `without`, or NO_FIT.
+
+    price is float64 [view, and last the source].
+    """
     best, taken = np.inf, NO_FIT
     last = state.loads.shape[0] - 1
     if without != last and fits(state, view, SOURCE):
@@ -210,7 +222,7 @@ def cheapest_fit(state, view, price, rank, without):  # type: ignore[no-untyped-
             cost < best
             and not reads(state, r, without)
             and fits(state, view, r)
-            and all_before(state, rank, view, r)
+            and reads_only_earlier(state, rank, view, r)
         ):
             best, taken = cost, r
     return best, taken
@@ -218,52 +230,57 @@ def cheapest_fit(state, view, price, rank, without):  # type: ignore[no-untyped-
 
 @nb.njit(nogil=True, cache=True)
 def readers(state, member):  # type: ignore[no-untyped-def]
-    """The views that read a view, or that the source serves."""
+    """The views that read `member`, a view or the source."""
     last = state.loads.shape[0] - 1
-    found, count = np.empty(state.loads[member], np.int64), 0
+    views, count = np.empty(state.loads[member], np.int64), 0
     if member == last:
         for view in range(last):
             if state.choice[view] == SOURCE:
-                found[count] = view
+                views[count] = view
                 count += 1
-        return found
+        return views
     slot = state.head[member]
     while slot != NONE:
-        found[count] = state.slot_view[slot]
+        views[count] = state.slot_view[slot]
         count += 1
         slot = state.forward[slot]
-    return found
+    return views
 
 
 @nb.njit(nogil=True, cache=True)
 def relieve(state, price, rank):  # type: ignore[no-untyped-def]
-    """Take readers from all that feed too many; by how much limits are exceeded after that."""
+    """Move readers away from views, and the source, above their limit; returns the excess left."""
     left = 0
     for member in range(state.loads.shape[0]):
         if state.loads[member] > state.limit[member]:
-            _relieve_one(state, price, rank, member)
+            _relieve_view(state, price, rank, member)
             left += max(0, state.loads[member] - state.limit[member])
     return left
 
 
 @nb.njit(nogil=True, cache=True)
-def _relieve_one(state, price, rank, member):  # type: ignore[no-untyped-def]
-    who = readers(state, member)
-    regret = np.empty(who.shape[0])
-    for at in range(who.shape[0]):
-        cost, _ = cheapest_fit(state, who[at], price, rank, member)
-        regret[at] = cost - cost_at(state, who[at], state.choice[who[at]], price)
-    for at in np.argsort(regret, kind="mergesort"):
-        if state.loads[member] <= state.limit[member] or not np.isfinite(regret[at]):
+def _relieve_view(state, price, rank, member):  # type: ignore[no-untyped-def]
+    reader_views = readers(state, member)
+    regret = np.empty(reader_views.shape[0])
+    for position in range(reader_views.shape[0]):
+        cost, _ = cheapest_fit(state, reader_views[position], price, rank, member)
+        regret[position] = cost - cost_at(
+            state, reader_views[position], state.choice[reader_views[position]], price
+        )
+    for position in np.argsort(regret, kind="mergesort"):
+        if state.loads[member] <= state.limit[member] or not np.isfinite(regret[position]):
             return
-        _, r = cheapest_fit(state, who[at], price, rank, member)
+        _, r = cheapest_fit(state, reader_views[position], price, rank, member)
         if r != NO_FIT:
-            switch(state, who[at], r)
+            switch(state, reader_views[position], r)
 
 
 @nb.njit(nogil=True, cache=True)
 def improve(state, free, rank):  # type: ignore[no-untyped-def]
-    """Each view takes the least utilisation that fits; what is gained. `free` is a price of 0."""
+    """Give each view the choice of least utilisation that fits; returns the gain.
+
+    free is a price of 0 for each view and the source.
+    """
     gained = 0.0
     for view in range(state.choice.shape[0]):
         now = cost_at(state, view, state.choice[view], free)
@@ -275,71 +292,77 @@ def improve(state, free, rank):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def exchange(state, free, rank, tries, some, only_source):  # type: ignore[no-untyped-def]
-    """Each of some views, or each that the source serves, asks readers of full views to make room;
-    what is gained. `tries` limits how many rewritings a view tries, and how many readers it asks.
+def exchange(state, free, rank, tries, view_range, only_source):  # type: ignore[no-untyped-def]
+    """Try to give views better rewritings by moving readers of full members; returns the gain.
+
+    tries        (rewritings tried for a view, readers tried for a full member)
+    view_range   (first, end) of the views
+    only_source  only views that the source serves
     """
-    (ways, asked), (first, end) = tries, some
+    (ways, readers_max), (first, end) = tries, view_range
     gained = 0.0
     for view in range(first, end):
         if only_source and state.choice[view] != SOURCE:
             continue
-        left = ways
+        ways_left = ways
         for r in range(state.first[view], state.end[view]):
             gain = cost_at(state, view, state.choice[view], free) - state.utilization[r]
-            if gain > 0 and all_before(state, rank, view, r):
-                gained += make_room(state, free, rank, asked, (view, r, gain))
-                left -= 1
-                if left == 0:
+            if gain > 0 and reads_only_earlier(state, rank, view, r):
+                gained += make_room(state, free, rank, readers_max, (view, r, gain))
+                ways_left -= 1
+                if ways_left == 0:
                     break
     return gained
 
 
 @nb.njit(nogil=True, cache=True)
-def make_room(state, free, rank, asked, wish):  # type: ignore[no-untyped-def]
-    """Give a view its rewriting, if one reader of each full member loses less elsewhere in all than
-    the view gains; what is gained, or 0 if all is as before."""
-    view, r, gain = wish
+def make_room(state, free, rank, readers_max, change):  # type: ignore[no-untyped-def]
+    """Give a view a rewriting, if moving one reader of each full member loses less than the view
+    gains. Returns the net gain, or 0 if nothing has changed.
+
+    change is (view, rewriting, gain).
+    """
+    view, r, gain = change
     start = state.member_start[r]
     size, loss = state.member_start[r + 1] - start, 0.0
     moved, back = np.full(size, NONE, np.int64), np.empty(size, np.int64)
     now = state.choice[view]
-    for at in range(size):
-        member = state.members[start + at]
+    for position in range(size):
+        member = state.members[start + position]
         if state.loads[member] < state.limit[member] or reads(state, now, member):
             continue
-        most, who, where = gain - loss, NONE, NO_FIT
-        slot, left = state.head[member], asked
-        while slot != NONE and left > 0:
-            other = state.slot_view[slot]
-            slot, left = state.forward[slot], left - 1
-            cost, instead = cheapest_fit(state, other, free, rank, member)
-            lost = cost - cost_at(state, other, state.choice[other], free)
-            if other != view and instead != NO_FIT and lost < most:
-                most, who, where = lost, other, instead
-        if who == NONE:
+        least_loss, moving, new_choice = gain - loss, NONE, NO_FIT
+        slot, readers_left = state.head[member], readers_max
+        while slot != NONE and readers_left > 0:
+            reader = state.slot_view[slot]
+            slot, readers_left = state.forward[slot], readers_left - 1
+            cost, alternative = cheapest_fit(state, reader, free, rank, member)
+            reader_loss = cost - cost_at(state, reader, state.choice[reader], free)
+            if reader != view and alternative != NO_FIT and reader_loss < least_loss:
+                least_loss, moving, new_choice = reader_loss, reader, alternative
+        if moving == NONE:
             break
-        moved[at], back[at] = who, state.choice[who]
-        switch(state, who, where)
-        loss += most
+        moved[position], back[position] = moving, state.choice[moving]
+        switch(state, moving, new_choice)
+        loss += least_loss
     if fits(state, view, r):
         switch(state, view, r)
         return gain - loss
-    for at in range(size - 1, -1, -1):
-        if moved[at] != NONE:
-            switch(state, moved[at], back[at])
+    for position in range(size - 1, -1, -1):
+        if moved[position] != NONE:
+            switch(state, moved[position], back[position])
     return 0.0
 
 
 @nb.njit(nogil=True, cache=True)
-def keep_before(graph, rank, price, choice):  # type: ignore[no-untyped-def]
-    """Replace choices that read what is not before them by the cheapest that do not."""
+def restrict_to_order(graph, rank, price, choice):  # type: ignore[no-untyped-def]
+    """Replace choices that read a view of higher rank by the cheapest that do not, in place."""
     for view in range(choice.shape[0]):
-        if choice[view] == SOURCE or all_before(graph, rank, view, choice[view]):
+        if choice[view] == SOURCE or reads_only_earlier(graph, rank, view, choice[view]):
             continue
         best = graph.source_utilization[view] + price[price.shape[0] - 1]
         choice[view] = SOURCE
         for r in range(graph.view_start[view], graph.view_start[view + 1]):
             cost = reduced_cost(graph, r, price)
-            if cost < best and all_before(graph, rank, view, r):
+            if cost < best and reads_only_earlier(graph, rank, view, r):
                 best, choice[view] = cost, r

@@ -1,7 +1,7 @@
 """The Lagrangian dual: prices for reading a view, and the lower bound that follows from them.
 
-Each view m asks price[m] of each of its readers, and price[m] · B_out is subtracted. Then every
-view can choose by itself:
+Each reader of view m pays price[m], and price[m] · B_out is subtracted in total. Then the choices
+of views are independent of each other:
 
     L(price) = Σ_v min over rewritings r of v ( U(r) + Σ_{m in r} price[m] )  −  Σ_m price[m] B_out
 
@@ -40,30 +40,30 @@ from headgate.network.configuration_problem import UNLIMITED, Floats, Ints, Long
 
 THREADS = 2
 SMALL = 200_000
-"""Below so many members a second thread costs more than it spares."""
+"""With fewer members, a second thread costs more than it saves."""
 AIM = 0.1
 """How far above the best bound a step aims, as a share of it."""
 MOMENTUM = 0.8
-"""Of the direction before: on XMark views 0.8 needs two thirds of the steps that 0.5 needs."""
+"""The share of the previous direction: on XMark views 0.8 needs two thirds of the steps of 0.5."""
 PATIENCE, SHRINK, SCALE_MIN = 6, 0.6, 1e-4
-"""So many steps without gain shrink the next ones, and go back to the best prices."""
+"""After PATIENCE steps without gain, the ascent returns to the best prices with smaller steps."""
 
 
 class DualGraph(NamedTuple):
-    """What the kernels see; `part` is the number of a part with cycles, or -1."""
+    """The rewritability graph for the kernels."""
 
-    view_start: Longs
-    member_start: Longs
+    view_start: Longs  # [view + 1]
+    member_start: Longs  # [rewriting + 1]
     members: Ints
-    utilization: Floats
-    source_utilization: Floats
-    part: Longs
-    enters: npt.NDArray[np.bool_]
+    utilization: Floats  # [rewriting]
+    source_utilization: Floats  # [view]
+    part: Longs  # [view]: the component with cycles that it is in, or -1
+    enters: npt.NDArray[np.bool_]  # [rewriting]: it reads nothing of its view's component
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """The best prices that were found, with their bound, and what views take at these prices."""
+    """Prices, their lower bound, and the cheapest choice of each view at these prices."""
 
     price: Floats
     bound: float
@@ -71,7 +71,7 @@ class Prices:
 
 
 def dual_graph(problem: Problem) -> tuple[DualGraph, Longs]:
-    """The graph and the component of each view, members first."""
+    """The graph, and the component of each view; components that are read have lower numbers."""
     rewritings, costs = problem.rewritings, problem.costs
     arrays = rewritings.view_start, rewritings.member_start, rewritings.members
     component: Longs = components(*arrays)
@@ -85,7 +85,7 @@ def dual_graph(problem: Problem) -> tuple[DualGraph, Longs]:
 
 
 def _dearest(graph: DualGraph) -> float:
-    """More than the utilisation of any configuration, by enough that rounding does not matter."""
+    """An upper bound of the utilisation of any configuration, with a margin for rounding."""
     dearest = graph.source_utilization.copy()
     owner = np.repeat(np.arange(len(dearest)), np.diff(graph.view_start))
     np.maximum.at(dearest, owner, graph.utilization)
@@ -93,7 +93,7 @@ def _dearest(graph: DualGraph) -> float:
 
 
 class _Dual:
-    """The function L, its value and its slope."""
+    """The dual function L: its value and a subgradient."""
 
     def __init__(self, problem: Problem, graph: DualGraph) -> None:
         self.graph = graph
@@ -121,15 +121,15 @@ class _Dual:
         if self.threads is None:
             return float(take_cheapest(self.graph, price, reward, 0, self.views, self.choice))
         cuts = [self.views * part // THREADS for part in range(THREADS + 1)]
-        asked = [
+        futures = [
             self.threads.submit(take_cheapest, self.graph, price, reward, first, end, self.choice)
             for first, end in pairwise(cuts)
         ]
-        return float(sum(each.result() for each in asked))
+        return float(sum(each.result() for each in futures))
 
 
 class Ascent:
-    """Rises step by step; `best` is what was found so far."""
+    """Subgradient ascent of the dual; `best` has the best prices so far."""
 
     def __init__(self, problem: Problem, graph: DualGraph) -> None:
         self._dual = _Dual(problem, graph)
@@ -140,11 +140,11 @@ class Ascent:
         self.best = Prices(self._point[: self._dual.views + 1], -np.inf, self._dual.choice)
         self.is_done = self.is_impossible = False
         self.reached = np.inf
-        """The utilisation of a configuration, once there is one: no bound is above it."""
+        """The utilisation of the best known configuration: no bound is above it."""
         self.steps = 0
 
     def climb(self, *, steps: int, until: float = np.inf) -> Prices:
-        """So many steps more, or fewer if the top is reached or the clock passes `until`."""
+        """Take this many steps; fewer if the maximum is reached or the clock passes `until`."""
         for _ in range(steps):
             if self.is_done or time.monotonic() > until:
                 break
@@ -185,24 +185,22 @@ class Ascent:
 
 # Kernels: the cheapest choice of each view.
 #
-# price    [view, and last the source]: what each reader pays above the rewriting's utilisation
-# part     [view]: the component with cycles that the view is in, or -1
-# reward   [component]: what it pays to a view in it that reads nothing of it
-# enters   [rewriting]: whether it reads nothing of its own view's component
+# price    float64 [view, and last the source]: added to the cost of each reader
+# reward   float64 [component]: subtracted from the cost of choices that enter the component
 
 
 @nb.njit(nogil=True, cache=True)
 def reduced_cost(graph, r, price):  # type: ignore[no-untyped-def]
-    """The utilisation of a rewriting and what its members ask."""
+    """The utilisation of a rewriting plus the prices of its members."""
     cost = graph.utilization[r]
-    for at in range(graph.member_start[r], graph.member_start[r + 1]):
-        cost += price[graph.members[at]]
+    for slot in range(graph.member_start[r], graph.member_start[r + 1]):
+        cost += price[graph.members[slot]]
     return cost
 
 
 @nb.njit(nogil=True, cache=True)
 def take_cheapest(graph, price, reward, first, end, choice):  # type: ignore[no-untyped-def]
-    """Each view takes what is cheapest at these prices; what that costs all of them together."""
+    """Write the cheapest choice of views first … end − 1 to `choice`; returns their total cost."""
     total = 0.0
     source_price = price[price.shape[0] - 1]
     for view in range(first, end):
@@ -223,7 +221,7 @@ def take_cheapest(graph, price, reward, first, end, choice):  # type: ignore[no-
 
 @nb.njit(nogil=True, cache=True)
 def count_entrances(graph, choice, count):  # type: ignore[no-untyped-def]
-    """How many views of each part read nothing of it."""
+    """Write to `count` how many views of each component read nothing of it."""
     count[:] = 0
     for view in range(choice.shape[0]):
         part, r = graph.part[view], choice[view]
@@ -236,17 +234,20 @@ def mark_entrances(view_start, member_start, members, part, enters):  # type: ig
     for view in range(view_start.shape[0] - 1):
         for r in range(view_start[view], view_start[view + 1]):
             enters[r] = True
-            for at in range(member_start[r], member_start[r + 1]):
-                if part[members[at]] == part[view]:
+            for slot in range(member_start[r], member_start[r + 1]):
+                if part[members[slot]] == part[view]:
                     enters[r] = False
 
 
 @nb.njit(nogil=True, cache=True)
 def components(view_start, member_start, members):  # type: ignore[no-untyped-def]
-    """Strongly connected components of "may read" (Tarjan): members' numbers are never higher."""
+    """Strongly connected components of the "may read" relation (Tarjan), int64 [view].
+
+    A view that is read never has a component of higher number than its reader.
+    """
     views = view_start.shape[0] - 1
-    found, low = np.full(views, -1, np.int64), np.full(views, -1, np.int64)
-    index, at = np.full(views, -1, np.int64), np.zeros(views, np.int64)
+    component, low = np.full(views, -1, np.int64), np.full(views, -1, np.int64)
+    index, next_slot = np.full(views, -1, np.int64), np.zeros(views, np.int64)
     open_, path = np.empty(views, np.int64), np.empty(views, np.int64)
     opened, depth, counter, count = 0, 0, 0, 0
     for root in range(views):
@@ -258,42 +259,42 @@ def components(view_start, member_start, members):  # type: ignore[no-untyped-de
             if index[view] < 0:
                 index[view] = low[view] = counter
                 counter += 1
-                at[view] = member_start[view_start[view]]
+                next_slot[view] = member_start[view_start[view]]
                 open_[opened] = view
                 opened += 1
             end = member_start[view_start[view + 1]]
-            while at[view] < end and index[members[at[view]]] >= 0:
-                other = members[at[view]]
-                if found[other] < 0:
+            while next_slot[view] < end and index[members[next_slot[view]]] >= 0:
+                other = members[next_slot[view]]
+                if component[other] < 0:
                     low[view] = min(low[view], index[other])
-                at[view] += 1
-            if at[view] < end:
-                path[depth] = members[at[view]]
+                next_slot[view] += 1
+            if next_slot[view] < end:
+                path[depth] = members[next_slot[view]]
                 depth += 1
                 continue
             if low[view] == index[view]:
                 while True:
                     opened -= 1
-                    found[open_[opened]] = count
+                    component[open_[opened]] = count
                     if open_[opened] == view:
                         break
                 count += 1
             depth -= 1
             if depth > 0:
                 low[path[depth - 1]] = min(low[path[depth - 1]], low[view])
-    return found
+    return component
 
 
-# Kernels: an order in which views can be fed, where the graph has cycles.
+# Kernels: an order in which views can be fed if the graph has cycles.
 #
-# Components come one after the other, members first. Within one that has a cycle, views come in
-# the order of what they lose, at given prices and against their best choice, by reading only what
-# is fed already: first the view that enters the component at the least loss, then those that can
-# read it, and so on.
+# Components come in topological order. Within a component, a heap gives the next view: the one
+# that loses least, at the given prices and compared to its best choice, by reading only views that
+# have been ranked already.
 
 
 @nb.njit(nogil=True, cache=True)
 def rank_views(graph, component, price):  # type: ignore[no-untyped-def]
+    """int64 [view]: the rank of each view; see above."""
     views = component.shape[0]
     owner, waits, start, readers = _inner_reads(graph, component)
     best, heap = np.empty(views), [(np.int64(-1), 0.0, np.int64(-1))]
@@ -313,8 +314,8 @@ def rank_views(graph, component, price):  # type: ignore[no-untyped-def]
             continue
         rank[fed] = counter
         counter += 1
-        for at in range(start[fed], start[fed + 1]):
-            r = readers[at]
+        for position in range(start[fed], start[fed + 1]):
+            r = readers[position]
             waits[r] -= 1
             if waits[r] == 0 and rank[owner[r]] < 0:
                 loss = reduced_cost(graph, r, price) - best[owner[r]]
@@ -324,23 +325,28 @@ def rank_views(graph, component, price):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _inner_reads(graph, component):  # type: ignore[no-untyped-def]
-    """Of each rewriting its view, and how many members of the view's own component it waits for; of
-    each view, the rewritings in its own component that read it."""
+    """Reads within components: (owner, waits, start, readers).
+
+    owner    int32 [rewriting]  its view
+    waits    int32 [rewriting]  how many of its members are in the component of its view
+    start    int64 [view + 1]   the rewritings of the same component that read view v are
+    readers  int64              readers[start[v] : start[v + 1]]
+    """
     views, count = component.shape[0], graph.utilization.shape[0]
     owner, waits = np.empty(count, np.int32), np.zeros(count, np.int32)
     start = np.zeros(views + 1, np.int64)
     for view in range(views):
         for r in range(graph.view_start[view], graph.view_start[view + 1]):
             owner[r] = view
-            for at in range(graph.member_start[r], graph.member_start[r + 1]):
-                if component[graph.members[at]] == component[view]:
+            for slot in range(graph.member_start[r], graph.member_start[r + 1]):
+                if component[graph.members[slot]] == component[view]:
                     waits[r] += 1
-                    start[graph.members[at] + 1] += 1
+                    start[graph.members[slot] + 1] += 1
     start[:] = np.cumsum(start)
     readers, place = np.empty(start[views], np.int64), start.copy()
     for r in range(count):
-        for at in range(graph.member_start[r], graph.member_start[r + 1]):
-            member = graph.members[at]
+        for slot in range(graph.member_start[r], graph.member_start[r + 1]):
+            member = graph.members[slot]
             if component[member] == component[owner[r]]:
                 readers[place[member]] = r
                 place[member] += 1

@@ -1,17 +1,17 @@
 """A configuration to which views are added and from which they are removed ([Delta §3.5]).
 
     add       takes the rewriting of least cost α·U + β·λ that fits; the source, if none does
-    remove    the views that read a removed view are placed again, one after the other; the same
-              for all views of a site that has failed
-    replan    runs solver and LOGA for all views, when many changes have come together (`is_due`),
-              or at once when the source is full
+    remove    removes views, of a subscriber or of a failed site; the views that read them are
+              placed again, one after the other
+    replan    runs solver and LOGA for all views: on request, for example after many changes
+              (`is_due`), or if a view fits nowhere
 
 Invariant: after any history the present views form a configuration: no cycle, all fed from the
 source, all limits kept. A change that is impossible within the limits, even with a new plan, raises
 an error and changes nothing.
 
-A view that is placed again must not read a view that it feeds; these are marked before. A new view
-feeds nobody, so there is nothing to mark.
+A view that is placed again must not read a view that it feeds, directly or through others; those
+are marked first. A new view feeds no other.
 
 Cost: proportional to the view's rewritings and the views below it; less than a millisecond for one
 of 100,000. Planning anew takes as long as for all views, so it only happens on request or if there
@@ -44,11 +44,11 @@ from headgate.network.lagrangian import readers
 from headgate.network.loga import RELAXED, latency_through, spread
 
 REPLAN_SHARE = 0.02
-"""After changes to so many of the views, planning anew is due."""
+"""Planning again is due after changes to this share of the views."""
 
 
 class LivingConfiguration:
-    """Not for several threads at a time."""
+    """A configuration that changes. Not thread-safe."""
 
     def __init__(
         self,
@@ -74,22 +74,22 @@ class LivingConfiguration:
 
     @property
     def is_due(self) -> bool:
-        """Whether so much has changed that planning anew is worth its time."""
+        """Whether there were so many changes that planning again is worth its time."""
         after = self._replan_after
         if after is None:
             after = max(10, int(REPLAN_SHARE * self._state.views))
         return self.changes >= after
 
     def views(self) -> Longs:
-        """The numbers of the views that are there."""
+        """The numbers of the present views."""
         return np.flatnonzero(self._state.arrays.choice[: self._state.views] != ABSENT)
 
     def latencies_s(self) -> Floats:
-        """λ of each view, by number; of those that are there."""
+        """λ of each view, by number; undefined for removed views."""
         return self._latency
 
     def configuration(self) -> tuple[Configuration, Longs]:
-        """What there is now, and the number that each of its views has here."""
+        """The present views as a `Configuration`, and the number that each of them has here."""
         views, arrays = self.views(), self._state.arrays
         problem, rewritings = self._state.problem_of(views)
         limits = Limits(arrays.limit[views], int(arrays.limit[-1]))
@@ -99,13 +99,13 @@ class LivingConfiguration:
         return Configuration.of(replace(problem, limits=limits), choice), views
 
     def rewritings(self) -> Longs:
-        """The numbers that the rewritings of `configuration` had when they came."""
+        """The numbers here of the rewritings of `configuration`."""
         return self._state.problem_of(self.views())[1]
 
     def add(self, new: NewView) -> int:
-        """The number of the new view; it is fed from now on."""
-        for each in new.rewritings:
-            self._check_living(each)
+        """Add and place a view; returns its number."""
+        for members in new.rewritings:
+            self._check_living(members)
         limits = Limits(np.array([new.limit], np.int64), 0).relaxed(self._relaxed)
         view = self._state.append(new, limit=int(limits.views[0]))
         missing = len(self._state.arrays.choice) - len(self._latency)
@@ -116,37 +116,39 @@ class LivingConfiguration:
             try:
                 self._plan(np.append(self.views(), view))
             except PlanError:
-                self._state.forget_last()
+                self._state.undo_append()
                 raise
         else:
             self.changes += 1
         return view
 
     def remove(self, views: Sequence[int]) -> list[int]:
-        """Take views away, of one subscriber or of a site that has failed.
+        """Remove views, of a subscriber or of a failed site.
 
-        Returns who had read them and was placed anew. If everything had to be planned anew, others
-        may have moved, too.
+        Returns the views that had read them and were placed again. If everything had to be planned
+        again, other views may have changed too.
         """
         self._check_living(views)
-        arrays, gone = self._state.arrays, set(views)
+        arrays, removed = self._state.arrays, set(views)
         before = arrays.choice.copy()
-        orphans = {int(each) for view in gone for each in readers(arrays, view)} - gone
-        for view in (*gone, *orphans):
+        orphans = {int(each) for view in removed for each in readers(arrays, view)} - removed
+        for view in (*removed, *orphans):
             take_out(arrays, view)
         waiting = sorted(orphans, key=lambda view: (float(self._latency[view]), view))
         if all(self._place(view) for view in waiting):
-            self.changes += len(gone) + len(waiting)
+            self.changes += len(removed) + len(waiting)
         else:
             try:
-                self._plan(np.flatnonzero(_without(before, gone)[: self._state.views] != ABSENT))
+                self._plan(
+                    np.flatnonzero(_without_views(before, removed)[: self._state.views] != ABSENT)
+                )
             except PlanError:
                 self._restore(before)
                 raise
         return waiting
 
     def replan(self) -> NetworkPlan:
-        """Plan all views that are there anew."""
+        """Plan all present views again."""
         return self._plan(self.views())
 
     def _plan(self, views: Longs) -> NetworkPlan:
@@ -190,13 +192,13 @@ class LivingConfiguration:
     def _check_living(self, views: Sequence[int]) -> None:
         for view in views:
             if not 0 <= view < self._state.views or self._state.arrays.choice[view] == ABSENT:
-                raise InvalidValue(f"there is no view {view}")
+                raise InvalidValue(f"there is no view {view}: it was removed or never added")
 
 
-def _without(choice: Longs, gone: set[int]) -> Longs:
-    left = choice.copy()
-    left[list(gone)] = ABSENT
-    return left
+def _without_views(choice: Longs, removed: set[int]) -> Longs:
+    remaining = choice.copy()
+    remaining[list(removed)] = ABSENT
+    return remaining
 
 
 # Kernels: the cheapest place for one view, and the views that it must not read.
@@ -204,7 +206,7 @@ def _without(choice: Longs, gone: set[int]) -> Longs:
 
 @nb.njit(nogil=True, cache=True)
 def mark_below(state, view, mark, stamp):  # type: ignore[no-untyped-def]
-    """Stamp a view and all that it feeds, directly or through others."""
+    """Write `stamp` to mark[v] for the view and all views that it feeds, directly or not."""
     stack = [np.int64(view)]
     mark[view] = stamp
     while len(stack) > 0:
@@ -219,7 +221,7 @@ def mark_below(state, view, mark, stamp):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def can_read(state, r, mark, stamp):  # type: ignore[no-untyped-def]
-    """Whether all members of a rewriting are there, and none is fed by the view itself."""
+    """Whether all members of a rewriting are present, and none is fed by the view itself."""
     for slot in range(state.member_start[r], state.member_start[r + 1]):
         member = state.members[slot]
         if state.choice[member] == ABSENT or mark[member] == stamp:

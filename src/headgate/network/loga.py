@@ -9,23 +9,23 @@ Invariant: λ(cfg) never rises, and the result is that of Algorithm 2 as printed
 algorithm tries each alternative and recomputes λ of all views below. This is not necessary:
 
     λ of a view below v never falls when λ(v) rises, and λ(cfg) contains λ(v) itself. So the
-    alternative with the least λ(cfg) is the one with the least λ(v), and it helps if that is below
-    the present λ(v).
+    alternative with the least λ(cfg) is the one with the least λ(v). It is an improvement if that
+    is below the present λ(v).
 
-There is no cycle either, whatever the graph: every view below v has a λ above v's, because local
-latencies are above zero, and an alternative that helps reads only views with a smaller λ.
+No replacement makes a cycle, whatever the graph: local latencies are above zero, so every view
+below v has a higher λ than v, and an improving alternative reads only views of lower λ.
 
 After a replacement λ is recomputed for the affected views, in the order of their previous λ, which
 is a topological order.
 
 Two departures from the paper. `rise_max` limits how much utilisation may rise (by 5 to 7 % in the
 paper, without a limit): rounds begin with a price on utilisation that falls to zero from round to
-round, so replacements that gain most for least come first. `readers_max` limits the readers of a
+round, so the replacements with the best ratio come first. `readers_max` limits the readers of a
 view: the model has no queues and ignores that a view with b readers sends b times, so LOGA as
-printed crowds the fastest views; the wait at a view is b · bytes / bandwidth.
+printed overloads the fastest views; the wait at a view is b · bytes / bandwidth.
 
-Cost: a round reads each member of each rewriting once, and what changes; 100,000 views take one to
-two seconds. Counting what each view reaches takes as many steps as views have views above them.
+Cost: a round reads each member of each rewriting once, plus the changes; 100,000 views take one to
+two seconds. Counting reachable views takes one step for each pair of a view and a view below it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ from headgate.network.configuration import SOURCE, Configuration
 from headgate.network.feed_state import NONE, feed_state, fits, switch
 
 RELAXED = 1.5
-"""The ILP leaves no room: LOGA may use so many times the limits (§5.4)."""
+"""The factor by which LOGA may exceed the limits, because the ILP uses them up (§5.4)."""
 RATES = tuple(4.0**power for power in range(3, -4, -1))
-"""Prices of utilisation to begin with, in shares of latency for a share of utilisation."""
+"""Prices of utilisation in the first rounds: the relative gain in latency that a relative rise in
+utilisation must bring."""
 
 READERS_MAX = 12
-"""Few enough that nobody is crowded. In the simulator 8 to 20 do about as well."""
+"""Readers of a view. In the simulator 8 to 20 give about the same latency."""
 
 LEFT_MIN = 1e-6
 """An allowance below this share of the utilisation is used up."""
@@ -54,14 +55,14 @@ LEFT_MIN = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class LogaRound:
-    """What one round of LOGA did."""
+    """The result of one round of LOGA."""
 
     replaced: int
     latency_s: float
     utilization: float
 
 
-Told = Callable[[LogaRound], None]
+OnRound = Callable[[LogaRound], None]
 
 
 def loga(
@@ -70,12 +71,13 @@ def loga(
     relaxed: float = RELAXED,
     rise_max: float | None = None,
     readers_max: int | None = None,
-    told: Told | None = None,
+    on_round: OnRound | None = None,
 ) -> Configuration:
     """A configuration with lower latency, within limits that are relaxed by a factor.
 
-    With `rise_max`, utilisation rises by this share at most; with `readers_max`, nobody gets more
-    readers than that. Without either, this is Algorithm 2 as printed.
+    With `rise_max`, utilisation rises by this share at most; with `readers_max`, no view gets more
+    readers than that. Without either, this is Algorithm 2 as printed. `on_round` is called after
+    each round.
     """
     problem = configuration.problem
     problem = replace(problem, limits=problem.limits.relaxed(relaxed))
@@ -93,8 +95,8 @@ def loga(
         price = rate * float(latency.sum()) / max(utilization, 1e-9)
         replaced, used = replace_in_order(state, latency, order, reach, price, left)
         left, utilization = left - used, utilization + used
-        if told is not None:
-            told(LogaRound(int(replaced), float(latency.sum()), utilization))
+        if on_round is not None:
+            on_round(LogaRound(int(replaced), float(latency.sum()), utilization))
         if rate == 0.0 and not replaced:
             return Configuration.of(problem, state.choice)
         rate = next(rates, 0.0) if left > LEFT_MIN * utilization else 0.0
@@ -105,15 +107,15 @@ def loga(
 
 @nb.njit(nogil=True, cache=True)
 def count_reachable(state):  # type: ignore[no-untyped-def]
-    """How many views each view feeds, directly or through others."""
+    """int64 [view]: how many views it feeds, directly or through others."""
     views = state.choice.shape[0]
-    found, seen = np.zeros(views, np.int64), np.full(views, -1, np.int32)
+    reach, seen = np.zeros(views, np.int64), np.full(views, -1, np.int32)
     queue = np.empty(views, np.int64)
     for view in range(views):
-        queue[0], at, end = view, 0, 1
-        while at < end:
-            slot = state.head[queue[at]]
-            at += 1
+        queue[0], position, end = view, 0, 1
+        while position < end:
+            slot = state.head[queue[position]]
+            position += 1
             while slot != NONE:
                 reader = state.slot_view[slot]
                 if seen[reader] != view:
@@ -121,8 +123,8 @@ def count_reachable(state):  # type: ignore[no-untyped-def]
                     queue[end] = reader
                     end += 1
                 slot = state.forward[slot]
-        found[view] = end - 1
-    return found
+        reach[view] = end - 1
+    return reach
 
 
 @nb.njit(nogil=True, cache=True)
@@ -143,10 +145,10 @@ def latency_now(state, latency, view):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def best_fit(state, latency, view, below, rate, allowance):  # type: ignore[no-untyped-def]
-    """The rewriting that lowers λ(v) and pays best, within the limits and the allowance, or NONE.
+    """The best rewriting that lowers λ(v) within the limits and the allowance, or NONE.
 
-    What it pays is the latency that v and the views below it may gain, less `rate` for each unit of
-    utilisation that it adds. At a rate of zero this is the rewriting with the least λ(v).
+    Its value is the gain in latency of v and the `below` views below it, minus `rate` for each unit
+    of utilisation that it adds. At a rate of zero this is the rewriting with the least λ(v).
     """
     best, taken = 0.0, NONE
     now = state.utilization[state.choice[view]]
@@ -161,23 +163,23 @@ def best_fit(state, latency, view, below, rate, allowance):  # type: ignore[no-u
 
 @nb.njit(nogil=True, cache=True)
 def spread(state, latency, view):  # type: ignore[no-untyped-def]
-    """Recompute λ of a view and of those below it that it changes.
+    """Recompute λ of a view, and of the views below it that change.
 
-    A view is looked at again whenever what it reads has changed. λ rises along every feed, so in
-    the order of λ almost all are looked at once.
+    A view is visited whenever a view that it reads has changed. λ rises along every edge, so in the
+    order of λ almost all views are visited once.
     """
     heap = [(latency[view], np.int64(view))]
     last = np.int64(NONE)
     while len(heap) > 0:
-        _, at = heapq.heappop(heap)
-        if at == last:
+        _, current = heapq.heappop(heap)
+        if current == last:
             continue
-        last = at
-        now = latency_now(state, latency, at)
-        if now == latency[at]:
+        last = current
+        now = latency_now(state, latency, current)
+        if now == latency[current]:
             continue
-        latency[at] = now
-        slot = state.head[at]
+        latency[current] = now
+        slot = state.head[current]
         while slot != NONE:
             reader = np.int64(state.slot_view[slot])
             heapq.heappush(heap, (latency[reader], reader))
@@ -186,7 +188,7 @@ def spread(state, latency, view):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def replace_in_order(state, latency, order, reach, rate, allowance):  # type: ignore[no-untyped-def]
-    """One round of Algorithm 2: lines 6 to 16. How many were replaced, and what that used."""
+    """One round of Algorithm 2, lines 6 to 16: (number of replacements, utilisation added)."""
     replaced, used = 0, 0.0
     for view in order:
         before = state.choice[view]

@@ -7,8 +7,8 @@
 A rewriting of k views has k + 1 plans: the join runs at the view's own site, or at a member's. A
 plan's utilisation is a matrix of sites and resources (`utilization_matrix`): each member is read at
 its site, sent to the site of the join, and processed there; then the result is sent. U(a) is the
-least weighted sum over all plans, and l(a) is the local latency of that plan: the slowest input's
-way to the join, the join, and the result's way. Of equal plans the faster counts.
+least weighted sum over all plans, and l(a) is the local latency of that plan: the time until the
+slowest input is at the join, plus the join, plus sending the result. Ties go to the faster plan.
 
 The source reads and processes the whole document for each view that it serves and sends the result.
 Reading a view is cheaper because views are smaller than documents.
@@ -32,7 +32,8 @@ from headgate.views.rewrite_cgr import Rewritings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PricedPlans:
-    """The costs of all rewritings, and which member's site the join of each is at, or AT_VIEW."""
+    """The costs of all rewritings; join_at[r] is the member at whose site the join runs, or
+    AT_VIEW."""
 
     costs: Costs
     join_at: Ints
@@ -68,7 +69,8 @@ def area_arrays(area: WideArea) -> AreaArrays:
 
 
 def _price_source(area: WideArea) -> tuple[Floats, Floats]:
-    """The source reads the document once for all, so that takes no view any time (§3.3)."""
+    """Utilisation and latency of serving each view from the source. The source reads a document
+    once for all views, so reading adds no latency (§3.3)."""
     source, sites = area.source_site, area.view_site
     away = sites != source
     prices, seconds = area.prices, area.seconds_per_byte
@@ -80,23 +82,23 @@ def _price_source(area: WideArea) -> tuple[Floats, Floats]:
 
 
 def utilization_matrix(area: WideArea, view: int, members: Longs, *, join_at: int) -> Floats:
-    """u(p): bytes of each resource at each site that one plan uses."""
-    found = np.zeros((area.site_count, 4))
+    """u(p), float64 [site, resource]: the bytes that a plan reads, processes, sends, receives."""
+    bytes_used = np.zeros((area.site_count, 4))
     end = int(area.view_site[view])
     place = end if join_at == AT_VIEW else int(area.view_site[members[join_at]])
     for member in members.tolist():
         site, size = int(area.view_site[member]), float(area.view_bytes[member])
-        found[site, READING] += size
-        found[place, PROCESSING] += size
-        _send(found, size, site, place)
-    _send(found, float(area.view_bytes[view]), place, end)
-    return found
+        bytes_used[site, READING] += size
+        bytes_used[place, PROCESSING] += size
+        _send(bytes_used, size, site, place)
+    _send(bytes_used, float(area.view_bytes[view]), place, end)
+    return bytes_used
 
 
-def _send(found: Floats, size: float, start: int, end: int) -> None:
+def _send(bytes_used: Floats, size: float, start: int, end: int) -> None:
     if start != end:
-        found[start, SENDING] += size
-        found[end, RECEIVING] += size
+        bytes_used[start, SENDING] += size
+        bytes_used[end, RECEIVING] += size
 
 
 # Kernels.
@@ -105,7 +107,7 @@ AT_VIEW = -1
 
 
 class AreaArrays(NamedTuple):
-    """What the kernels see of a WideArea."""
+    """The arrays of a WideArea for the kernels."""
 
     view_site: Ints
     view_bytes: Floats
@@ -133,10 +135,11 @@ def sending_s(area, size, start, end):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def plan_cost(area, members, place, end, result):  # type: ignore[no-untyped-def]
-    """Utilisation and local latency of a join of members at a place, sent to its end."""
+    """(utilisation, local latency) of joining members at site `place` and sending the result, of
+    size `result`, to site `end`."""
     price, slowest, total = 0.0, 0.0, 0.0
-    for at in range(members.shape[0]):
-        member = members[at]
+    for position in range(members.shape[0]):
+        member = members[position]
         site, size = area.view_site[member], area.view_bytes[member]
         price += size * area.prices[site, READING] + sending_price(area, size, site, place)
         way = size * area.seconds_per_byte[site, READING] + sending_s(area, size, site, place)
@@ -149,15 +152,18 @@ def plan_cost(area, members, place, end, result):  # type: ignore[no-untyped-def
 
 @nb.njit(nogil=True, cache=True)
 def price_plans(view_start, member_start, members, area, out):  # type: ignore[no-untyped-def]
+    """Write the cheapest plan of each rewriting to out = (utilization, latency_s, join_at)."""
     utilization, latency_s, join_at = out
     for view in range(view_start.shape[0] - 1):
         end, result = area.view_site[view], area.view_bytes[view]
         for r in range(view_start[view], view_start[view + 1]):
-            own = members[member_start[r] : member_start[r + 1]]
-            best, best_s = plan_cost(area, own, end, end, result)
+            plan_members = members[member_start[r] : member_start[r + 1]]
+            best, best_s = plan_cost(area, plan_members, end, end, result)
             where = AT_VIEW
-            for at in range(own.shape[0]):
-                price, local_s = plan_cost(area, own, area.view_site[own[at]], end, result)
+            for position in range(plan_members.shape[0]):
+                price, local_s = plan_cost(
+                    area, plan_members, area.view_site[plan_members[position]], end, result
+                )
                 if price < best or (price == best and local_s < best_s):
-                    best, best_s, where = price, local_s, at
+                    best, best_s, where = price, local_s, position
             utilization[r], latency_s[r], join_at[r] = best, best_s, where

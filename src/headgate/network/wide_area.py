@@ -28,15 +28,15 @@ class WideArea:
     source_site: int
     document_bytes: float
     prices: Floats
-    """[site, resource]: what a byte counts."""
+    """[site, resource]: the weight of a byte in the utilisation."""
     seconds_per_byte: Floats
-    """[site, resource]: what a byte takes."""
+    """[site, resource]"""
     region: Ints
     """[site]"""
     delay_s: Floats
     """[region, region]: one way."""
     start_s: float
-    """What each message takes at its sender, however small it is."""
+    """The fixed time of each message at its sender."""
 
     def __post_init__(self) -> None:
         sites = len(self.region)
@@ -74,10 +74,10 @@ def uniform_area(
     regions: int = 9,
     seed: int = 2026,
 ) -> WideArea:
-    """A network like the paper's: machines in nine cities, those of one as fast as any other.
+    """A network like the paper's: machines of equal speed in nine cities.
 
-    Without `sites` each view has one of its own, as in §2.2. Views are at sites by chance. Delays
-    are those of a country: 1 ms within a city, 2 to 12 ms between two.
+    Without `sites` each view has a site of its own, as in §2.2; else views are placed at random.
+    Delays are those of a country: 1 ms within a city, up to 12 ms between two.
     """
     chance = np.random.default_rng([seed, len(view_bytes)])
     count = (len(view_bytes) if sites is None else sites) + 1
@@ -86,8 +86,8 @@ def uniform_area(
     else:
         place = chance.integers(0, sites, len(view_bytes)).astype(np.int32)
     town = chance.random((regions, 2))
-    apart = np.hypot(*(town[:, None] - town[None, :]).transpose(2, 0, 1))
-    delay_s = 0.001 + 0.011 * apart / max(float(apart.max()), 1e-9)
+    distance = np.hypot(*(town[:, None] - town[None, :]).transpose(2, 0, 1))
+    delay_s = 0.001 + 0.011 * distance / max(float(distance.max()), 1e-9)
     return WideArea(
         view_site=place,
         view_bytes=view_bytes,
@@ -102,4 +102,4 @@ def uniform_area(
 
 
 _SECONDS_PER_BYTE = np.array([1 / 200e6, 1 / 20e6, 1 / 12.5e6, 1 / 12.5e6])
-"""A disk of 200 MB/s, structural joins over 20 MB/s, a link of 100 Mbit/s."""
+"""A disk of 200 MB/s, structural joins at 20 MB/s, links of 100 Mbit/s."""
