@@ -104,13 +104,13 @@ def find_candidates(filters: ClauseSets, *, width: int = WIDTH_MAX) -> Candidate
             break
         width -= 1
     keys = np.random.default_rng(_KEY_SEED).integers(1, 2**63, row_count, np.uint64)
-    found = _Subsets(
+    subsets = _Subsets(
         np.empty(total, np.uint64), np.empty(total, np.int32), np.empty(total, np.uint8)
     )
-    _write_subsets(chosen, implied, start, keys, found)
-    order = np.argsort(found.key, kind="stable")
-    found = _Subsets(found.key[order], found.owner[order], found.mask[order])
-    return _in_order(filters, *_group_subsets(found, chosen, sets))
+    _write_subsets(chosen, implied, start, keys, subsets)
+    order = np.argsort(subsets.key, kind="stable")
+    subsets = _Subsets(subsets.key[order], subsets.owner[order], subsets.mask[order])
+    return _in_order(filters, *_group_subsets(subsets, chosen, sets))
 
 
 def _in_order(filters: ClauseSets, sets: Lists, members: Lists, as_filter: Ints) -> CandidateSets:
@@ -128,7 +128,7 @@ def _in_order(filters: ClauseSets, sets: Lists, members: Lists, as_filter: Ints)
 
 
 def _take(lists: Lists, order: Longs) -> Lists:
-    """The lists in another order."""
+    """The lists in this order."""
     lengths = np.diff(lists.start)[order]
     start = np.zeros(lists.start.size, np.int64)
     np.cumsum(lengths, out=start[1:])
@@ -137,20 +137,20 @@ def _take(lists: Lists, order: Longs) -> Lists:
 
 
 @nb.njit(nogil=True, cache=True)
-def _closure(own, implied, found):  # type: ignore[no-untyped-def]
-    """Write the clauses of a filter (own, int32), then the clauses that they imply, each once, to
-    `found` (int32); how many."""
-    count = own.shape[0]
-    found[:count] = own
-    for clause in own:
-        for at in range(implied.start[clause], implied.start[clause + 1]):
+def _closure(clauses, implied, closure):  # type: ignore[no-untyped-def]
+    """Write the clauses of a filter (int32), then the clauses that they imply, each once, to
+    `closure` (int32). Returns their number."""
+    count = clauses.shape[0]
+    closure[:count] = clauses
+    for clause in clauses:
+        for position in range(implied.start[clause], implied.start[clause + 1]):
             is_known = False
             for place in range(count):
-                if found[place] == implied.values[at]:
+                if closure[place] == implied.values[position]:
                     is_known = True
                     break
-            if not is_known and count < found.shape[0]:
-                found[count] = implied.values[at]
+            if not is_known and count < closure.shape[0]:
+                closure[count] = implied.values[position]
                 count += 1
     return count
 
@@ -159,53 +159,52 @@ def _closure(own, implied, found):  # type: ignore[no-untyped-def]
 def _count_in_closures(sets, implied, shared):  # type: ignore[no-untyped-def]
     """Out: shared int64 [clauses], how many filters have or imply each clause. In: sets, Lists of
     clauses by filter; implied, Lists by clause."""
-    found = np.empty(256, np.int32)
-    for each in range(sets.start.shape[0] - 1):
-        own = sets.values[sets.start[each] : sets.start[each + 1]]
-        for place in range(_closure(own, implied, found)):
-            shared[found[place]] += 1
+    closure = np.empty(256, np.int32)
+    for filter_ in range(sets.start.shape[0] - 1):
+        clauses = sets.values[sets.start[filter_] : sets.start[filter_ + 1]]
+        for place in range(_closure(clauses, implied, closure)):
+            shared[closure[place]] += 1
 
 
 @nb.njit(nogil=True, cache=True)
 def _choose_clauses(sets, implied, shared, worth, chosen):  # type: ignore[no-untyped-def]
-    """Out: chosen (_Chosen): for each filter, of the clauses that other filters share, those that
-    are worth most. In: shared int64 [clauses], worth float64 [clauses]."""
-    found = np.empty(256, np.int32)
+    """Out: chosen (_Chosen): for each filter, the most useful of the clauses that other filters
+    share. In: shared int64 [clauses], worth float64 [clauses]."""
+    closure = np.empty(256, np.int32)
     chosen_clauses, width = chosen.clauses, chosen.clauses.shape[1]
-    for each in range(chosen.used.shape[0]):
-        own = sets.values[sets.start[each] : sets.start[each + 1]]
+    for filter_ in range(chosen.used.shape[0]):
+        clauses = sets.values[sets.start[filter_] : sets.start[filter_ + 1]]
         count = 0
-        for place in range(_closure(own, implied, found)):
-            clause = found[place]
+        for place in range(_closure(clauses, implied, closure)):
+            clause = closure[place]
             if shared[clause] < 2 or (
-                count == width and worth[chosen_clauses[each, -1]] >= worth[clause]
+                count == width and worth[chosen_clauses[filter_, -1]] >= worth[clause]
             ):
                 continue
-            # Sorted by worth, as there may be more than fit: the clause that is worth least is
-            # dropped.
-            at = min(count, width - 1)
-            while at > 0 and worth[chosen_clauses[each, at - 1]] < worth[clause]:
-                chosen_clauses[each, at] = chosen_clauses[each, at - 1]
-                at -= 1
-            chosen_clauses[each, at] = clause
+            # The list is sorted by worth; if it is full, the clause of least worth is dropped.
+            slot = min(count, width - 1)
+            while slot > 0 and worth[chosen_clauses[filter_, slot - 1]] < worth[clause]:
+                chosen_clauses[filter_, slot] = chosen_clauses[filter_, slot - 1]
+                slot -= 1
+            chosen_clauses[filter_, slot] = clause
             count = min(count + 1, width)
-        sort_few(chosen_clauses[each, :count])
-        chosen.used[each] = count
+        sort_few(chosen_clauses[filter_, :count])
+        chosen.used[filter_] = count
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _mark_valid(own, implied, conflict, valid):  # type: ignore[no-untyped-def]
+def _mark_valid(clauses, implied, conflict, valid):  # type: ignore[no-untyped-def]
     """Out: valid bool [2^n]: whether no clause of the subset with this mask implies another one.
-    How many are valid. In: own int32 [n] clauses; conflict is scratch, int64 [n]."""
-    count = own.shape[0]
-    for one in range(count):
-        conflict[one] = 0
-        for other in range(count):
-            if one != other and (
-                implies_clause(own[one], own[other], implied)
-                or implies_clause(own[other], own[one], implied)
+    Returns the number of valid subsets. In: clauses int32 [n]; conflict is scratch, int64 [n]."""
+    count = clauses.shape[0]
+    for first in range(count):
+        conflict[first] = 0
+        for second in range(count):
+            if first != second and (
+                implies_clause(clauses[first], clauses[second], implied)
+                or implies_clause(clauses[second], clauses[first], implied)
             ):
-                conflict[one] |= 1 << other
+                conflict[first] |= 1 << second
     total = 0
     valid[0] = True
     for mask in range(1, 1 << count):
@@ -219,88 +218,92 @@ def _mark_valid(own, implied, conflict, valid):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _count_subsets(chosen, implied, start):  # type: ignore[no-untyped-def]
-    """Out: start int64 [filters + 1], where the subsets of each filter begin. How many in all."""
+    """Out: start int64 [filters + 1], where the subsets of each filter begin. Returns the total."""
     width = chosen.clauses.shape[1]
     conflict, valid = np.zeros(width, np.int64), np.zeros(1 << width, np.bool_)
-    for each in range(chosen.used.shape[0]):
-        own = chosen.clauses[each, : chosen.used[each]]
-        start[each + 1] = start[each] + _mark_valid(own, implied, conflict, valid)
+    for filter_ in range(chosen.used.shape[0]):
+        clauses = chosen.clauses[filter_, : chosen.used[filter_]]
+        start[filter_ + 1] = start[filter_] + _mark_valid(clauses, implied, conflict, valid)
     return start[-1]
 
 
 @nb.njit(nogil=True, cache=True)
-def _write_subsets(chosen, implied, start, clause_keys, found):  # type: ignore[no-untyped-def]
-    """Out: found (_Subsets), those of filter f from start[f] on. In: clause_keys uint64 [clauses];
-    the key of a set is the sum of the keys of its clauses."""
+def _write_subsets(chosen, implied, start, clause_keys, subsets):  # type: ignore[no-untyped-def]
+    """Out: subsets (_Subsets), those of filter f from start[f] on. In: clause_keys uint64
+    [clauses]; the key of a set is the sum of the keys of its clauses."""
     width = chosen.clauses.shape[1]
     conflict, valid = np.zeros(width, np.int64), np.zeros(1 << width, np.bool_)
     key_of = np.zeros(1 << width, np.uint64)
-    for each in range(chosen.used.shape[0]):
-        own = chosen.clauses[each, : chosen.used[each]]
-        _mark_valid(own, implied, conflict, valid)
-        at = start[each]
-        for mask in range(1, 1 << own.shape[0]):
+    for filter_ in range(chosen.used.shape[0]):
+        clauses = chosen.clauses[filter_, : chosen.used[filter_]]
+        _mark_valid(clauses, implied, conflict, valid)
+        position = start[filter_]
+        for mask in range(1, 1 << clauses.shape[0]):
             lowest = 0
             while not (mask >> lowest) & 1:
                 lowest += 1
-            key_of[mask] = key_of[mask & (mask - 1)] + clause_keys[own[lowest]]
+            key_of[mask] = key_of[mask & (mask - 1)] + clause_keys[clauses[lowest]]
             if valid[mask]:
-                found.key[at], found.owner[at], found.mask[at] = key_of[mask], each, mask
-                at += 1
+                subsets.key[position], subsets.owner[position], subsets.mask[position] = (
+                    key_of[mask],
+                    filter_,
+                    mask,
+                )
+                position += 1
 
 
 @nb.njit(nogil=True, cache=True)
-def _write_set(own, mask, buffer):  # type: ignore[no-untyped-def]
-    """Write the clauses of `own` that the mask has to `buffer`, both int32; how many."""
+def _write_set(clauses, mask, buffer):  # type: ignore[no-untyped-def]
+    """Write the clauses whose bit is in the mask to `buffer`, both int32. Returns their number."""
     count = 0
-    for place in range(own.shape[0]):
+    for place in range(clauses.shape[0]):
         if (mask >> place) & 1:
-            buffer[count] = own[place]
+            buffer[count] = clauses[place]
             count += 1
     return count
 
 
 @nb.njit(nogil=True, cache=True)
-def _group_subsets(found, chosen, filters):  # type: ignore[no-untyped-def]
+def _group_subsets(subsets, chosen, filters):  # type: ignore[no-untyped-def]
     """The sets that at least two filters have: Lists of their clauses, Lists of their members, and
-    the filter that each is equal to (int32, −1 if none). In: found (_Subsets), keys ascending.
+    the filter that each is equal to (int32, −1 if none). In: subsets (_Subsets), keys ascending.
 
-    Equal keys may belong to different sets. Those that differ from the first are left out: that is
-    so rare that the lost candidates do not matter.
+    Different sets may have equal keys. Those that differ from the first are dropped; this is so
+    rare that the lost candidates do not matter.
     """
-    keys, owners, masks = found
+    keys, owners, masks = subsets
     pairs = keys.shape[0]
     groups, flat, listed = _measure_groups(keys, masks)
     set_start, member_start = np.zeros(groups + 1, np.int64), np.zeros(groups + 1, np.int64)
     sets, members = np.empty(flat, np.int32), np.empty(listed, np.int32)
     as_filter = np.full(groups, -1, np.int32)
     buffer = np.empty(chosen.clauses.shape[1], np.int32)
-    group, at, used, written = 0, 0, 0, 0
-    while at < pairs:
-        end = at + 1
-        while end < pairs and keys[end] == keys[at]:
+    group, begin, used, written = 0, 0, 0, 0
+    while begin < pairs:
+        end = begin + 1
+        while end < pairs and keys[end] == keys[begin]:
             end += 1
-        if end - at > 1:
+        if end - begin > 1:
             first = used
-            used += _write_set(chosen.clauses[owners[at]], masks[at], sets[first:])
+            used += _write_set(chosen.clauses[owners[begin]], masks[begin], sets[first:])
             candidate = sets[first:used]
-            begin = written
-            for pair in range(at, end):
+            members_begin = written
+            for pair in range(begin, end):
                 owner = owners[pair]
                 count = _write_set(chosen.clauses[owner], masks[pair], buffer)
                 if not np.array_equal(buffer[:count], candidate):
                     continue
                 members[written] = owner
                 written += 1
-                own = filters.values[filters.start[owner] : filters.start[owner + 1]]
-                if np.array_equal(own, candidate):
+                owner_clauses = filters.values[filters.start[owner] : filters.start[owner + 1]]
+                if np.array_equal(owner_clauses, candidate):
                     as_filter[group] = owner
-            if written - begin > 1:
+            if written - members_begin > 1:
                 group += 1
                 set_start[group], member_start[group] = used, written
             else:
-                used, written, as_filter[group] = first, begin, -1
-        at = end
+                used, written, as_filter[group] = first, members_begin, -1
+        begin = end
     return (
         Lists(set_start[: group + 1], sets[:used]),
         Lists(member_start[: group + 1], members[:written]),
@@ -310,19 +313,19 @@ def _group_subsets(found, chosen, filters):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _measure_groups(keys, masks):  # type: ignore[no-untyped-def]
-    """How many keys occur at least twice, how many clauses their sets have, and how many
-    entries."""
-    groups, flat, listed, at = 0, 0, 0, 0
-    while at < keys.shape[0]:
-        end = at + 1
-        while end < keys.shape[0] and keys[end] == keys[at]:
+    """For keys that occur at least twice: their number, the clauses of their sets, and all their
+    occurrences."""
+    groups, flat, listed, begin = 0, 0, 0, 0
+    while begin < keys.shape[0]:
+        end = begin + 1
+        while end < keys.shape[0] and keys[end] == keys[begin]:
             end += 1
-        if end - at > 1:
+        if end - begin > 1:
             groups += 1
-            listed += end - at
-            mask = masks[at]
+            listed += end - begin
+            mask = masks[begin]
             while mask:
                 mask &= mask - 1
                 flat += 1
-        at = end
+        begin = end
     return groups, flat, listed

@@ -74,17 +74,19 @@ def clause_sets(
     lengths = np.empty_like(conjunctions.lengths)
     clauses = np.empty_like(conjunctions.rows)
     used = reduce_sets(conjunctions.lengths, conjunctions.rows, implications, lengths, clauses)
-    start, kept, distinct = _distinct(lengths, clauses[:used])
+    start, kept_clauses, distinct = _distinct(lengths, clauses[:used])
     owners, implied = conjunctions.owners, implications.implied
-    return ClauseSets(start, kept, distinct, owners, implied, selectivities)
+    return ClauseSets(start, kept_clauses, distinct, owners, implied, selectivities)
 
 
 def reduce_sets(
     lengths: Ints, rows: Ints, implications: Implications, kept_lengths: Ints, kept: Ints
 ) -> int:
-    """Write each set without the clauses that others of it imply, and with equivalent clauses made
-    one; how many clauses are left in all. Set i has lengths[i] clauses, one after the other in
-    `rows`."""
+    """Reduce each set: replace clauses by the first equivalent one, drop clauses that others imply.
+
+    Set i has lengths[i] clauses, one after the other in `rows`. The reduced sets are written to
+    kept_lengths and kept. Returns the number of clauses in `kept`.
+    """
     same_as, implied = implications.same_as, implications.implied
     return int(_reduce_sets(lengths, rows, same_as, implied, kept_lengths, kept))
 
@@ -113,14 +115,14 @@ def _distinct(lengths: Ints, clauses: Ints) -> tuple[Longs, Ints, Ints]:
     return start, rows[rows >= 0], distinct
 
 
-# The kernels work on one short set after the other: int32 clauses, ascending.
+# Kernels. A set is a short int32 array of clauses, ascending.
 
 
 @nb.njit(nogil=True, cache=True)
 def sort_few(values):  # type: ignore[no-untyped-def]
     """Sort a short int32 array in place, by insertion."""
-    for at in range(1, values.shape[0]):
-        value, place = values[at], at
+    for position in range(1, values.shape[0]):
+        value, place = values[position], position
         while place > 0 and values[place - 1] > value:
             values[place] = values[place - 1]
             place -= 1
@@ -131,27 +133,27 @@ def sort_few(values):  # type: ignore[no-untyped-def]
 def _reduce_sets(lengths, rows, same_as, implied, kept_lengths, kept):  # type: ignore[no-untyped-def]
     """In: lengths int32 [sets], rows int32 [all], same_as int32 [clauses], implied Lists. Out:
     kept_lengths int32 [sets], kept int32 [all]; returns how many of `kept` are used."""
-    used, at = 0, 0
+    used, position = 0, 0
     buffer = np.empty(lengths.max() if lengths.shape[0] else 0, np.int32)
-    for each in range(lengths.shape[0]):
-        count = lengths[each]
+    for set_number in range(lengths.shape[0]):
+        count = lengths[set_number]
         for place in range(count):
-            buffer[place] = same_as[rows[at + place]]
-        at += count
-        own = buffer[:count]
-        sort_few(own)
+            buffer[place] = same_as[rows[position + place]]
+        position += count
+        clauses = buffer[:count]
+        sort_few(clauses)
         first = used
         for place in range(count):
-            clause = own[place]
-            if place > 0 and own[place - 1] == clause:
+            clause = clauses[place]
+            if place > 0 and clauses[place - 1] == clause:
                 continue
-            needed = True
-            for other in own:
+            is_needed = True
+            for other in clauses:
                 if other != clause and implies_clause(other, clause, implied):
-                    needed = False
+                    is_needed = False
                     break
-            if needed:
+            if is_needed:
                 kept[used] = clause
                 used += 1
-        kept_lengths[each] = used - first
+        kept_lengths[set_number] = used - first
     return used

@@ -50,7 +50,7 @@ def summary_text(plan: Factorized) -> str:
 
 
 def expected_text(plan: Factorized) -> str:
-    """What the plan of each method that was compared is expected to cost, and why one was not."""
+    """The expected cost of each method's plan, or the reason why the method was not run."""
     choice = plan.choice
     costs = (
         f"{name} {choice.not_run[name] if visits is None else format(visits, ',.0f')}"
@@ -60,7 +60,7 @@ def expected_text(plan: Factorized) -> str:
 
 
 def share_text(share: float) -> str:
-    """Two digits, whatever the size: `12 %`, `0.41 %`."""
+    """Two significant digits: `12 %`, `0.41 %`."""
     percent = 100 * share
     if percent >= 10:
         return f"{percent:.0f} %"
@@ -83,23 +83,23 @@ def _lines(
     while stack:
         node, depth = stack.pop()
         above = tree.parent[node]
-        known = set(tree.predicate(above)) if above >= 0 else set()
-        added = [each for each in tree.predicate(node) if each not in known]
+        above_clauses = set(tree.predicate(above)) if above >= 0 else set()
+        added = [each for each in tree.predicate(node) if each not in above_clauses]
         # A disjunction needs parentheses only if the node adds other clauses too.
-        own = [
+        texts = [
             f"({clauses[each]})"
             if len(added) > 1 and isinstance(plan.clauses[each], Or)
             else clauses[each]
             for each in added
         ]
         indent = INDENT * min(depth, DEPTH_SHOWN_MAX)
-        yield indent + " and ".join(own), float(tree.selectivity[node]), ", ".join(names_of[node])
+        yield indent + " and ".join(texts), float(tree.selectivity[node]), ", ".join(names_of[node])
         stack += [(child, depth + 1) for child in _ordered(tree, children[node])]
 
 
 def _ordered(tree: FilterTree, nodes: list[int]) -> list[int]:
-    """In the order of the stack: the last one is shown first, so from the most frequent to the
-    rarest."""
+    """Nodes in the order in which they are pushed on the stack. The last one is shown first, so the
+    text goes from the most frequent node to the rarest."""
     return sorted(nodes, key=lambda node: (tree.selectivity[node], -node))
 
 

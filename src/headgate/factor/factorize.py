@@ -61,12 +61,12 @@ def factorize(
     """
     check_method(method)
     budget = TimeBudget(budget_s)
-    found = conjunctions_of([in_clauses(each) for each in filters])
-    rows = compile_rows(found, schema, names=names)
-    selectivities = selectivities_of(found, rows, sample=sample, measured=measured)
-    sets = clause_sets(found, implications_of(found, selectivities), selectivities)
+    conjunctions = conjunctions_of([in_clauses(each) for each in filters])
+    rows = compile_rows(conjunctions, schema, names=names)
+    selectivities = selectivities_of(conjunctions, rows, sample=sample, measured=measured)
+    sets = clause_sets(conjunctions, implications_of(conjunctions, selectivities), selectivities)
     choice = choose_plan(sets, budget=budget, method=method)
-    return Factorized(with_forest(rows, choice.forest), sets, choice, found.row_filters())
+    return Factorized(with_forest(rows, choice.forest), sets, choice, conjunctions.row_filters())
 
 
 def in_clauses(filter_: Filter) -> Filter:

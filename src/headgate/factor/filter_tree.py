@@ -7,10 +7,10 @@
 Invariant: a node's predicate implies its parent's. An item that fails a node fails all nodes below
 it, so every tree that holds all filters gives the same answers.
 
-*As a program.* The path from `true` down to a filter is an order of its clauses; clauses of
-inserted nodes that the filter implies are among them. That order is all that a program needs
-(match/forest.py): equal beginnings become shared nodes. Even the children of one node then share
-what their remaining clauses have in common, which the paper does not do and which costs nothing.
+*As a program.* The path from `true` down to a filter is an order of its clauses, and of clauses of
+inserted nodes that the filter implies. A program needs only this order (match/forest.py): common
+prefixes become shared nodes. So children of one node also share common prefixes of their remaining
+clauses, at no cost; the paper does not do this.
 
 *Cost.* [RoSeS Table 1]: a filter costs a constant for each item that reaches it. A node is reached
 by the items that its parent lets through, so a tree costs, in evaluations for each item,
@@ -51,7 +51,7 @@ Predicate = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What a node costs if so many items are evaluated at once; 1 is the paper's model."""
+    """The cost of a node if `batch_size` items are evaluated at once; 1 is the paper's model."""
 
     batch_size: int = 1
 
@@ -86,8 +86,9 @@ PAPER = CostModel()
 
 
 def benefit(count: int, above: float, inserted: float) -> float:
-    """Of inserting a node between a node and `count` of its children ([RoSeS §5]): what the
-    children cost less, minus what the inserted node costs. `above` and `inserted` are weights.
+    """The benefit of inserting a node between a node and `count` of its children ([RoSeS §5]): the
+    saving at the children minus the cost of the new node. `above` and `inserted` are the weights of
+    the parent and of the new node.
 
     >>> benefit(3, 1.0, 0.5)
     0.5
@@ -114,7 +115,7 @@ class FilterTree:
         return tuple(self._clauses_of(node).tolist())
 
     def check(self, filters: ClauseSets) -> None:
-        """Assert the invariant, and that the tree holds just these filters."""
+        """Assert the invariant, and that the tree has exactly these filters."""
         count = self.filter_count
         assert count == filters.filter_count
         assert np.array_equal(self.clauses[: self.start[count]], filters.clauses)
@@ -172,8 +173,8 @@ def _write_paths(parent, sets, rank, path_max, paths, write):  # type: ignore[no
     """The rows from the root down to each filter.
 
     In: parent int32 [nodes], sets Lists of clauses by node, rank int32 [clauses]. Out: paths, Lists
-    by filter. Without `write` only lengths are written: paths.start[f + 1] is that of filter f. A
-    path of more than path_max rows is given up: the filter is then a path of its own clauses.
+    by filter. Without `write` only lengths are written: paths.start[f + 1] is that of filter f. If
+    a path has more than path_max rows, the path is the filter's own clauses instead.
     """
     chain = np.empty(path_max + 1, np.int64)
     path = np.empty(2 * path_max + 64, np.int32)
@@ -199,12 +200,12 @@ def _write_paths(parent, sets, rank, path_max, paths, write):  # type: ignore[no
 @nb.njit(nogil=True, cache=True)
 def _fill_path(chain, sets, rank, path):  # type: ignore[no-untyped-def]
     """Write the rows of the chain's nodes (int64, the last one first) to `path` (int32), within a
-    node by rank. How many; one more than there is room for if they do not fit."""
+    node by rank. Returns their number, or path.shape[0] + 1 if they do not fit."""
     length = 0
     for level in range(chain.shape[0] - 1, -1, -1):
         node, first = chain[level], length
-        for at in range(sets.start[node], sets.start[node + 1]):
-            clause, is_known = sets.values[at], False
+        for position in range(sets.start[node], sets.start[node + 1]):
+            clause, is_known = sets.values[position], False
             for place in range(first):
                 if path[place] == clause:
                     is_known = True
@@ -224,7 +225,7 @@ def _fill_path(chain, sets, rank, path):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _forest_visits(nodes, selectivities, batch_size):  # type: ignore[no-untyped-def]
-    """How many nodes of a forest a batch is expected to visit: those whose parent has an item left.
+    """The expected number of nodes that a batch visits: those whose parent has an item left.
 
     nodes: rows int32 [nodes], depths int32 [nodes], depth of the forest. selectivities: bits uint64
     [row, word] of the sample, size of the sample, single float64 [row].

@@ -1,4 +1,4 @@
-"""Which clauses imply which: subsumption of predicates in CNF ([RoSeS §4.3], "subsumes").
+"""Implications between clauses: subsumption of predicates in CNF ([RoSeS §4.3], "subsumes").
 
     price > 10                     implies  price > 5                     numbers, texts, links
     title contains phrase 'a b'    implies  title contains 'a'            words
@@ -39,9 +39,9 @@ from headgate.model.text import words
 
 CHECKS_MAX = 50_000
 GENERAL_MAX = 256
-"""Of the literals on one attribute, only so many, the most used, are tested as the implied one."""
+"""Of the literals on one attribute, only the GENERAL_MAX most used are tested as implied ones."""
 SPECIFIC_MAX = 20_000
-"""… and so many, the most used, as the one that implies others."""
+"""Of the literals on one attribute, only the SPECIFIC_MAX most used are tested as implying ones."""
 IMPLIED_MAX = 6
 
 Literals = Mapping[int, set[int]]
@@ -79,8 +79,8 @@ def implies_clause(specific, general, implied):  # type: ignore[no-untyped-def]
     """Whether clause `specific` (a number) implies clause `general`; implied: Lists by clause."""
     if specific == general:
         return True
-    for at in range(implied.start[specific], implied.start[specific + 1]):
-        if implied.values[at] == general:
+    for position in range(implied.start[specific], implied.start[specific + 1]):
+        if implied.values[position] == general:
             return True
     return False
 
@@ -89,10 +89,10 @@ def implies_clause(specific, general, implied):  # type: ignore[no-untyped-def]
 def subsumes(general, specific, implied):  # type: ignore[no-untyped-def]
     """Whether each clause of `general` (int32 array) follows from a clause of `specific` (int32
     array); implied: Lists by clause."""
-    for needed in general:
+    for general_clause in general:
         follows = False
         for clause in specific:
-            if implies_clause(clause, needed, implied):
+            if implies_clause(clause, general_clause, implied):
                 follows = True
                 break
         if not follows:
@@ -100,16 +100,16 @@ def subsumes(general, specific, implied):  # type: ignore[no-untyped-def]
     return True
 
 
-def implications_of(conjunctions: Conjunctions, known: Selectivities) -> Implications:
+def implications_of(conjunctions: Conjunctions, selectivities: Selectivities) -> Implications:
     """The implications between the rows that conjunctions use as clauses."""
     uses = np.bincount(conjunctions.rows, minlength=conjunctions.row_count)
-    by_literal = _literal_implications(conjunctions, known, uses)
+    by_literal = _literal_implications(conjunctions, selectivities, uses)
     by_clause = _clause_implications(conjunctions, by_literal, uses)
     same_as = np.arange(conjunctions.row_count, dtype=np.int32)
     for clause, implied in by_clause.items():
         equivalent = [each for each in implied if clause in by_clause.get(each, ())]
         same_as[clause] = min([clause, *equivalent])
-    worth = uses * (1 - known.single)
+    worth = uses * (1 - selectivities.single)
     start, flat = np.zeros(conjunctions.row_count + 1, np.int64), []
     for clause in sorted(by_clause):
         if same_as[clause] != clause:
@@ -124,7 +124,7 @@ def implications_of(conjunctions: Conjunctions, known: Selectivities) -> Implica
 def _clause_implications(
     conjunctions: Conjunctions, by_literal: Literals, uses: Longs
 ) -> dict[int, set[int]]:
-    """For each clause that is used those that it implies."""
+    """For each clause that is used, the clauses that it implies."""
     literals_of = {row: _literals_of(row, conjunctions) for row in np.nonzero(uses)[0].tolist()}
     clauses_with: defaultdict[int, list[int]] = defaultdict(list)
     for clause, literals in literals_of.items():
@@ -138,38 +138,38 @@ def _clause_implications(
     implied: dict[int, set[int]] = {}
     for clause, literals in literals_of.items():
         rarest = min(literals, key=lambda each: len(clauses_with[each]))
-        near = {other for each in reached[rarest] for other in clauses_with.get(each, ())}
-        own = {
+        candidates = {other for each in reached[rarest] for other in clauses_with.get(each, ())}
+        clauses = {
             other
-            for other in near
+            for other in candidates
             if other != clause
             and all(reached[each].intersection(literals_of[other]) for each in literals)
         }
-        if own:
-            implied[clause] = own
+        if clauses:
+            implied[clause] = clauses
     return implied
 
 
 def _literals_of(row: int, conjunctions: Conjunctions) -> tuple[int, ...]:
     """The literals of a clause; a row of another form is taken as one literal."""
-    at = row - len(conjunctions.atoms)
-    if at < 0 or conjunctions.derived[at][0] != OR:
+    derived_number = row - len(conjunctions.atoms)
+    if derived_number < 0 or conjunctions.derived[derived_number][0] != OR:
         return (row,)
-    return conjunctions.derived[at][1]
+    return conjunctions.derived[derived_number][1]
 
 
 def _literal_implications(
-    conjunctions: Conjunctions, known: Selectivities, uses: Longs
+    conjunctions: Conjunctions, selectivities: Selectivities, uses: Longs
 ) -> Literals:
     negated = {
-        rows[0]: len(conjunctions.atoms) + at
-        for at, (operator, rows) in enumerate(conjunctions.derived)
+        rows[0]: len(conjunctions.atoms) + number
+        for number, (operator, rows) in enumerate(conjunctions.derived)
         if operator == NOT and rows[0] < len(conjunctions.atoms)
     }
     implied: defaultdict[int, set[int]] = defaultdict(set)
     for specific, general in (
         *_by_words(conjunctions.atoms),
-        *_by_attribute(conjunctions, known, uses),
+        *_by_attribute(conjunctions, selectivities, uses),
     ):
         implied[specific].add(general)
         if specific in negated and general in negated:
@@ -178,7 +178,7 @@ def _literal_implications(
 
 
 def _by_words(atoms: Iterable[Atom]) -> Iterator[tuple[int, int]]:
-    """What contains words, or equals a text of them, implies `contains` of each of them."""
+    """`contains` of several words, and `=` of a text, imply `contains` of each word."""
     listed = list(atoms)
     row_of = {
         (atom.attribute, atom.words): row
@@ -201,9 +201,9 @@ def _by_words(atoms: Iterable[Atom]) -> Iterator[tuple[int, int]]:
 
 
 def _by_attribute(
-    conjunctions: Conjunctions, known: Selectivities, uses: Longs
+    conjunctions: Conjunctions, selectivities: Selectivities, uses: Longs
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of other atoms on one attribute, until the checks run out; the most used first."""
+    """Pairs of other atoms on the same attribute, the most used first; at most CHECKS_MAX tests."""
     used = uses.copy()
     for _, rows in conjunctions.derived:
         np.add.at(used, list(rows), 1)
@@ -215,9 +215,9 @@ def _by_attribute(
     for group in groups.values():
         order = sorted(group, key=lambda row: (-used[row], row))
         general = np.array(order[:GENERAL_MAX])
-        outside = ~known.bits[general]
+        outside = ~selectivities.bits[general]
         for row in order[:SPECIFIC_MAX]:
-            possible = general[~(known.bits[row] & outside).any(axis=1)]
+            possible = general[~(selectivities.bits[row] & outside).any(axis=1)]
             for other in possible.tolist():
                 if other == row:
                     continue

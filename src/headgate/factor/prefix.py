@@ -7,10 +7,11 @@
 
 Invariant: a node's predicate is the beginning of every filter below it, in the order of `rank`.
 
-Cost: a sort, and one pass over the clauses. It needs no statistics but an order, and is the shape
-that a program has without an optimiser. Its weakness is the single order: `b c` and `a b c` share
-nothing where a comes first, and where a comes last, `a b` and `a c` share nothing. Two orders are
-useful: the rarest clauses first skip most nodes, the most used clauses first make the fewest nodes.
+Cost: a sort, and one pass over the clauses. It needs no statistics, only an order of clauses, and
+is the shape that a program has without an optimiser. Its weakness is the one order: `b c` and
+`a b c` share nothing if a comes first, and `a b` and `a c` share nothing if a comes last. Two
+orders are useful: the rarest clauses first skip most nodes, the most used clauses first make the
+fewest nodes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from headgate.match.bit_rows import Ints, Longs
 
 
 def factorize_prefix(filters: ClauseSets, *, rank: Ints | None = None) -> FilterTree:
-    """The filter plan; without a rank the rarest clauses come first. rank[c]: the place of clause
-    c."""
+    """The filter plan. `rank[c]` is the position of clause c in the order; without it the rarest
+    clauses come first."""
     order_of = filters.rank() if rank is None else rank
     lengths = np.diff(filters.start)
     width = int(lengths.max(initial=1))
@@ -48,16 +49,16 @@ def factorize_prefix(filters: ClauseSets, *, rank: Ints | None = None) -> Filter
 
 @nb.njit(nogil=True, cache=True)
 def _find_parents(matrix: Ints, filters: Longs, lengths: Longs) -> tuple[Ints, Longs, Longs]:
-    """Parents of all nodes, and for each inserted node the line and the depth that it ends at.
+    """The parents of all nodes, and for each inserted node the line and the depth where it ends.
 
     In: matrix int32 [filters, width], the sorted lines of clause ranks, −1 behind the end; filters
     int64, the filter of each line; lengths int64. Out: parent int32 [nodes], lines int64 and depths
     int64 [inserted]: an inserted node is the beginning of this line, up to this depth.
 
-    A stack holds the nodes from the root down to the line before. Nodes that are deeper than what
-    the next line shares with it are finished, and go below what is left on the stack.
+    A stack holds the nodes from the root down to the previous line. Nodes deeper than the prefix
+    that the next line shares with it are finished: their parent is below them on the stack.
     """
-    count, used, made = filters.shape[0], 0, 0
+    count, used, inserted_count = filters.shape[0], 0, 0
     parent = np.full(2 * count + 1, -1, np.int32)
     lines, depths = np.empty(count + 1, np.int64), np.empty(count + 1, np.int64)
     stack_depth = np.empty(matrix.shape[1] + 1, np.int64)
@@ -76,14 +77,14 @@ def _find_parents(matrix: Ints, filters: Longs, lengths: Longs) -> tuple[Ints, L
             last = stack_node[used]
         if last >= 0 and shared > 0:
             if used == 0 or stack_depth[used - 1] < shared:
-                stack_depth[used], stack_node[used] = shared, count + made
-                lines[made], depths[made] = line - 1, shared
-                used, made = used + 1, made + 1
+                stack_depth[used], stack_node[used] = shared, count + inserted_count
+                lines[inserted_count], depths[inserted_count] = line - 1, shared
+                used, inserted_count = used + 1, inserted_count + 1
             parent[last] = stack_node[used - 1]
         if line < count:
             stack_depth[used], stack_node[used] = lengths[line], filters[line]
             used += 1
-    return parent[: count + made], lines[:made], depths[:made]
+    return parent[: count + inserted_count], lines[:inserted_count], depths[:inserted_count]
 
 
 @nb.njit(nogil=True, cache=True)
@@ -92,9 +93,9 @@ def _write_inserted(
 ) -> None:
     """Out: inserted int32, the clauses of the inserted nodes, ascending in each. In: clause_at
     int32, the clause of each rank; the rest as `_find_parents` gives it."""
-    at = 0
+    begin = 0
     for node in range(lines.shape[0]):
-        end = at + depths[node]
-        inserted[at:end] = clause_at[matrix[lines[node], : depths[node]]]
-        sort_few(inserted[at:end])
-        at = end
+        end = begin + depths[node]
+        inserted[begin:end] = clause_at[matrix[lines[node], : depths[node]]]
+        sort_few(inserted[begin:end])
+        begin = end

@@ -72,18 +72,18 @@ def selectivities_of(
     """The selectivities of the rows of these conjunctions; `rows` is their program
     (`compile_rows`)."""
     bits, size = _sample_bits(rows, sample)
-    known = [measured(atom) for atom in conjunctions.atoms]
+    measured_shares = [measured(atom) for atom in conjunctions.atoms]
     single = np.empty(conjunctions.row_count)
-    single[: len(known)] = [
+    single[: len(measured_shares)] = [
         _guess(atom) if share is None else share
-        for atom, share in zip(conjunctions.atoms, known, strict=True)
+        for atom, share in zip(conjunctions.atoms, measured_shares, strict=True)
     ]
-    for at, (operator, parts) in enumerate(conjunctions.derived, start=len(known)):
-        own = single[list(parts)]
+    for row, (operator, parts) in enumerate(conjunctions.derived, start=len(measured_shares)):
+        part_shares = single[list(parts)]
         if operator == NOT:
-            single[at] = 1 - own[0]
+            single[row] = 1 - part_shares[0]
         else:
-            single[at] = own.prod() if operator == AND else 1 - (1 - own).prod()
+            single[row] = part_shares.prod() if operator == AND else 1 - (1 - part_shares).prod()
     if size:
         counted = np.bitwise_count(bits).sum(axis=1, dtype=np.int64) / size
         single = np.where(counted > 0, counted, np.minimum(single, 0.5 / size))
@@ -115,19 +115,19 @@ def _count_sets(start, clauses, bits, size, single, shares):  # type: ignore[no-
     """In: start int64 [sets + 1], clauses int32, bits uint64 [clause, word], size of the sample,
     single float64 [clause]. Out: shares float64 [sets], the selectivity of each set."""
     word_count = bits.shape[1]
-    for each in range(shares.shape[0]):
-        first, last = start[each], start[each + 1]
+    for set_number in range(shares.shape[0]):
+        first, last = start[set_number], start[set_number + 1]
         count, product = np.uint64(0), 1.0
-        for at in range(first, last):
-            product *= single[clauses[at]]
+        for position in range(first, last):
+            product *= single[clauses[position]]
         for word in range(word_count):
             value = ~np.uint64(0)
-            for at in range(first, last):
-                value &= bits[clauses[at], word]
+            for position in range(first, last):
+                value &= bits[clauses[position], word]
             count += popcount(value)
         if first == last:
-            shares[each] = 1.0
+            shares[set_number] = 1.0
         elif size == 0:
-            shares[each] = product
+            shares[set_number] = product
         else:
-            shares[each] = count / size if count > 0 else min(product, 0.5 / size)
+            shares[set_number] = count / size if count > 0 else min(product, 0.5 / size)

@@ -7,13 +7,12 @@
     level 1: edges from v to filters;   level 2: one node between;   level 3: two nodes, …
 
 Invariant: each tree that is taken has the least *density*, weight / filters reached, of all trees
-that were considered, so the whole costs at most as much as any of them would for as many filters.
+that were considered.
 
-Algorithm 2 runs the inner algorithm for every number k' of filters to reach. Its greedy choice does
-not depend on k', only the place where it stops does. One run therefore gives the trees of all k',
-and the beginning of that run with the least density is taken. The trees below a vertex are computed
-again only if some of its filters have been reached since. Both are exact: the search stays
-exhaustive, and considers all vertices for each tree that it takes.
+Algorithm 2 runs the inner algorithm for every number k' of filters to reach. The greedy choices do
+not depend on k'; k' only decides where the run stops. So one run gives the trees of all k', and the
+prefix of the run with the least density is taken. The trees below a vertex are cached until some of
+its filters have been reached. Both give the same result as the printed algorithm.
 
 Depth is limited by `level_max`, as in the algorithm that the paper modifies: 3 allows two inserted
 nodes between `true` and a filter.
@@ -68,13 +67,13 @@ def factorize_sta(
 class _Search:
     graph: SubsumptionGraph
     budget: TimeBudget
-    _known: dict[tuple[Predicate, int], tuple[Filters, list[_Grown]]] = field(default_factory=dict)
+    _cache: dict[tuple[Predicate, int], tuple[Filters, list[_Grown]]] = field(default_factory=dict)
     _filters_below: dict[Predicate, Filters] = field(default_factory=dict)
 
     def densest(
         self, vertices: list[Predicate], missing: Filters, above: float, level: int
     ) -> tuple[Predicate, _Grown]:
-        """The vertex and the tree below it that reach missing filters at the least weight for each.
+        """The vertex and the tree below it with the least weight for each missing filter reached.
         `above` is the weight of the edge to the vertex."""
         best, least = None, float("inf")
         for vertex in vertices:
@@ -87,35 +86,35 @@ class _Search:
         return best
 
     def _beginnings(self, vertex: Predicate, missing: Filters, level: int) -> list[_Grown]:
-        """The trees below a vertex as they grow, from the empty one on. They stay the same as long
-        as the same filters below the vertex are missing."""
+        """The trees below a vertex as they grow, from the empty one on; cached as long as the same
+        filters below the vertex are missing."""
         if vertex not in self.graph.weight:
             return [_Grown()]
         if vertex not in self._filters_below:
             self._filters_below[vertex] = self.graph.filters & self.graph.below[vertex]
         missing_here = self._filters_below[vertex] & missing
-        known = self._known.get((vertex, level))
-        if known is None or known[0] != missing_here:
+        cached = self._cache.get((vertex, level))
+        if cached is None or cached[0] != missing_here:
             self.budget.check("STA")
-            known = missing_here, self._grow(vertex, missing_here, level)
-            self._known[vertex, level] = known
-        return known[1]
+            cached = missing_here, self._grow(vertex, missing_here, level)
+            self._cache[vertex, level] = cached
+        return cached[1]
 
     def _grow(self, vertex: Predicate, missing: Filters, level: int) -> list[_Grown]:
         weight = self.graph.weight[vertex]
         if level <= 1:
-            # All edges have the same weight, so the more filters, the lower the density.
+            # All edges have the same weight, so taking all filters has the least density.
             edges = tuple((vertex, terminal) for terminal in sorted(missing))
             return [_Grown(), _Grown(edges, weight * len(edges), missing)]
         below, grown = sorted(self.graph.below[vertex]), [_Grown()]
         while left := missing - grown[-1].reached:
             last = grown[-1]
-            chosen, more = self.densest(below, left, weight, level)
+            chosen, subtree = self.densest(below, left, weight, level)
             grown.append(
                 _Grown(
-                    (*last.edges, (vertex, chosen), *more.edges),
-                    last.weight + weight + more.weight,
-                    last.reached | more.reached | (missing & {chosen}),
+                    (*last.edges, (vertex, chosen), *subtree.edges),
+                    last.weight + weight + subtree.weight,
+                    last.reached | subtree.reached | (missing & {chosen}),
                 )
             )
         return grown

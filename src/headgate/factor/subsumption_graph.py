@@ -27,8 +27,8 @@ from headgate.factor.time_budget import UNLIMITED, TimeBudget
 
 @dataclass(frozen=True, slots=True)
 class SubsumptionGraph:
-    """order[p] is the place of candidate p in the order in which VCA takes them; above[p] are the
-    candidates that subsume p, in that order; below[p] are the predicates that p subsumes."""
+    """order[p] is the position of candidate p in the order of VCA; above[p] has the candidates that
+    subsume p, in that order; below[p] has the predicates that p subsumes."""
 
     filters: frozenset[Predicate]
     order: dict[Predicate, int]
@@ -59,13 +59,13 @@ def subsumption_graph(
     for number, predicate in enumerate(sets):
         if predicate not in above:
             budget.check("the subsumption graph")
-            # What subsumes a candidate subsumes all of its members.
-            near = [other for other in above[members[number][0]] if other != predicate]
-            own = candidates.clauses(number)
+            # A predicate that subsumes a candidate subsumes all members of the candidate.
+            possible = [other for other in above[members[number][0]] if other != predicate]
+            clauses = candidates.clauses(number)
             above[predicate] = [
                 other
-                for other in near
-                if subsumes(candidates.clauses(order[other]), own, filters.implied)
+                for other in possible
+                if subsumes(candidates.clauses(order[other]), clauses, filters.implied)
             ]
     below: dict[Predicate, set[Predicate]] = {predicate: set() for predicate in above}
     for predicate, general in above.items():

@@ -1,4 +1,4 @@
-"""How long an optimiser may take: it looks at the clock between its steps, and gives up in time."""
+"""A limit on the time of an optimiser, which checks it between its steps and gives up in time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 
 class TimeBudgetExceeded(Exception):
-    """There was no time to finish; nothing is returned."""
+    """An optimiser did not finish within its time budget and has no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeBudget:
-    """So many seconds, from when it is made."""
+    """A number of seconds, counted from the construction of this object."""
 
     seconds: float
     _began: float = field(default_factory=time.perf_counter)
@@ -21,9 +21,9 @@ class TimeBudget:
     def left_s(self) -> float:
         return self.seconds - (time.perf_counter() - self._began)
 
-    def check(self, what: str) -> None:
+    def check(self, task: str) -> None:
         if self.left_s() < 0:
-            raise TimeBudgetExceeded(f"{what} did not end within {self.seconds:g} s")
+            raise TimeBudgetExceeded(f"{task} did not end within {self.seconds:g} s")
 
 
 UNLIMITED = TimeBudget(math.inf)

@@ -10,18 +10,17 @@
 Invariant: the tree is the one that Algorithm 1 (vca.py) finds, with ties broken by the more
 specific candidate; `improve` then never raises its cost.
 
-The paper keeps the best candidate of each border node, and the siblings to notify when it no longer
-is one, because the best candidate of all could come from anywhere. It cannot: a candidate that
-enters with a new border node is implied by that node, so it is no more selective. And the border
-nodes below a candidate only become fewer, so a candidate without benefit never gains one. It is
-therefore enough to take the candidates once, in the order of their selectivity (candidates.py), and
-to look only at the members of each: the lists of the paper become one pass.
+The paper keeps the best candidate of each border node, and a list of siblings to notify when it
+changes. Neither is needed. A candidate that becomes possible with a new border node is implied by
+that node, so it is not more selective. The number of border nodes below a candidate only falls, so
+a candidate without benefit never gains one. So one pass over the candidates in the order of their
+selectivity (candidates.py) is enough, and it reads only the members of each candidate.
 
 Beyond the paper, `_improve`: Algorithm 1 puts a filter below the first candidate that takes it.
-Each node moves below the most selective node of the tree that subsumes it, and inserted nodes that
-cost more than they save are removed, until nothing changes. The same is done from a second
-beginning, in which the nodes are inserted that together subsume most filters at the least cost
-(`_cover`), as STA takes them. The cheaper tree is taken.
+Here each node then moves below the most selective node of the tree that subsumes it, and inserted
+nodes that cost more than they save are removed, until nothing changes. The same is done for a
+second initial tree, whose inserted nodes together subsume most filters at the least cost
+(`_cover`), chosen as in STA. The cheaper tree is taken.
 
 Cost: one subsumption test for each pair of a filter and its candidate, in the sweep and in each
 round of improving: seconds for a million filters of one to three clauses.
@@ -48,14 +47,14 @@ ABSENT = -2
 
 
 class _Nodes(NamedTuple):
-    """What the kernels know of all nodes. Node f < filter_count is a filter, node filter_count + c
-    is candidate c; a candidate that is equal to a filter has the filter's node.
+    """All nodes, for the kernels. Node f < filter_count is a filter; node filter_count + c is
+    candidate c. A candidate that is equal to a filter uses the node of the filter.
 
     sets        Lists of clauses by candidate
     members     Lists of filters by candidate, ascending
     as_filter   int32 [candidates], the filter that a candidate is equal to, or −1
     implied     Lists of clauses by clause
-    weight      float64 [nodes], what a child of the node costs (filter_tree.py)
+    weight      float64 [nodes], the cost of a child of the node (filter_tree.py)
     rank        int64 [nodes], the candidate that the node is, −1 for filters that are none
     by_filter   Lists of candidates by filter, the most selective first
     """
@@ -78,55 +77,55 @@ def factorize_vcb(
     rounds_max: int = ROUNDS_MAX,
 ) -> FilterTree:
     """The filter plan; with `rounds_max` 0 it is that of Algorithm 1."""
-    found = find_candidates(filters) if candidates is None else candidates
-    nodes = _nodes(filters, found, model)
+    all_candidates = find_candidates(filters) if candidates is None else candidates
+    nodes = _nodes(filters, all_candidates, model)
     parent = np.full(nodes.weight.size, ABSENT, np.int32)
     parent[: filters.filter_count] = -1
     _sweep(nodes, parent)
     if not rounds_max:
-        return _tree(filters, found, parent)
+        return _tree(filters, all_candidates, parent)
     covered = parent.copy()
     _cover(nodes, covered)
     trees = []
-    for begun in (parent, covered):
+    for start_tree in (parent, covered):
         for _ in range(rounds_max):
-            if not _improve(nodes, begun):
+            if not _improve(nodes, start_tree):
                 break
-        trees.append(_tree(filters, found, begun))
+        trees.append(_tree(filters, all_candidates, start_tree))
     return min(trees, key=lambda tree: tree.cost(model))
 
 
-def _nodes(filters: ClauseSets, found: CandidateSets, model: CostModel) -> _Nodes:
+def _nodes(filters: ClauseSets, candidates: CandidateSets, model: CostModel) -> _Nodes:
     count = filters.filter_count
-    is_filter = found.as_filter >= 0
-    weight = np.ones(count + found.count)
-    weight[count:] = model.weight(found.selectivity)
-    weight[found.as_filter[is_filter]] = weight[count:][is_filter]
+    is_filter = candidates.as_filter >= 0
+    weight = np.ones(count + candidates.count)
+    weight[count:] = model.weight(candidates.selectivity)
+    weight[candidates.as_filter[is_filter]] = weight[count:][is_filter]
     rank = np.full(weight.size, -1, np.int64)
-    rank[count:] = np.arange(found.count)
-    rank[found.as_filter[is_filter]] = np.nonzero(is_filter)[0]
-    by_filter = _candidates_by_filter(count, found.members)
-    sets, members, as_filter = found.sets, found.members, found.as_filter
+    rank[count:] = np.arange(candidates.count)
+    rank[candidates.as_filter[is_filter]] = np.nonzero(is_filter)[0]
+    by_filter = _candidates_by_filter(count, candidates.members)
+    sets, members, as_filter = candidates.sets, candidates.members, candidates.as_filter
     return _Nodes(count, sets, members, as_filter, filters.implied, weight, rank, by_filter)
 
 
-def _tree(filters: ClauseSets, found: CandidateSets, parent: Ints) -> FilterTree:
+def _tree(filters: ClauseSets, candidates: CandidateSets, parent: Ints) -> FilterTree:
     """The nodes that are in the tree, the filters first."""
     count = filters.filter_count
     inserted = np.nonzero(parent[count:] != ABSENT)[0]
-    kept = np.concatenate([np.arange(count), count + inserted])
+    tree_nodes = np.concatenate([np.arange(count), count + inserted])
     number = np.full(parent.size + 1, -1, np.int32)  # the last entry stands for `true`
-    number[kept] = np.arange(kept.size, dtype=np.int32)
-    lengths = np.diff(found.sets.start)[inserted]
-    start = np.zeros(kept.size + 1, np.int64)
+    number[tree_nodes] = np.arange(tree_nodes.size, dtype=np.int32)
+    lengths = np.diff(candidates.sets.start)[inserted]
+    start = np.zeros(tree_nodes.size + 1, np.int64)
     start[1 : count + 1] = filters.start[1:]
     np.cumsum(lengths, out=start[count + 1 :])
     start[count + 1 :] += filters.start[-1]
-    begins = np.repeat(found.sets.start[inserted] - np.cumsum(lengths) + lengths, lengths)
-    added = found.sets.values[begins + np.arange(int(lengths.sum()))]
+    begins = np.repeat(candidates.sets.start[inserted] - np.cumsum(lengths) + lengths, lengths)
+    added = candidates.sets.values[begins + np.arange(int(lengths.sum()))]
     clauses = np.concatenate([filters.clauses, added])
     selectivity = filters.selectivities.of_sets(start, clauses)
-    return FilterTree(number[parent[kept]], start, clauses, selectivity, count)
+    return FilterTree(number[parent[tree_nodes]], start, clauses, selectivity, count)
 
 
 # Kernels. `nodes` is a _Nodes; `parent` is int32 [nodes]: −1 below `true`, ABSENT outside the tree.
@@ -148,7 +147,7 @@ def _clauses(candidate, nodes):  # type: ignore[no-untyped-def]
 def _sweep(nodes, parent):  # type: ignore[no-untyped-def]
     """Algorithm 1, from the most selective candidate on: expand, then reduce. In and out: parent.
 
-    border[f] is the border node that filter f is below, or is.
+    border[f] is the border node above filter f, or f itself.
     """
     filter_count, members, weight = nodes.filter_count, nodes.members, nodes.weight
     border = np.arange(filter_count)
@@ -160,8 +159,8 @@ def _sweep(nodes, parent):  # type: ignore[no-untyped-def]
         if node < filter_count and border[node] != node:
             continue
         general, count = _clauses(candidate, nodes), 0
-        for at in range(members.start[candidate], members.start[candidate + 1]):
-            top = border[members.values[at]]
+        for position in range(members.start[candidate], members.start[candidate + 1]):
+            top = border[members.values[position]]
             if seen[top] == candidate:
                 continue
             seen[top] = candidate
@@ -169,7 +168,7 @@ def _sweep(nodes, parent):  # type: ignore[no-untyped-def]
             if top >= filter_count:
                 specific = _clauses(top - filter_count, nodes)
                 below[top] = subsumes(general, specific, nodes.implied)
-            elif top != members.values[at]:  # a filter that was a candidate
+            elif top != members.values[position]:  # a filter that was a candidate
                 below[top] = _is_member(top, candidate, members)
             count += below[top]
         # A filter is evaluated anyway; for another node the benefit of [RoSeS §5] decides.
@@ -177,8 +176,8 @@ def _sweep(nodes, parent):  # type: ignore[no-untyped-def]
         if count == 0 or gain <= 0 or (node >= filter_count and count < 2):
             continue
         parent[node] = -1
-        for at in range(members.start[candidate], members.start[candidate + 1]):
-            member = members.values[at]
+        for position in range(members.start[candidate], members.start[candidate + 1]):
+            member = members.values[position]
             top = border[member]
             if top == node or seen[top] != candidate or not below[top]:
                 continue
@@ -198,7 +197,7 @@ def _sweep(nodes, parent):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def _remove_reduced(is_reduced, filter_count, parent):  # type: ignore[no-untyped-def]
-    """Take the nodes with is_reduced (bool [nodes]) out of the tree; their children move up."""
+    """Remove the nodes with is_reduced (bool [nodes]) from the tree; their children move up."""
     for node in range(parent.shape[0]):
         while parent[node] >= 0 and is_reduced[parent[node]]:
             parent[node] = parent[parent[node]]
@@ -227,12 +226,12 @@ def _candidates_by_filter(filter_count, members):  # type: ignore[no-untyped-def
     start = np.zeros(filter_count + 1, np.int64)
     for member in members.values:
         start[member + 1] += 1
-    for each in range(filter_count):
-        start[each + 1] += start[each]
+    for filter_ in range(filter_count):
+        start[filter_ + 1] += start[filter_]
     place, lists = start[:-1].copy(), np.empty(members.values.shape[0], np.int32)
     for candidate in range(members.start.shape[0] - 1):
-        for at in range(members.start[candidate], members.start[candidate + 1]):
-            member = members.values[at]
+        for position in range(members.start[candidate], members.start[candidate + 1]):
+            member = members.values[position]
             lists[place[member]] = candidate
             place[member] += 1
     return Lists(start, lists)
@@ -240,11 +239,11 @@ def _candidates_by_filter(filter_count, members):  # type: ignore[no-untyped-def
 
 @nb.njit(nogil=True, cache=True)
 def _cover(nodes, parent):  # type: ignore[no-untyped-def]
-    """Insert nodes that together subsume all filters that any candidate subsumes: each time the one
-    that costs least for each filter that no inserted node subsumes yet. In and out: parent.
+    """Insert nodes until every filter that has a candidate is below one, greedily by density: the
+    cost for each filter that no inserted node subsumes yet. In and out: parent.
 
-    The filters that a candidate has left only become fewer, so its density only rises: an entry of
-    the queue is corrected when it comes to the front.
+    The number of uncovered filters of a candidate only falls, so its density only rises. An entry
+    of the queue is therefore updated when it comes to the front.
     """
     members, by_filter = nodes.members, nodes.by_filter
     left = np.diff(members.start)
@@ -262,8 +261,8 @@ def _cover(nodes, parent):  # type: ignore[no-untyped-def]
         node = _node(candidate, nodes)
         if parent[node] == ABSENT:
             parent[node] = -1
-        for at in range(members.start[candidate], members.start[candidate + 1]):
-            member = members.values[at]
+        for position in range(members.start[candidate], members.start[candidate + 1]):
+            member = members.values[position]
             if not covered[member]:
                 covered[member] = True
                 for place in range(by_filter.start[member], by_filter.start[member + 1]):
@@ -272,8 +271,8 @@ def _cover(nodes, parent):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True, inline="always")
 def _density(candidate, left, nodes):  # type: ignore[no-untyped-def]
-    """The cost of the candidate and its children for each filter that it has left (int64 by
-    candidate). A candidate that is a filter subsumes itself at no further cost."""
+    """The cost of the candidate and its children, divided by left[candidate] (int64), its uncovered
+    filters. A candidate that is a filter subsumes itself at no further cost."""
     count = left[candidate]
     if count < 2:
         return 2.0
@@ -286,16 +285,16 @@ def _density(candidate, left, nodes):  # type: ignore[no-untyped-def]
 def _best_parent(node, excluded, nodes, parent):  # type: ignore[no-untyped-def]
     """The most selective node of the tree that subsumes this one, other than `excluded`, or −1.
 
-    The candidates of an inserted node are among those of any of its members. Only a node of a later
-    rank may be above a node, so no two are above each other.
+    The candidates of an inserted node are among those of any of its members. Only a node of higher
+    rank may be above a node, so there is no cycle.
     """
     member, specific = node, nodes.sets.values[:0]
     if node >= nodes.filter_count:
         candidate = node - nodes.filter_count
         member = nodes.members.values[nodes.members.start[candidate]]
         specific = _clauses(candidate, nodes)
-    for at in range(nodes.by_filter.start[member], nodes.by_filter.start[member + 1]):
-        candidate = nodes.by_filter.values[at]
+    for position in range(nodes.by_filter.start[member], nodes.by_filter.start[member + 1]):
+        candidate = nodes.by_filter.values[position]
         if candidate <= nodes.rank[node]:
             continue
         other = _node(candidate, nodes)
@@ -311,7 +310,7 @@ def _best_parent(node, excluded, nodes, parent):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def _improve(nodes, parent):  # type: ignore[no-untyped-def]
     """Move every node below the most selective node that subsumes it, then remove inserted nodes
-    that cost more than their children would without them. How many have moved or gone."""
+    that cost more than they save. Returns the number of nodes moved or removed."""
     weight, changes = nodes.weight, 0
     for node in range(parent.shape[0]):
         if parent[node] != ABSENT:
