@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
-from headgate.simulate.cn_star import ASK_BYTES, EXTRA_BYTES, ID_BYTES
+from headgate.simulate.cn_star import REQUEST_BYTES, EXTRA_BYTES, ID_BYTES
 from headgate.simulate.routing_trace import FROM, LINK, MESSAGE, NODE, Arrivals
 
 Payloads = tuple[tuple[int, bytes] | None, ...]
@@ -149,7 +149,7 @@ class PlainCnStar:
             return original, 0
         self.asked += 1
         if source not in (self.server, visit.node):
-            self.stress[visit.node] += ASK_BYTES
+            self.stress[visit.node] += REQUEST_BYTES
             kept, hops = self.nodes[source].repository.use(id_), 2
             if kept is not None:
                 assert isinstance(kept, bytes)
@@ -157,7 +157,7 @@ class PlainCnStar:
                 return kept, hops
             self.stress[source] += ID_BYTES
             self.in_vain += 1
-        self.stress[visit.node] += ASK_BYTES
+        self.stress[visit.node] += REQUEST_BYTES
         self.stress[self.server] += ID_BYTES + len(original)
         return original, hops + 2
 

@@ -13,12 +13,12 @@ from tests.simulate.region_worlds import Step, World, flat, histories, regions
 
 from headgate.model.errors import InvalidValue
 from headgate.simulate.cn_star import (
-    ASKED,
+    REQUESTED,
     BYTES,
     EXTRA_BYTES,
     HOPS,
     ID_BYTES,
-    IN_VAIN,
+    FAILED_REQUESTS,
     Carried,
     CnStar,
     Links,
@@ -104,7 +104,11 @@ def test_it_is_as_with_dictionaries_and_bytes(
             case list(some):
                 publish(world, ours, plain, some, total)
     assert total[BYTES] == sum(plain.stress.values())
-    assert (total[HOPS], total[ASKED], total[IN_VAIN]) == (plain.hops, plain.asked, plain.in_vain)
+    assert (total[HOPS], total[REQUESTED], total[FAILED_REQUESTS]) == (
+        plain.hops,
+        plain.asked,
+        plain.in_vain,
+    )
 
 
 def publish(
@@ -168,7 +172,7 @@ def test_without_repositories_the_last_node_asks_the_server() -> None:
     star = CnStar(world.network.links, server=SERVER, repository_entries=0)
     send(world, region, star)
     again = send(world, region, star)
-    assert again.total[ASKED] == 1
+    assert again.total[REQUESTED] == 1
     assert again.hops[-1] == 3 + 2
     assert again.total[BYTES] == 3 * (20 + EXTRA_BYTES) + 2 * ID_BYTES + 4 + 1_000
 
@@ -179,13 +183,13 @@ def test_a_node_that_crashed_asks_the_one_before_it() -> None:
     send(world, region, star)
     star.forget(3)
     again = send(world, region, star)
-    assert (again.total[ASKED], again.total[IN_VAIN], again.hops[-1]) == (1, 0, 5)
+    assert (again.total[REQUESTED], again.total[FAILED_REQUESTS], again.hops[-1]) == (1, 0, 5)
     assert again.stress[2] == 20 + EXTRA_BYTES + ID_BYTES + 1_000
     star.forget(3)
     star.forget(2)
     third = send(world, region, star)
     # Node 2 does not know any more what it sent along its link: it asks Source, which is node 1.
-    assert (third.total[ASKED], third.total[IN_VAIN], third.hops[-1]) == (1, 0, 5)
+    assert (third.total[REQUESTED], third.total[FAILED_REQUESTS], third.hops[-1]) == (1, 0, 5)
     assert third.stress[1] == 20 + EXTRA_BYTES + ID_BYTES + 1_000
 
 
@@ -209,7 +213,7 @@ def test_a_source_that_has_purged_the_payload_is_passed_over() -> None:
     # Node 1 keeps a, and needs b for its link to 2; with b it has no room for a any more.
     last = send_(at_2, a, b)
     assert last.contents[-1].tolist() == [1_001, 1_002]
-    assert (last.total[ASKED], last.total[IN_VAIN]) == (2, 1)
+    assert (last.total[REQUESTED], last.total[FAILED_REQUESTS]) == (2, 1)
     assert last.hops[-1] == 2 + 2 + 4
 
 
@@ -241,7 +245,7 @@ def test_distances_count_for_physical_traffic() -> None:
 
 @pytest.mark.parametrize("entries", [{"repository_entries": -1}, {"directory_entries": -1}])
 def test_less_than_nothing_is_refused(entries: dict[str, int]) -> None:
-    with pytest.raises(InvalidValue, match="no fewer than 0"):
+    with pytest.raises(InvalidValue, match="negative number of entries"):
         CnStar(Links(np.array([0, 0]), np.array([], np.int64)), server=0, **entries)
 
 

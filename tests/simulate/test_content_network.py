@@ -114,7 +114,7 @@ def test_nodes_can_join_where_nobody_subscribes() -> None:
 def test_what_does_not_fit_is_refused(kind: str) -> None:
     world = World((1, 1), network(kind, (1, 1)))
     world.take(("subscribe", 3, ((0.0, 0.0), (1.0, 1.0))))
-    with pytest.raises(InvalidValue, match="subscription 3 is there already"):
+    with pytest.raises(InvalidValue, match="subscription 3 exists already"):
         world._subscribe(3, ((0.0, 0.0), (1.0, 1.0)))
     with pytest.raises(InvalidValue, match="have 1 ranges: expected 2"):
         world._subscribe(4, ((0.0,), (1.0,)))

@@ -18,7 +18,7 @@ from headgate.simulate.content_network import SERVER, ContentNetwork, ZoneNetwor
 from headgate.simulate.filter_network import FilterNetwork
 from headgate.simulate.network_metrics import NetworkCost, overlay_cost, unicast_cost
 from headgate.simulate.recent_entries import NONE
-from headgate.simulate.regions import heart, load_of, meets, regions_of
+from headgate.simulate.regions import core, load_of, meets, regions_of
 from headgate.simulate.routing_trace import MESSAGE
 from headgate.tables.changes import JoinChange
 from headgate.tables.clients import JoinClient
@@ -149,7 +149,7 @@ def test_what_unicast_costs() -> None:
     assert cost.latency_hops == 1
 
 
-# Regions against boxes: exact for points and boxes, and seen whole from their heart.
+# Regions against boxes: exact for points and boxes, and seen whole from their core.
 
 BOTH = [(1, 1), (2, 1), (1, 2)]
 
@@ -221,7 +221,7 @@ def test_the_heart_sees_all_of_the_region(dimensions: tuple[int, int], data: st.
     space = list(product(range(top + 1), repeat=size))
     least, most = np.empty(size), np.empty(size)
     held = [point for point in space if _holds(region, point, dimensions)]
-    if not heart(flat([region], dimensions), 0, least, most):
+    if not core(flat([region], dimensions), 0, least, most):
         assert not held
         return
     seeing = [point for point in space if (least <= point).all() and (point <= most).all()]

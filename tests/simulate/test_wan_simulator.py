@@ -150,5 +150,5 @@ def test_each_document_has_a_time_and_a_size() -> None:
     area = uniform_area(np.ones(1), document_bytes=10.0)
     plans = price_rewritings(rewritings, area)
     plan = configure(Problem(rewritings, plans.costs, Limits.uniform(1)))
-    with pytest.raises(InvalidValue, match="2 times for 1 documents"):
+    with pytest.raises(InvalidValue, match="2 times, scales has 1"):
         run_configuration(plan.fast, plans, area, published_s=np.zeros(2), scales=np.ones(1))

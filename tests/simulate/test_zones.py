@@ -82,7 +82,9 @@ def test_every_zone_finds_its_way_by_neighbours(
 def test_a_cut_outside_of_its_zone_is_refused() -> None:
     zones = Zones(2)
     zones.split(0, 0, 5.0)
-    with pytest.raises(InvalidValue, match=r"zone 1 lies from 5\.0 to inf: no cut at 4\.0"):
+    with pytest.raises(
+        InvalidValue, match=r"zone 1 cannot be cut at 4\.0: it lies from 5\.0 to inf"
+    ):
         zones.split(1, 0, 4.0)
 
 

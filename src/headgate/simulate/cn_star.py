@@ -9,7 +9,7 @@ It works on the routing trace of any content network, with zones or with filters
 nodes can be CN* nodes; with none of them it is a plain network. Algorithm 1, for a message m that
 arrives at a CN* node:
 
-    QUERY        make or refresh the directory's entry of m's id; keep the payload, if m has it
+    QUERY        create or refresh the directory entry of m's id; store the payload, if m has it
     each link    bit set: send the id alone. Otherwise send the payload, from m, from the node's
                  repository, from m.Source, or from the server; the bit is set when the next node
                  acknowledges, which plain nodes never do
@@ -19,18 +19,18 @@ arrives at a CN* node:
 A plain node forwards what it received, which always has the payload: the sender never saw an
 acknowledgement, or is a plain node itself.
 
-Invariant: dispatchers get what the server sent, whatever was evicted, forgotten or requested in
-vain. To test it, payloads are *contents*, integers that stand for bytes: a message carries a
-content or none, a repository keeps the content under an id, and a request returns the content found
-there.
+Invariant: dispatchers get the payloads that the server sent, even if entries were evicted, soft
+state was lost, or requests failed. To test it, payloads are *contents*, integers that stand for
+bytes: a message carries a content or none, a repository stores the content under an id, and a
+request returns the content found there.
 
-Directory and repository are soft state: `forget` deletes all of a node's, as a crash does, and all
-directories are deleted when links change. A loss costs bytes, but never a payload.
+Directory and repository are soft state. `forget` deletes that of a node, as a crash does, and all
+directories are deleted when links change. A loss costs traffic, but never a payload.
 
 Choices where the paper is open: a requested payload goes into the repository, since it was just
-used. Each payload attribute has its own id: of the two payloads of a join result one is usually
-known; with one id for both, every pair would be new. Not done: removing a payload from the
-repository once it was sent along all links; the node's own subscriptions may need it.
+used. Each payload attribute has its own id: one of the two payloads of a join result is usually
+known, while with one id for both, every pair would be new. A payload that was sent along all links
+is not removed from the repository, because the node's own subscriptions may need it.
 
 Bytes: three more attributes for each payload (id, Source, PayloadAttrs); a request costs an id and
 an address, an answer the id and the payload, a negative answer and an acknowledgement an id.
@@ -62,7 +62,7 @@ from headgate.tables.box_tree_kernels import Longs
 DIRECTORY_ENTRIES = 512 * 1024 // 16
 """Half a megabyte, at an id and a bitmap of eight bytes each."""
 POOL_ENTRIES = 1_024
-"""With how many entries the pool of all nodes begins."""
+"""The initial size of the pool of entries of all nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,16 +74,18 @@ class Links:
 
     @property
     def words(self) -> int:
-        """How long bitmaps are."""
+        """The number of words in a bitmap of the links of a node."""
         return int(np.diff(self.start).max(initial=0)) // (WORD_MASK + 1) + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Carried:
-    """What became of a trace.
+    """The result of carrying payloads along a trace.
 
-    `contents` is [arrival, payload]: what the node's dispatcher got, where a subscription wants it.
-    `hops` is after how many hops in a row the dispatcher had it.
+    contents  [arrival, payload]: what the node's dispatcher got; defined if a subscription matches
+    hops      [arrival]: the number of successive hops until the dispatcher had all payloads
+    total     [COUNTERS]
+    stress    [node]: bytes that it sent
     """
 
     contents: Longs
@@ -93,6 +95,8 @@ class Carried:
 
 
 class CnStar:
+    """Nodes of an overlay, all or some of them CN* nodes, with their soft state."""
+
     def __init__(
         self,
         links: Links,
@@ -103,9 +107,11 @@ class CnStar:
         directory_entries: int = DIRECTORY_ENTRIES,
         distance: Longs | None = None,
     ) -> None:
-        """`is_star` says which nodes are CN* nodes; all of them, unless it is given."""
+        """`is_star` says which nodes are CN* nodes; by default all of them."""
         if min(repository_entries, directory_entries) < 0:
-            raise InvalidValue("a repository or a directory has no fewer than 0 entries")
+            raise InvalidValue(
+                "a repository or a directory cannot have a negative number of entries"
+            )
         self._server = server
         self._entries = directory_entries, repository_entries
         self._soft = self._empty(links)
@@ -118,12 +124,12 @@ class CnStar:
         is_star: npt.NDArray[np.bool_] | None = None,
         distance: Longs | None = None,
     ) -> None:
-        """Links have changed, or nodes have come. Repositories stay, directories are forgotten."""
+        """Use other links, or more nodes. Repositories are kept, directories are deleted."""
         nodes = len(links.start) - 1
         if is_star is None:
             is_star = np.ones(nodes, np.bool_)
         if len(is_star) != nodes or (distance is not None and distance.shape != (nodes, nodes)):
-            raise InvalidValue(f"kinds and distances are not of {nodes} nodes")
+            raise InvalidValue(f"the sizes of is_star and distance do not match {nodes} nodes")
         self._overlay = Overlay(
             self._server,
             links.start,
@@ -134,42 +140,42 @@ class CnStar:
         old, self._soft = self._soft.repository, self._empty(links)
         repository = recent(self._soft.repository.capacity, words=1, entries=len(old.id))
         copy_into(old, repository)
-        self._soft = Soft(self._soft.directory, repository)
+        self._soft = SoftState(self._soft.directory, repository)
 
-    def _empty(self, links: Links) -> Soft:
+    def _empty(self, links: Links) -> SoftState:
         capacities = [np.full(len(links.start) - 1, each, np.int64) for each in self._entries]
-        return Soft(
+        return SoftState(
             recent(capacities[0], words=links.words, entries=POOL_ENTRIES),
             recent(capacities[1], words=1, entries=POOL_ENTRIES),
         )
 
     def carry(self, arrivals: Arrivals, load: Load, matched: Longs) -> Carried:
-        """Send messages along their trace. `matched` are how many subscriptions want each
-        arrival."""
+        """Send messages along their trace. `matched` has the number of matching subscriptions for
+        each arrival."""
         lines, overlay = arrivals.lines, self._overlay
         if len(matched) != len(lines):
-            raise InvalidValue(f"{len(lines)} arrivals, and counts of {len(matched)}")
+            raise InvalidValue(f"matched has {len(matched)} counts for {len(lines)} arrivals")
         if lines[:, NODE].max(initial=0) >= len(overlay.is_star):
-            raise InvalidValue("the trace has nodes that came later: relink first")
+            raise InvalidValue("the trace has nodes that were added later: call relink first")
         size = len(lines), PAYLOADS
         carried, source, got = (np.full(size, NONE, np.int64) for _ in range(3))
         arrives, dispatched = (np.zeros(len(lines), np.int64) for _ in range(2))
-        trip = Trip(carried, source, got, np.zeros(size, np.int64), arrives, dispatched)
+        trip = ArrivalState(carried, source, got, np.zeros(size, np.int64), arrives, dispatched)
         count = Count(np.zeros(COUNTERS, np.int64), np.zeros(len(overlay.is_star), np.int64))
-        at = carry(0, overlay, self._soft, load, lines, matched, trip, count)
-        while at < len(lines):
-            self._soft = Soft(*map(_with_room, self._soft))
-            at = carry(at, overlay, self._soft, load, lines, matched, trip, count)
+        line = carry(0, overlay, self._soft, load, lines, matched, trip, count)
+        while line < len(lines):
+            self._soft = SoftState(*map(_with_room, self._soft))
+            line = carry(line, overlay, self._soft, load, lines, matched, trip, count)
         return Carried(trip.got, trip.dispatched, count.total, count.stress)
 
     def forget(self, node: int) -> None:
-        """A node has lost its soft state."""
+        """Delete the soft state of a node, as a crash does."""
         for memory in self._soft:
             forget(memory, node)
 
 
 def _with_room(memory: Recent) -> Recent:
-    """The same memory with free entries."""
+    """The memory, or a copy of twice the size if it has too few free entries."""
     if memory.free[1] >= ENTRIES_MIN:
         return memory
     entries, words = memory.words.shape
@@ -183,18 +189,18 @@ def _with_room(memory: Recent) -> Recent:
 PAYLOADS = 2
 ID_BYTES, SOURCE_BYTES, ATTRIBUTES_BYTES = 8, 4, 4
 EXTRA_BYTES = ID_BYTES + SOURCE_BYTES + ATTRIBUTES_BYTES
-ASK_BYTES = ID_BYTES + SOURCE_BYTES
+REQUEST_BYTES = ID_BYTES + SOURCE_BYTES
 WORD_SHIFT, WORD_MASK = 5, 31
 """A word of a bitmap has 32 bits that are used."""
 ENTRIES_MIN = 2 * PAYLOADS
-"""No line of a trace makes more entries: those of the node, and of whom it comes from."""
-# What is counted: bytes between nodes, bytes times physical hops, messages along links, payloads
-# asked of another node or the server, those asked of a node in vain, acknowledgements.
-BYTES, PHYSICAL, HOPS, ASKED, IN_VAIN, ACKNOWLEDGED, COUNTERS = range(7)
+"""The most entries that one arrival can create, at the node and at the sender."""
+# Counters: bytes between nodes, bytes times physical hops, messages along links, payloads requested
+# from another node or the server, requests to a node that no longer had the payload, acknowledgements.
+BYTES, PHYSICAL, HOPS, REQUESTED, FAILED_REQUESTS, ACKNOWLEDGED, COUNTERS = range(7)
 
 
 class Load(NamedTuple):
-    """What messages weigh without their payloads, and their payloads: NONE where there is none."""
+    """The sizes of messages without their payloads, and their payloads; an id of NONE if absent."""
 
     bare_bytes: Longs  # [message]
     id: Longs  # [message, PAYLOADS]
@@ -203,7 +209,7 @@ class Load(NamedTuple):
 
 
 class Overlay(NamedTuple):
-    """Nodes and their links; `distance` are physical hops, or has no lines."""
+    """Nodes and their links; `distance` has physical hops, or is empty."""
 
     server: int
     link_start: Longs  # [node + 1]
@@ -212,20 +218,20 @@ class Overlay(NamedTuple):
     distance: Longs  # [node, node]
 
 
-class Soft(NamedTuple):
+class SoftState(NamedTuple):
     """The soft state of all nodes."""
 
     directory: Recent  # words: a bit for each link of the node
     repository: Recent  # word: the content
 
 
-class Trip(NamedTuple):
-    """What arrivals carry, and when, in hops."""
+class ArrivalState(NamedTuple):
+    """What each arrival carries and obtains, with times in hops."""
 
     carried: Longs  # [arrival, PAYLOADS]: content, or NONE
     source: Longs
-    got: Longs  # what the node obtained for this message, or NONE
-    got_hops: Longs  # … and how many hops it took to ask for it
+    got: Longs  # the content that the node obtained for this message, or NONE
+    got_hops: Longs  # the hops that the requests for it took
     arrives: Longs  # [arrival]
     dispatched: Longs  # [arrival]: when its dispatcher has everything
 
@@ -236,17 +242,18 @@ class Count(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Everything that one message's way through the network reads and changes."""
+    """The arguments that the kernels for one payload share."""
 
     overlay: Overlay
-    soft: Soft
+    soft: SoftState
     load: Load
     counts: Count
-    trip: Trip
+    trip: ArrivalState
 
 
 @nb.njit(nogil=True, cache=True)
 def send(overlay, count, sender, receiver, size):  # type: ignore[no-untyped-def]
+    """Count `size` bytes sent between two nodes."""
     count.total[BYTES] += size
     count.stress[sender] += size
     if overlay.distance.shape[0] > 0:
@@ -254,57 +261,57 @@ def send(overlay, count, sender, receiver, size):  # type: ignore[no-untyped-def
 
 
 @nb.njit(nogil=True, cache=True)
-def ask(walk, at, message, k, node):  # type: ignore[no-untyped-def]
-    """Ask Source, then the server, for a payload; the content, and how many hops that took."""
+def request_payload(walk, arrival, message, k, node):  # type: ignore[no-untyped-def]
+    """Request payload k from Source, then from the server: (content, hops that it took)."""
     overlay, soft, load, count, trip = walk
     id_, size = load.id[message, k], load.payload_bytes[message, k]
-    source, server, hops = trip.source[at, k], overlay.server, 0
+    source, server, hops = trip.source[arrival, k], overlay.server, 0
     if node == server:
         return load.content[message, k], hops
-    count.total[ASKED] += 1
+    count.total[REQUESTED] += 1
     if source not in (server, node):
         entry = use(soft.repository, source, id_)
-        send(overlay, count, node, source, ASK_BYTES)
+        send(overlay, count, node, source, REQUEST_BYTES)
         hops += 2
         if entry >= 0:
             send(overlay, count, source, node, ID_BYTES + size)
             return soft.repository.words[entry, 0], hops
         send(overlay, count, source, node, ID_BYTES)
-        count.total[IN_VAIN] += 1
-    send(overlay, count, node, server, ASK_BYTES)
+        count.total[FAILED_REQUESTS] += 1
+    send(overlay, count, node, server, REQUEST_BYTES)
     send(overlay, count, server, node, ID_BYTES + size)
     return load.content[message, k], hops + 2
 
 
 @nb.njit(nogil=True, cache=True)
-def obtain(walk, at, message, k, node):  # type: ignore[no-untyped-def]
-    """The payload at an arrival that came without it, asked for at most once; how many hops."""
+def obtain_payload(walk, arrival, message, k, node):  # type: ignore[no-untyped-def]
+    """Payload k at an arrival that came without it, requested at most once: (content, hops)."""
     soft, load, trip = walk.soft, walk.load, walk.trip
-    if trip.got[at, k] == NONE:
+    if trip.got[arrival, k] == NONE:
         entry = use(soft.repository, node, load.id[message, k])
         if entry >= 0:
-            trip.got[at, k], trip.got_hops[at, k] = soft.repository.words[entry, 0], 0
+            trip.got[arrival, k], trip.got_hops[arrival, k] = soft.repository.words[entry, 0], 0
         else:
-            content, hops = ask(walk, at, message, k, node)
-            trip.got[at, k], trip.got_hops[at, k] = content, hops
+            content, hops = request_payload(walk, arrival, message, k, node)
+            trip.got[arrival, k], trip.got_hops[arrival, k] = content, hops
             entry = remember(soft.repository, node, load.id[message, k])
             if entry >= 0:
                 soft.repository.words[entry, 0] = content
-    return trip.got[at, k], trip.got_hops[at, k]
+    return trip.got[arrival, k], trip.got_hops[arrival, k]
 
 
 @nb.njit(nogil=True, cache=True)
-def query(soft, load, trip, at, message, node):  # type: ignore[no-untyped-def]
-    """What a CN* node does first with a message that arrives."""
+def record_payloads(soft, load, trip, arrival, message, node):  # type: ignore[no-untyped-def]
+    """QUERY of Algorithm 1: update the directory and the repository of a CN* node."""
     for k in range(PAYLOADS):
         id_ = load.id[message, k]
         if id_ == NONE:
             continue
         remember(soft.directory, node, id_)
-        if trip.carried[at, k] != NONE:
+        if trip.carried[arrival, k] != NONE:
             entry = remember(soft.repository, node, id_)
             if entry >= 0:
-                soft.repository.words[entry, 0] = trip.carried[at, k]
+                soft.repository.words[entry, 0] = trip.carried[arrival, k]
         else:
             use(soft.repository, node, id_)
 
@@ -315,11 +322,15 @@ def has_bit(directory, entry, link):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def forward(overlay, soft, load, count, trip, arrivals, at):  # type: ignore[no-untyped-def]
-    """Send a message along one link, to line `at` of the trace."""
-    message, receiver, origin = arrivals[at, MESSAGE], arrivals[at, NODE], arrivals[at, FROM]
+def forward(overlay, soft, load, count, trip, arrivals, arrival):  # type: ignore[no-untyped-def]
+    """Send a message along one link, to line `arrival` of the trace."""
+    message, receiver, origin = (
+        arrivals[arrival, MESSAGE],
+        arrivals[arrival, NODE],
+        arrivals[arrival, FROM],
+    )
     sender, waits, size = arrivals[origin, NODE], 0, load.bare_bytes[message]
-    link, is_star = arrivals[at, LINK] - overlay.link_start[sender], overlay.is_star[sender]
+    link, is_star = arrivals[arrival, LINK] - overlay.link_start[sender], overlay.is_star[sender]
     for k in range(PAYLOADS):
         id_, content, source = load.id[message, k], trip.carried[origin, k], trip.source[origin, k]
         if id_ == NONE:
@@ -330,7 +341,7 @@ def forward(overlay, soft, load, count, trip, arrivals, at):  # type: ignore[no-
                 content = NONE
             elif content == NONE:
                 walk = Walk(overlay, soft, load, count, trip)
-                content, hops = obtain(walk, origin, message, k, sender)
+                content, hops = obtain_payload(walk, origin, message, k, sender)
                 waits = max(waits, hops)
             if find(soft.repository, sender, id_) >= 0:
                 source = sender
@@ -343,40 +354,40 @@ def forward(overlay, soft, load, count, trip, arrivals, at):  # type: ignore[no-
                 if entry >= 0:
                     bit = np.int64(1) << (link & WORD_MASK)
                     soft.directory.words[entry, link >> WORD_SHIFT] |= bit
-        trip.carried[at, k], trip.source[at, k] = content, source
+        trip.carried[arrival, k], trip.source[arrival, k] = content, source
     count.total[HOPS] += 1
     send(overlay, count, sender, receiver, size)
-    trip.arrives[at] = trip.arrives[origin] + 1 + waits
+    trip.arrives[arrival] = trip.arrives[origin] + 1 + waits
 
 
 @nb.njit(nogil=True, cache=True)
-def dispatch(overlay, soft, load, count, trip, message, at, node):  # type: ignore[no-untyped-def]
-    """Let the node's dispatcher have the payloads."""
+def dispatch(overlay, soft, load, count, trip, message, arrival, node):  # type: ignore[no-untyped-def]
+    """Obtain the payloads of a message for the node's dispatcher."""
     waits = 0
     for k in range(PAYLOADS):
-        content = trip.carried[at, k]
+        content = trip.carried[arrival, k]
         if content == NONE and load.id[message, k] != NONE and overlay.is_star[node]:
             walk = Walk(overlay, soft, load, count, trip)
-            content, hops = obtain(walk, at, message, k, node)
+            content, hops = obtain_payload(walk, arrival, message, k, node)
             waits = max(waits, hops)
-        trip.got[at, k] = content
-    trip.dispatched[at] = trip.arrives[at] + waits
+        trip.got[arrival, k] = content
+    trip.dispatched[arrival] = trip.arrives[arrival] + waits
 
 
 @nb.njit(nogil=True, cache=True)
 def carry(first, overlay, soft, load, arrivals, matched, trip, count):  # type: ignore[no-untyped-def]
-    """Go through a trace from line `first` on; the line at which the pools of entries are too
-    full."""
-    for at in range(first, arrivals.shape[0]):
+    """Carry payloads along a trace from line `first` on. Returns the line at which a pool of
+    entries is too full to continue, or the number of lines."""
+    for arrival in range(first, arrivals.shape[0]):
         if min(soft.directory.free[1], soft.repository.free[1]) < ENTRIES_MIN:
-            return at
-        message, node = arrivals[at, MESSAGE], arrivals[at, NODE]
-        if arrivals[at, FROM] >= 0:
-            forward(overlay, soft, load, count, trip, arrivals, at)
+            return arrival
+        message, node = arrivals[arrival, MESSAGE], arrivals[arrival, NODE]
+        if arrivals[arrival, FROM] >= 0:
+            forward(overlay, soft, load, count, trip, arrivals, arrival)
         else:
-            trip.carried[at], trip.source[at] = load.content[message], overlay.server
+            trip.carried[arrival], trip.source[arrival] = load.content[message], overlay.server
         if overlay.is_star[node]:
-            query(soft, load, trip, at, message, node)
-        if matched[at] > 0:
-            dispatch(overlay, soft, load, count, trip, message, at, node)
+            record_payloads(soft, load, trip, arrival, message, node)
+        if matched[arrival] > 0:
+            dispatch(overlay, soft, load, count, trip, message, arrival, node)
     return arrivals.shape[0]

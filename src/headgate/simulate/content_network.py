@@ -18,7 +18,7 @@ Routing over zones ([Select-Joins Appendix A, Fig. 16]):
 
     server's zone ──► … ──► goal's zone ──► a tree over the zones that the region meets
 
-The goal is the point of the region's core nearest to the server's zone (`heart` in regions.py).
+The goal is the point of the region's core nearest to the server's zone (`core` in regions.py).
 From there each zone of the region has one parent: the neighbour on its own path to the goal. A node
 forwards to the neighbours that the region meets and whose path to the goal leads through it. It
 needs its neighbours' zones, the server's zone and the message's region, but no memory of messages.
@@ -45,7 +45,7 @@ from headgate.match.bit_rows import first_not_less
 from headgate.model.errors import InvalidValue
 from headgate.simulate.cn_star import Links
 from headgate.simulate.node_subscriptions import NodeSubscriptions
-from headgate.simulate.regions import Regions, heart, meets
+from headgate.simulate.regions import Regions, core, meets
 from headgate.simulate.routing_trace import DEPTH, Arrivals, put_arrival, traced
 from headgate.simulate.zones import Zones, next_zone, zones_of
 from headgate.tables.box_tree_kernels import Longs
@@ -73,7 +73,7 @@ class ZoneNetwork:
         self.zones = Zones(2 * dimensions)
         self.subscriptions = NodeSubscriptions(2 * dimensions, nodes=1)
         self._alike: set[int] = set()
-        """Zones whose subscriptions are known to be all alike."""
+        """Zones whose subscriptions are all equal, so that they cannot be halved."""
 
     def __len__(self) -> int:
         return len(self.zones)
@@ -85,7 +85,7 @@ class ZoneNetwork:
 
     def subscribe(self, boxes: Boxes) -> None:
         points = np.hstack([boxes.low, boxes.high])
-        self.subscriptions.refuse_unfit(boxes.numbers, points)
+        self.subscriptions.check_new(boxes.numbers, points)
         owners = np.empty(len(points), np.int64)
         zones_of(self.zones.cuts, points, owners)
         self.subscriptions.add(owners, boxes.numbers, points)
@@ -95,15 +95,15 @@ class ZoneNetwork:
         self.subscriptions.remove(numbers)
 
     def join(self, count: int = 1, *, handled: Regions | None = None) -> None:
-        """Let nodes join, each of which takes half of the most loaded zone's subscriptions.
+        """Add nodes, each of which takes half of the subscriptions of the most loaded zone.
 
-        With some of the messages that were handled before, zones are cut so that few messages need
-        to go to both sides.
+        `handled` is a sample of earlier messages: zones are cut so that few of them go to both
+        sides.
         """
         for _ in range(count):
             order = np.argsort(-self.subscriptions.sizes, kind="stable").tolist()
             if not any(self._halve(zone, handled) for zone in order):
-                # No cut would balance loads: let the space be cut where there is least to move.
+                # No cut would balance loads: cut the space of the zone with fewest subscriptions.
                 order.reverse()
                 self.split(next(zone for zone in order if self.zones.middle_cut(zone) is not None))
 
@@ -118,13 +118,13 @@ class ZoneNetwork:
         """Which nodes get which messages."""
         zones = self.zones.arrays
         return traced(
-            lambda at, out, used: route_regions(at, regions, zones, SERVER, out, used),
+            lambda first, out, used: route_regions(first, regions, zones, SERVER, out, used),
             messages=len(regions.own),
             lines_min=2 * len(self),
         )
 
     def _halve(self, zone: int, handled: Regions | None) -> bool:
-        """Cut a zone's subscriptions in two halves; False if they are all alike."""
+        """Cut a zone's subscriptions in two halves; False if they are all equal."""
         if zone in self._alike or self.subscriptions.sizes[zone] < 2:
             return False
         cut = self.zones.cut_for(zone, self.subscriptions.points(zone), handled)
@@ -146,15 +146,16 @@ class ZoneNetwork:
 
 
 @nb.njit(nogil=True, cache=True)
-def link_between(start, to, one, other):  # type: ignore[no-untyped-def]
-    return first_not_less(to, start[one], start[one + 1], other)
+def link_between(start, to, from_zone, to_zone):  # type: ignore[no-untyped-def]
+    """The number of the link from one zone to its neighbour."""
+    return first_not_less(to, start[from_zone], start[from_zone + 1], to_zone)
 
 
 @nb.njit(nogil=True, cache=True)
-def choose_goal(regions, at, zones, server, goal, room):  # type: ignore[no-untyped-def]
-    """The point of the region's heart nearest to the server's zone; False for an empty region."""
+def choose_goal(regions, message, zones, server, goal, room):  # type: ignore[no-untyped-def]
+    """The point of the region's core nearest to the server's zone; False for an empty region."""
     least, most = room[0], room[1]
-    if not heart(regions, at, least, most):
+    if not core(regions, message, least, most):
         return False
     for m in range(goal.shape[0]):
         goal[m] = min(max(least[m], zones.least[server, m]), most[m])
@@ -162,10 +163,12 @@ def choose_goal(regions, at, zones, server, goal, room):  # type: ignore[no-unty
 
 
 @nb.njit(nogil=True, cache=True)
-def put_tree(zones, at, way, tree, hit, out, used):  # type: ignore[no-untyped-def]
-    """Arrivals in the zones that were hit, parents first. That of the goal's zone is there.
+def put_tree(zones, message, way, tree, hit, out, used):  # type: ignore[no-untyped-def]
+    """Write the arrivals in the zones of `hit`, parents first; returns the number of lines.
 
-    way: (goal, point), each (coordinates,); tree: (parents, depths, arrival), int64 (zones,)
+    way   (goal, point), float64 [coordinate] each; point is scratch
+    tree  (parents, depths, arrival), int64 [zone] each, scratch; arrival of the goal's zone is set
+    hit   int64: the zones that the region meets
     """
     goal, point = way
     parents, depths, arrival = tree
@@ -193,15 +196,18 @@ def put_tree(zones, at, way, tree, hit, out, used):  # type: ignore[no-untyped-d
                 parent = parents[zone]
                 link = link_between(zones.start, zones.to, parent, zone)
                 arrival[zone] = used
-                used = put_arrival(out, used, at, zone, arrival[parent], link, first + depth, 1)
+                used = put_arrival(
+                    out, used, message, zone, arrival[parent], link, first + depth, 1
+                )
     return used
 
 
 @nb.njit(nogil=True, cache=True)
 def route_regions(first, regions, zones, server, out, used):  # type: ignore[no-untyped-def]
-    """Write the arrivals of messages from `first` on; which did not fit any more, and lines used.
+    """Write the arrivals of messages from `first` on, as `traced` requires: returns the message
+    that did not fit, or the number of messages, and the lines used.
 
-    A message whose region is empty has none.
+    A message with an empty region has no arrivals.
     """
     size, coordinates = zones.least.shape
     hit, parents, depths, arrival = (
@@ -211,25 +217,25 @@ def route_regions(first, regions, zones, server, out, used):  # type: ignore[no-
         np.empty(size, np.int64),
     )
     goal, point, room = np.empty(coordinates), np.empty(coordinates), np.empty((2, coordinates))
-    for at in range(first, regions.own.shape[0]):
+    for message in range(first, regions.own.shape[0]):
         if used + 2 * size > out.shape[0]:
-            return at, used
-        if not choose_goal(regions, at, zones, server, goal, room):
+            return message, used
+        if not choose_goal(regions, message, zones, server, goal, room):
             continue
         zone, depth, parent, link = server, 0, -1, -1
         while True:
             following = next_zone(zones, zone, goal, point)
-            used = put_arrival(out, used, at, zone, parent, link, depth, following < 0)
+            used = put_arrival(out, used, message, zone, parent, link, depth, following < 0)
             if following < 0:
                 break
             link = link_between(zones.start, zones.to, zone, following)
             zone, depth, parent = following, depth + 1, used - 1
         arrival[zone] = used - 1
         count = 0
-        for each in range(size):
-            if meets(regions, at, zones.least, zones.most, each):
-                hit[count] = each
+        for box in range(size):
+            if meets(regions, message, zones.least, zones.most, box):
+                hit[count] = box
                 count += 1
         tree = parents, depths, arrival
-        used = put_tree(zones, at, (goal, point), tree, hit[:count], out, used)
+        used = put_tree(zones, message, (goal, point), tree, hit[:count], out, used)
     return regions.own.shape[0], used

@@ -7,9 +7,9 @@
          3   4
 
 Invariant: a filter contains every subscription behind it, so no message misses one. It may contain
-more, so a message may reach a node in vain, where the dispatcher finds no subscription. A filter
-has at most `parts` boxes: routing tables stay small whatever the number of subscriptions (imperfect
-merging, [MBD §5]). Filters are made from the bounding boxes of the nodes' blocks of subscriptions.
+more, so a message may reach a node without a matching subscription. A filter has at most `parts`
+boxes: routing tables stay small whatever the number of subscriptions (imperfect merging, [MBD §5]).
+Filters are computed from the bounding boxes of the nodes' blocks of subscriptions.
 
 A new subscription widens the filters on its path. A removed one leaves them as they are, until as
 many were removed as are left; then all filters are computed again, from the leaves up.
@@ -38,8 +38,8 @@ PARTS = 64
 
 
 class FilterNetwork:
-    """`parents` says who is above each node in the tree; the first node is the server's, and above
-    it is -1."""
+    """A tree of nodes with filters. parents[n] is the parent of node n; the first node is the
+    server's and has the parent -1."""
 
     def __init__(self, dimensions: int, parents: Longs, *, parts: int = PARTS) -> None:
         if parts < 1:
@@ -49,18 +49,20 @@ class FilterNetwork:
         self.subscriptions = NodeSubscriptions(coordinates, nodes=len(parents))
         least, most = (np.empty((len(parents) * parts, coordinates)) for _ in range(2))
         self._filters = Filters(least, most, np.zeros(len(parents), np.int64))
-        self._gone = 0
+        self._removed_count = 0
 
     @property
     def links(self) -> Links:
         return Links(self._tree.start, self._tree.to)
 
     def subscribe(self, boxes: Boxes, nodes: Longs) -> None:
-        """Let subscriptions live at these nodes."""
+        """Add subscriptions, each at the given node."""
         points = np.hstack([boxes.low, boxes.high])
         if ((nodes < 0) | (nodes >= len(self._tree.parent))).any() or len(nodes) != len(points):
-            raise InvalidValue(f"a subscription lives at one of {len(self._tree.parent)} nodes")
-        self.subscriptions.refuse_unfit(boxes.numbers, points)
+            raise InvalidValue(
+                f"a subscription needs one node among 0 … {len(self._tree.parent) - 1}"
+            )
+        self.subscriptions.check_new(boxes.numbers, points)
         self.subscriptions.add(nodes, boxes.numbers, points)
         if 2 * len(points) < self.subscriptions.sizes.sum():
             widen(self._tree, self._filters, nodes, points)
@@ -69,27 +71,27 @@ class FilterNetwork:
 
     def unsubscribe(self, numbers: Longs) -> None:
         self.subscriptions.remove(numbers)
-        self._gone += len(numbers)
-        if self._gone > self.subscriptions.sizes.sum():
+        self._removed_count += len(numbers)
+        if self._removed_count > self.subscriptions.sizes.sum():
             self.tighten()
 
     def tighten(self) -> None:
-        """Make all filters anew."""
+        """Compute all filters again from the present subscriptions."""
         tighten(self._tree, self.subscriptions.blocks, self._filters)
-        self._gone = 0
+        self._removed_count = 0
 
     def route(self, regions: Regions) -> Arrivals:
         """Which nodes get which messages."""
         tree, filters = self._tree, self._filters
         return traced(
-            lambda at, out, used: route_filters(at, regions, tree, filters, out, used),
+            lambda first, out, used: route_filters(first, regions, tree, filters, out, used),
             messages=len(regions.own),
             lines_min=len(tree.parent),
         )
 
 
 def tree_of(parents: Longs) -> NodeTree:
-    """The tree with the first node as its root; refused if it is none."""
+    """The tree with the first node as its root; InvalidValue if it is not a tree."""
     nodes = len(parents)
     if nodes == 0 or parents[0] != -1 or ((parents[1:] < 0) | (parents[1:] >= nodes)).any():
         raise InvalidValue("the first node is the root of the tree, all others have a parent")
@@ -107,9 +109,9 @@ def tree_of(parents: Longs) -> NodeTree:
 
 
 class Filters(NamedTuple):
-    """For each node boxes that hold the points of all subscriptions in its subtree.
+    """For each node, boxes that contain the points of all subscriptions in its subtree.
 
-    Those of node n are `size[n]` lines from n · (lines / nodes) on.
+    Node n has size[n] boxes, from line n · parts on.
     """
 
     least: Floats  # [line, coordinate]
@@ -128,10 +130,13 @@ class NodeTree(NamedTuple):
 
 @nb.njit(nogil=True, cache=True)
 def merge_boxes(boxes, used, parts, least, most, first):  # type: ignore[no-untyped-def]
-    """Write bounding boxes of at most `parts` groups of near boxes from line `first` on; how many.
+    """Merge boxes into at most `parts` bounding boxes, written to least and most from line `first`
+    on. Returns their number.
 
-    A box is a line of `boxes`: all least coordinates, then all greatest ones. Groups are made by
-    halves, by one coordinate after the other. The order of `boxes` changes.
+    boxes  float64 [box, 2 · coordinates]: least coordinates, then greatest ones; gets reordered
+    used   the number of boxes
+
+    Groups of near boxes are found by halving, by one coordinate after the other.
     """
     half, written = boxes.shape[1] // 2, 0
     number, stack = np.arange(used), np.empty((STACK, 4), np.int64)
@@ -159,11 +164,11 @@ def merge_boxes(boxes, used, parts, least, most, first):  # type: ignore[no-unty
 
 @nb.njit(nogil=True, cache=True)
 def tighten(tree, blocks, filters):  # type: ignore[no-untyped-def]
-    """Make all filters from the subscriptions that are there, from the leaves of the tree up."""
+    """Compute all filters from the present subscriptions, from the leaves of the tree up."""
     nodes, coordinates = tree.parent.shape[0], blocks.least.shape[1]
     parts = filters.least.shape[0] // nodes
-    for at in range(nodes - 1, -1, -1):
-        node = tree.order[at]
+    for position in range(nodes - 1, -1, -1):
+        node = tree.order[position]
         room = blocks.length[node]
         for link in range(tree.start[node], tree.start[node + 1]):
             room += filters.size[tree.to[link]]
@@ -186,26 +191,30 @@ def tighten(tree, blocks, filters):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def widen(tree, filters, nodes, points):  # type: ignore[no-untyped-def]
-    """Let the filters on the way to each new point hold it: the box with fewest sides to move."""
+    """Widen the filters on the path to each new point, so that they contain it.
+
+    A filter with fewer than `parts` boxes gets a new box; else the box with fewest sides to move
+    is widened.
+    """
     parts = filters.least.shape[0] // tree.parent.shape[0]
-    for at in range(points.shape[0]):
-        node = nodes[at]
+    for number in range(points.shape[0]):
+        node = nodes[number]
         while node >= 0:
             best, fewest = -1, points.shape[1] + 1
             for line in range(node * parts, node * parts + filters.size[node]):
                 sides = 0
                 for m in range(points.shape[1]):
-                    value = points[at, m]
+                    value = points[number, m]
                     sides += not filters.least[line, m] <= value <= filters.most[line, m]
                 if sides < fewest:
                     best, fewest = line, sides
             if fewest > 0 and filters.size[node] < parts:
                 best = node * parts + filters.size[node]
                 filters.size[node] += 1
-                filters.least[best], filters.most[best] = points[at], points[at]
+                filters.least[best], filters.most[best] = points[number], points[number]
             for m in range(points.shape[1]):
-                filters.least[best, m] = min(filters.least[best, m], points[at, m])
-                filters.most[best, m] = max(filters.most[best, m], points[at, m])
+                filters.least[best, m] = min(filters.least[best, m], points[number, m])
+                filters.most[best, m] = max(filters.most[best, m], points[number, m])
             node = tree.parent[node]
 
 
@@ -219,19 +228,20 @@ def meets_filter(regions, message, filters, node, parts):  # type: ignore[no-unt
 
 @nb.njit(nogil=True, cache=True)
 def route_filters(first, regions, tree, filters, out, used):  # type: ignore[no-untyped-def]
-    """Write the arrivals of messages from `first` on; which did not fit, and lines used."""
+    """Write the arrivals of messages from `first` on, as `traced` requires: returns the message
+    that did not fit, or the number of messages, and the lines used."""
     nodes = tree.parent.shape[0]
     parts, root = filters.least.shape[0] // nodes, tree.order[0]
     for message in range(first, regions.own.shape[0]):
         if used + nodes > out.shape[0]:
             return message, used
-        at = used
+        arrival = used
         used = put_arrival(out, used, message, root, -1, -1, 0, 1)
-        while at < used:
-            node, depth = out[at, NODE], out[at, DEPTH] + 1
+        while arrival < used:
+            node, depth = out[arrival, NODE], out[arrival, DEPTH] + 1
             for link in range(tree.start[node], tree.start[node + 1]):
                 child = tree.to[link]
                 if meets_filter(regions, message, filters, child, parts):
-                    used = put_arrival(out, used, message, child, at, link, depth, 1)
-            at += 1
+                    used = put_arrival(out, used, message, child, arrival, link, depth, 1)
+            arrival += 1
     return regions.own.shape[0], used

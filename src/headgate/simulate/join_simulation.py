@@ -1,15 +1,15 @@
 """Select-joins over a simulated content network: the same events by scheme ([Select-Joins §6]).
 
-    table changes ──► SelectJoinServer ──► messages ──► ContentNetwork.route ──► RoutingTrace
+    table changes ──► SelectJoinServer ──► messages ──► ContentNetwork.route ──► Arrivals
                                                              └──► CnStar.carry ──► NetworkCost
 
 Every scheme starts with the same rows. The events before the measured ones decide how the zones of
 a scheme are cut (zones.py), so each scheme has zones that suit its messages. Schemes that address
-each subscription by itself need no zones.
+each subscription individually need no zones.
 
-A workload may have several draws of events over the same subscriptions and zones, each of which
-starts with rows of its own: what joins with what is drawn once for each join value, so single draws
-differ much from each other.
+A workload may have several draws of events over the same subscriptions and zones, each with its own
+initial rows. One draw is not enough, because the mean of each join value is drawn only once, and
+results differ much between draws.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from headgate.tables.server import SelectJoinServer
 
 PAYLOAD_BYTES = len(PAYLOAD)
 HANDLED_MAX = 1_000
-"""How many messages decide where zones are cut."""
+"""The size of the sample of messages that decides where zones are cut."""
 BATCH = 50
 HOME_SEED = 2026
-"""Of the nodes where subscriptions are that a unicast scheme addresses."""
+"""The seed that places subscriptions at nodes for unicast schemes."""
 
 PayloadIds = Callable[[Longs], Longs]
-"""From the payload ids of messages to ids that are equal where payloads are equal."""
+"""Maps payload ids of messages to ids that are equal if the payloads are equal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StartState:
-    """What every scheme starts with: indexes of subscriptions, and the rows of both tables."""
+    """The initial state for every scheme: indexes of subscriptions, and the rows of both tables."""
 
     base: SelectJoinServer
     events: JoinEvents
@@ -73,7 +73,8 @@ class StartState:
 
 @dataclass(slots=True, eq=False)
 class JoinSimulation:
-    """In each draw, `warming` events come before the measured ones; all draws measure `count`."""
+    """The simulation of a workload. Each draw has `warming` events before the measured ones; all
+    draws together measure `count` events."""
 
     boxes: Boxes
     draws: Sequence[JoinEvents]
@@ -127,7 +128,7 @@ class JoinSimulation:
         ids: PayloadIds = lambda numbers: numbers,
         uncounted: int = 0,
     ) -> list[NetworkCost]:
-        """The cost of the same events in several ways: by which CN*, with payloads of which size.
+        """The cost of the same events for several pairs of CN* nodes and a payload size.
 
         The first `uncounted` events are carried, but their cost is not counted.
         """
@@ -168,18 +169,18 @@ class JoinSimulation:
         for state in self._states:
             messages = state.server(scheme).apply(state.events.batch(0, self.warming))
             most = HANDLED_MAX // len(self.draws)
-            some = np.linspace(0, len(messages) - 1, min(len(messages), most)).astype(int)
+            chosen = np.linspace(0, len(messages) - 1, min(len(messages), most)).astype(int)
             regions = regions_of(messages)
-            lines = np.stack(regions[:4])[:, some]
+            lines = np.stack(regions[:4])[:, chosen]
             lines[1] += used
             sampled.append(lines)
             numbers.append(regions.numbers)
             used += len(regions.numbers)
-        own, start, excluded, pairs = np.concatenate(sampled, axis=1)
-        return Regions(own, start, excluded, pairs, np.concatenate(numbers), regions.widths)
+        own_side, start, excluded, pairs = np.concatenate(sampled, axis=1)
+        return Regions(own_side, start, excluded, pairs, np.concatenate(numbers), regions.widths)
 
     def _unicast(self, scheme: JoinScheme) -> NetworkCost:
-        """Each subscription is at a node of its own choice."""
+        """The cost of a unicast scheme; subscriptions are placed at random nodes."""
         chance = np.random.default_rng(HOME_SEED)
         homes = chance.integers(0, self.nodes, len(self.boxes.numbers))
         cost = NetworkCost()

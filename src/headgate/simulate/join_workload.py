@@ -29,11 +29,11 @@ from headgate.tables.messages import JoinSide
 DOMAIN = 100_000
 JOIN_VALUES, JOINING_SHARE, ZIPF = 100, 0.7, 0.8
 PAYLOAD = bytes(100)
-"""A number of a row counts four bytes, its payload 100."""
+"""The payload of a row: 100 bytes."""
 
 
 def subscriptions(count: int, *, overlap: int = 0, seed: int = 2026) -> Boxes:
-    """`overlap` is the x of Fig. 19: the larger it is, the closer together the centres lie."""
+    """Generated subscriptions. A larger `overlap`, the x of Fig. 19, moves the centres closer."""
     chance = np.random.default_rng([seed, count])
     a_spread, c_spread = (13_000 - 2 * overlap, 7_500 - overlap) if overlap else (10_000, 6_000)
     low, high = np.empty((count, 2)), np.empty((count, 2))
@@ -45,8 +45,8 @@ def subscriptions(count: int, *, overlap: int = 0, seed: int = 2026) -> Boxes:
         centers = chance.choice(means, count) + chance.normal(0, spread, count)
         widths = chance.normal(*width, count)
         while (widths < 1).any():
-            again = widths < 1
-            widths[again] = chance.normal(*width, int(again.sum()))
+            too_narrow = widths < 1
+            widths[too_narrow] = chance.normal(*width, int(too_narrow.sum()))
         low[:, table] = np.round(centers - widths / 2)
         high[:, table] = np.round(centers + widths / 2)
     return Boxes(np.arange(count), low, high)

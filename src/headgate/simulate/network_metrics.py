@@ -1,10 +1,10 @@
-"""What a batch of messages costs the network ([Select-Joins §6], "Evaluation Metrics").
+"""The network cost of a batch of messages ([Select-Joins §6], "Evaluation Metrics").
 
     traffic        bytes between overlay nodes, including ids, requests and acknowledgements
     hops           messages sent along links of the overlay
     stress         bytes that each node sends
-    hop latency    hops in a row until a dispatcher has all it needs, on average over all
-                   deliveries; requesting a payload takes two more
+    hop latency    successive hops until a dispatcher has the message and its payloads, on average
+                   over all deliveries; requesting a payload takes two more
     last hop       bytes from dispatchers to clients, one message each; regions are not sent there
     physical       bytes times hops of the physical network
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.simulate.cn_star import ASKED, BYTES, HOPS, IN_VAIN, PHYSICAL, Carried
+from headgate.simulate.cn_star import REQUESTED, BYTES, HOPS, FAILED_REQUESTS, PHYSICAL, Carried
 from headgate.simulate.routing_trace import MESSAGE, Arrivals
 from headgate.tables.box_tree_kernels import Longs
 from headgate.tables.messages import MessageBatch
@@ -31,10 +31,10 @@ class NetworkCost:
     traffic_bytes: int = 0
     physical_bytes: int = 0
     hops: int = 0
-    asked: int = 0
-    """Payloads that a node asked for, of another or of the server …"""
-    in_vain: int = 0
-    """… of them, those whose Source had it no more."""
+    requests: int = 0
+    """Payloads that nodes requested from another node or from the server."""
+    failed_requests: int = 0
+    """Requests to a Source that no longer had the payload."""
     deliveries: int = 0
     waited_hops: int = 0
     """The sum of hop latencies over deliveries."""
@@ -46,8 +46,8 @@ class NetworkCost:
             self.traffic_bytes + other.traffic_bytes,
             self.physical_bytes + other.physical_bytes,
             self.hops + other.hops,
-            self.asked + other.asked,
-            self.in_vain + other.in_vain,
+            self.requests + other.requests,
+            self.failed_requests + other.failed_requests,
             self.deliveries + other.deliveries,
             self.waited_hops + other.waited_hops,
             self.last_hop_bytes + other.last_hop_bytes,
@@ -62,16 +62,16 @@ class NetworkCost:
 def overlay_cost(
     messages: MessageBatch, arrivals: Arrivals, matched: Longs, carried: Carried
 ) -> NetworkCost:
-    """Of messages that went along a trace; `matched` says how many subscriptions each arrival is
-    for."""
+    """The cost of messages that were carried along a trace; `matched` has the number of matching
+    subscriptions of each arrival."""
     last = messages.size_bytes - messages.description_bytes
     total = carried.total.tolist()
     return NetworkCost(
         traffic_bytes=total[BYTES],
         physical_bytes=total[PHYSICAL],
         hops=total[HOPS],
-        asked=total[ASKED],
-        in_vain=total[IN_VAIN],
+        requests=total[REQUESTED],
+        failed_requests=total[FAILED_REQUESTS],
         deliveries=int(matched.sum()),
         waited_hops=int((matched * carried.hops).sum()),
         last_hop_bytes=int((matched * last[arrivals.lines[:, MESSAGE]]).sum()),
@@ -87,8 +87,8 @@ def unicast_cost(
     server: int,
     distances: Longs,
 ) -> NetworkCost:
-    """Of messages that go straight to nodes: `lines` (subscription, first, end) as in
-    `dispatch.Recipients`, and the node of each line's subscription."""
+    """The cost of messages sent directly to nodes: `lines` (subscription, first, end) as in
+    `tables.recipients.Recipients`, and the node of each line's subscription."""
     sizes = messages.size_bytes - messages.description_bytes
     before = np.concatenate([[0], np.cumsum(sizes)])
     sent = before[lines[:, 2]] - before[lines[:, 1]]

@@ -29,12 +29,13 @@ from headgate.simulate.regions import Regions, meets
 from headgate.simulate.routing_trace import DELIVERS, MESSAGE, NODE, Arrivals, Deliveries
 from headgate.tables.box_tree_kernels import STACK, Floats, Longs, partition_by_coordinate
 
-GONE = -1
+REMOVED = -1
 Numbers = TypeVar("Numbers", Floats, Longs)
 
 
 class NodeSubscriptions:
-    """A small number stands for a subscription; each is in one node."""
+    """Subscriptions by number, each at one node. Numbers should be small: arrays are indexed by
+    them."""
 
     def __init__(self, coordinates: int, *, nodes: int) -> None:
         self._points: Floats = np.empty((0, coordinates))
@@ -43,7 +44,7 @@ class NodeSubscriptions:
         self._most: Floats = np.empty((0, coordinates))
         self._blocks_used = 0
         self._first, self._count, self._used = (np.zeros(nodes, np.int64) for _ in range(3))
-        """By node: first block, number of blocks, and how many places are taken or holes."""
+        """By node: first block, number of blocks, and how many places were used, holes included."""
         self.sizes: Longs = np.zeros(nodes, np.int64)
         """How many subscriptions each node has."""
         self._place: Longs = np.empty(0, np.int64)
@@ -52,7 +53,7 @@ class NodeSubscriptions:
 
     @property
     def blocks(self) -> Blocks:
-        """What the kernels see; valid until the next change."""
+        """The arrays for the kernels; valid until the next change."""
         for node in self._unordered:
             numbers, points = self._held(node)
             order_points(points, numbers)
@@ -64,8 +65,8 @@ class NodeSubscriptions:
 
     def counts(self, arrivals: Arrivals, regions: Regions) -> Longs:
         """For each arrival, how many subscriptions of its node get the message."""
-        found: Longs = count_matches(arrivals.lines, regions, self.blocks)
-        return found
+        matched: Longs = count_matches(arrivals.lines, regions, self.blocks)
+        return matched
 
     def deliveries(self, arrivals: Arrivals, regions: Regions) -> Deliveries:
         """For each arrival, which subscriptions of its node get the message."""
@@ -74,11 +75,11 @@ class NodeSubscriptions:
         return Deliveries(out)
 
     def holds(self, numbers: Longs) -> npt.NDArray[np.bool_]:
-        """Which of these subscriptions are there."""
-        known = (numbers >= 0) & (numbers < len(self._place))
-        found: npt.NDArray[np.bool_] = known.copy()
-        found[known] = self._place[numbers[known]] != GONE
-        return found
+        """Which of these subscriptions exist."""
+        in_range = (numbers >= 0) & (numbers < len(self._place))
+        is_held: npt.NDArray[np.bool_] = in_range.copy()
+        is_held[in_range] = self._place[numbers[in_range]] != REMOVED
+        return is_held
 
     def points(self, node: int) -> Floats:
         return self._held(node)[1]
@@ -87,52 +88,55 @@ class NodeSubscriptions:
         return self._node_of[numbers]
 
     def add(self, nodes: Longs, numbers: Longs, points: Floats) -> None:
-        """Give new subscriptions to nodes."""
+        """Add new subscriptions to nodes."""
         if len(numbers) == 0:
             return
         if numbers.max() >= len(self._place):
             size = max(int(numbers.max()) + 1, 2 * len(self._place))
-            self._place = _grown(self._place, size, GONE)
-            self._node_of = _grown(self._node_of, size, GONE)
+            self._place = _grown(self._place, size, REMOVED)
+            self._node_of = _grown(self._node_of, size, REMOVED)
         order = np.argsort(nodes, kind="stable")
         edges = np.flatnonzero(np.diff(nodes[order])) + 1
         for some in np.split(order, edges):
             self._give(int(nodes[some[0]]), numbers[some], points[some])
 
-    def refuse_unfit(self, numbers: Longs, points: Floats) -> None:
-        """Say what is wrong with subscriptions that are to be added."""
+    def check_new(self, numbers: Longs, points: Floats) -> None:
+        """Raise InvalidValue if these subscriptions cannot be added."""
         bounds, expected = points.shape[1], self._points.shape[1]
         if bounds != expected:
             raise InvalidValue(f"subscriptions have {bounds // 2} ranges: expected {expected // 2}")
         taken = numbers[self.holds(numbers)]
         if len(taken):
-            raise InvalidValue(f"subscription {taken[0]} is there already")
+            raise InvalidValue(f"subscription {taken[0]} exists already; remove it first")
 
     def remove(self, numbers: Longs) -> None:
-        """Take subscriptions away."""
+        """Remove subscriptions."""
         unknown = numbers[~self.holds(numbers)]
         if len(unknown):
             raise InvalidValue(f"there is no subscription {unknown[0]}")
         numbers = np.unique(numbers)
         places = self._place[numbers]
         self._points[places] = np.nan
-        self._subscription[places] = GONE
-        self._place[numbers] = GONE
+        self._subscription[places] = REMOVED
+        self._place[numbers] = REMOVED
         np.subtract.at(self.sizes, self._node_of[numbers], 1)
         self._bound(np.unique(places // BLOCK))
 
     def split(self, node: int, leaving: npt.NDArray[np.bool_]) -> int:
-        """Give some of the points of a node, in the order of `points`, to a new one; its number."""
+        """Move some points of a node to a new node; returns the number of the new node.
+
+        `leaving` is in the order of `points(node)`.
+        """
         new = len(self.sizes)
         self._first, self._count, self._used, self.sizes = (
-            np.append(each, 0) for each in (self._first, self._count, self._used, self.sizes)
+            np.append(array, 0) for array in (self._first, self._count, self._used, self.sizes)
         )
         numbers, points = self._held(node)
         self._write(node, numbers[~leaving], points[~leaving])
-        needed = -(-int(self.sizes[node]) // BLOCK)
-        self._first[new] = self._first[node] + needed
-        self._count[new] = self._count[node] - needed
-        self._count[node] = needed
+        blocks_needed = -(-int(self.sizes[node]) // BLOCK)
+        self._first[new] = self._first[node] + blocks_needed
+        self._count[new] = self._count[node] - blocks_needed
+        self._count[node] = blocks_needed
         self._write(new, numbers[leaving], points[leaving])
         self._unordered |= {node, new}
         return new
@@ -140,15 +144,17 @@ class NodeSubscriptions:
     def _held(self, node: int) -> tuple[Longs, Floats]:
         """Copies of the node's subscriptions and their points."""
         begin = int(self._first[node]) * BLOCK
-        own = slice(begin, begin + int(self._used[node]))
-        kept = self._subscription[own] != GONE
-        return self._subscription[own][kept], self._points[own][kept]
+        places = slice(begin, begin + int(self._used[node]))
+        is_taken = self._subscription[places] != REMOVED
+        return self._subscription[places][is_taken], self._points[places][is_taken]
 
     def _give(self, node: int, numbers: Longs, points: Floats) -> None:
         used, count = int(self._used[node]), len(numbers)
         if used + count > self._count[node] * BLOCK or count > BLOCK:
-            held, there = self._held(node)
-            self._write(node, np.concatenate([held, numbers]), np.concatenate([there, points]))
+            old_numbers, old_points = self._held(node)
+            self._write(
+                node, np.concatenate([old_numbers, numbers]), np.concatenate([old_points, points])
+            )
             self._unordered.add(node)
             return
         begin = int(self._first[node]) * BLOCK + used
@@ -161,13 +167,13 @@ class NodeSubscriptions:
         bound_blocks(self._points, self._least, self._most, blocks)
 
     def _write(self, node: int, numbers: Longs, points: Floats) -> None:
-        """Let the node have these subscriptions, in this order, and no others."""
+        """Replace the subscriptions of a node by these, in this order."""
         count = len(numbers)
         if count > self._count[node] * BLOCK:
             self._move(node, 2 * -(-count // BLOCK))
         begin = int(self._first[node]) * BLOCK
         end = begin + int(self._count[node]) * BLOCK
-        self._points[begin:end], self._subscription[begin:end] = np.nan, GONE
+        self._points[begin:end], self._subscription[begin:end] = np.nan, REMOVED
         self._put(node, begin, numbers, points)
         self._used[node] = self.sizes[node] = count
 
@@ -177,7 +183,7 @@ class NodeSubscriptions:
         self._place[numbers], self._node_of[numbers] = np.arange(begin, end), node
 
     def _move(self, node: int, blocks: int) -> None:
-        """Give the node so many new blocks. What it had is nobody's now."""
+        """Give the node this many new blocks; its old blocks become free."""
         self._count[node] = self._used[node] = 0
         if 2 * (int(self._count.sum()) + blocks) < self._blocks_used:
             self._pack()
@@ -188,10 +194,10 @@ class NodeSubscriptions:
             self._least = _grown(self._least, room, np.inf)
             self._most = _grown(self._most, room, -np.inf)
             self._points = _grown(self._points, room * BLOCK, np.nan)
-            self._subscription = _grown(self._subscription, room * BLOCK, GONE)
+            self._subscription = _grown(self._subscription, room * BLOCK, REMOVED)
 
     def _pack(self) -> None:
-        """Put all stretches one behind the other."""
+        """Move the ranges of all nodes together, so that no block is free between them."""
         blocks = np.concatenate(
             [np.arange(f, f + n) for f, n in zip(self._first, self._count, strict=True)]
         )
@@ -199,7 +205,7 @@ class NodeSubscriptions:
         self._points, self._subscription = self._points[places], self._subscription[places]
         self._least, self._most = self._least[blocks], self._most[blocks]
         self._first = np.cumsum(self._count) - self._count
-        taken = np.flatnonzero(self._subscription != GONE)
+        taken = np.flatnonzero(self._subscription != REMOVED)
         self._place[self._subscription[taken]] = taken
         self._blocks_used = len(blocks)
 
@@ -216,7 +222,7 @@ BLOCK = 16
 
 
 class Blocks(NamedTuple):
-    """Block b has the places from b · BLOCK on; those of node n are from `first[n]` on."""
+    """Block b has the places from b · BLOCK on; node n has length[n] blocks from first[n] on."""
 
     points: Floats  # [place, coordinate]
     subscription: Longs  # [place]
@@ -228,7 +234,7 @@ class Blocks(NamedTuple):
 
 @nb.njit(nogil=True, cache=True)
 def order_points(points, subscription):  # type: ignore[no-untyped-def]
-    """Put points in the order of a tree of halves; halves are whole blocks."""
+    """Sort points in the order of a k-d tree whose halves are whole blocks, in place."""
     stack, top = np.empty((STACK, 3), np.int64), 1
     stack[0, 0], stack[0, 1], stack[0, 2] = 0, points.shape[0], 0
     while top > 0:
@@ -248,7 +254,7 @@ def order_points(points, subscription):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def bound_blocks(points, least, most, blocks):  # type: ignore[no-untyped-def]
-    """The bounding boxes of these blocks; an empty one's is empty too."""
+    """Write the bounding boxes of these blocks; that of an empty block is empty (+∞ to −∞)."""
     for block in blocks:
         least[block], most[block] = np.inf, -np.inf
         for place in range(block * BLOCK, (block + 1) * BLOCK):
@@ -260,31 +266,31 @@ def bound_blocks(points, least, most, blocks):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def count_matches(arrivals, regions, blocks):  # type: ignore[no-untyped-def]
-    """For each arrival, how many subscriptions of its node get the message."""
-    found = np.zeros(arrivals.shape[0], np.int64)
-    for at in range(arrivals.shape[0]):
-        if not arrivals[at, DELIVERS]:
+    """int64 [arrival]: how many subscriptions of its node are in the region of the message."""
+    counts = np.zeros(arrivals.shape[0], np.int64)
+    for arrival in range(arrivals.shape[0]):
+        if not arrivals[arrival, DELIVERS]:
             continue
-        message, node = arrivals[at, MESSAGE], arrivals[at, NODE]
+        message, node = arrivals[arrival, MESSAGE], arrivals[arrival, NODE]
         for block in range(blocks.first[node], blocks.first[node] + blocks.length[node]):
             if meets(regions, message, blocks.least, blocks.most, block):
                 for place in range(block * BLOCK, (block + 1) * BLOCK):
-                    found[at] += meets(regions, message, blocks.points, blocks.points, place)
-    return found
+                    counts[arrival] += meets(regions, message, blocks.points, blocks.points, place)
+    return counts
 
 
 @nb.njit(nogil=True, cache=True)
 def write_matches(arrivals, regions, blocks, out):  # type: ignore[no-untyped-def]
-    """Lines (arrival, subscription); `out` has room for all that were counted."""
+    """Write lines (arrival, subscription) to `out`, which has room for all matches."""
     used = 0
-    for at in range(arrivals.shape[0]):
-        if not arrivals[at, DELIVERS]:
+    for arrival in range(arrivals.shape[0]):
+        if not arrivals[arrival, DELIVERS]:
             continue
-        message, node = arrivals[at, MESSAGE], arrivals[at, NODE]
+        message, node = arrivals[arrival, MESSAGE], arrivals[arrival, NODE]
         for block in range(blocks.first[node], blocks.first[node] + blocks.length[node]):
             if not meets(regions, message, blocks.least, blocks.most, block):
                 continue
             for place in range(block * BLOCK, (block + 1) * BLOCK):
                 if meets(regions, message, blocks.points, blocks.points, place):
-                    out[used, 0], out[used, 1] = at, blocks.subscription[place]
+                    out[used, 0], out[used, 1] = arrival, blocks.subscription[place]
                     used += 1

@@ -1,8 +1,8 @@
 """Least-recently-used maps of all nodes in flat arrays: the payload directories and repositories.
 
 The payload directory and the payload repository of CN* ([Select-Joins §5]) are both maps from ids
-to one or more words, from which the least recently used entry is evicted when a node has too many.
-All nodes share one pool of entries and one hash table with chains, so memory is proportional to the
+to one or more words. If a node has too many entries, the least recently used one is evicted. All
+nodes share one pool of entries and one hash table with chains, so memory is proportional to the
 entries in use, not to nodes times capacity.
 
     bucket ──► entry ──► entry          chains of equal hash
@@ -22,22 +22,24 @@ NONE = -1
 
 
 class Recent(NamedTuple):
+    """The entries of all nodes."""
+
     bucket: Longs  # [a power of two]: first entry, or NONE
     chain: Longs  # [entry]: the next of the same bucket; of a free entry, the next free one
     node: Longs  # [entry]
     id: Longs
-    newer: Longs
-    older: Longs
+    newer: Longs  # [entry]: the entry of the same node that was used next, or NONE
+    older: Longs  # [entry]: the entry of the same node that was used before, or NONE
     words: Longs  # [entry, word]
     newest: Longs  # [node]
-    oldest: Longs
-    held: Longs
-    capacity: Longs
+    oldest: Longs  # [node]
+    held: Longs  # [node]: its number of entries
+    capacity: Longs  # [node]
     free: Longs  # [2]: the first free entry, and how many there are
 
 
 def recent(capacity: Longs, *, words: int, entries: int) -> Recent:
-    """Nothing remembered, and room for so many entries."""
+    """Empty maps with a pool of this many entries."""
     nodes, buckets = len(capacity), 1 << max(4, (2 * entries - 1).bit_length())
     newest, oldest = (np.full(nodes, NONE, np.int64) for _ in range(2))
     node, id_, newer, older = (np.full(entries, NONE, np.int64) for _ in range(4))
@@ -75,7 +77,7 @@ def find(memory, node, id_):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def unlink(memory, entry):  # type: ignore[no-untyped-def]
-    """Take an entry out of its node's order of use."""
+    """Remove an entry from its node's list by use."""
     node, newer, older = memory.node[entry], memory.newer[entry], memory.older[entry]
     if newer >= 0:
         memory.older[newer] = older
@@ -101,7 +103,7 @@ def link_newest(memory, entry):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def use(memory, node, id_):  # type: ignore[no-untyped-def]
-    """The entry of an id at a node, which is its newest from now on; NONE if there is none."""
+    """The entry of an id at a node, or NONE; the entry becomes the most recently used."""
     entry = find(memory, node, id_)
     if entry >= 0 and memory.newest[node] != entry:
         unlink(memory, entry)
@@ -111,26 +113,26 @@ def use(memory, node, id_):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def drop(memory, entry):  # type: ignore[no-untyped-def]
-    """Forget an entry."""
+    """Delete an entry."""
     unlink(memory, entry)
     memory.held[memory.node[entry]] -= 1
-    at = bucket_of(memory, memory.node[entry], memory.id[entry])
-    if memory.bucket[at] == entry:
-        memory.bucket[at] = memory.chain[entry]
+    bucket = bucket_of(memory, memory.node[entry], memory.id[entry])
+    if memory.bucket[bucket] == entry:
+        memory.bucket[bucket] = memory.chain[entry]
     else:
-        at = memory.bucket[at]
-        while memory.chain[at] != entry:
-            at = memory.chain[at]
-        memory.chain[at] = memory.chain[entry]
+        before = memory.bucket[bucket]
+        while memory.chain[before] != entry:
+            before = memory.chain[before]
+        memory.chain[before] = memory.chain[entry]
     memory.chain[entry] = memory.free[0]
     memory.free[0], memory.free[1] = entry, memory.free[1] + 1
 
 
 @nb.njit(nogil=True, cache=True)
 def remember(memory, node, id_):  # type: ignore[no-untyped-def]
-    """The entry of an id at a node, made with zeros if need be; NONE if the node has no room.
+    """The entry of an id at a node, created with zeros if missing; NONE if the capacity is 0.
 
-    There is a free entry.
+    Precondition: the pool has a free entry.
     """
     entry = use(memory, node, id_)
     if entry >= 0 or memory.capacity[node] == 0:
@@ -141,8 +143,8 @@ def remember(memory, node, id_):  # type: ignore[no-untyped-def]
     memory.free[0], memory.free[1] = memory.chain[entry], memory.free[1] - 1
     memory.node[entry], memory.id[entry] = node, id_
     memory.words[entry] = 0
-    at = bucket_of(memory, node, id_)
-    memory.chain[entry], memory.bucket[at] = memory.bucket[at], entry
+    bucket = bucket_of(memory, node, id_)
+    memory.chain[entry], memory.bucket[bucket] = memory.bucket[bucket], entry
     memory.held[node] += 1
     link_newest(memory, entry)
     return entry
@@ -150,14 +152,14 @@ def remember(memory, node, id_):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def forget(memory, node):  # type: ignore[no-untyped-def]
-    """Forget all that a node remembers."""
+    """Delete all entries of a node."""
     while memory.newest[node] >= 0:
         drop(memory, memory.newest[node])
 
 
 @nb.njit(nogil=True, cache=True)
 def copy_into(memory, larger):  # type: ignore[no-untyped-def]
-    """Remember the same in a larger pool, in the same order of use."""
+    """Copy all entries to a larger pool, in the same order of use."""
     for node in range(memory.newest.shape[0]):
         entry = memory.oldest[node]
         while entry >= 0:

@@ -1,8 +1,8 @@
 """Regions of messages, and the test whether a region meets a box ([Select-Joins §3.2]).
 
-A network knows regions, sizes and payloads, but no joins. `regions_of` and `load_of` convert the
-messages of a select-join server. Each row has its own payload, so a join result has two; the id of
-a payload is the number of the row's version, which is never used again. A deletion has no payload.
+The network handles regions, sizes and payloads, but no joins. `regions_of` and `load_of` convert
+the messages of a select-join server. Each row has its own payload, so a join result has two. The id
+of a payload is the number of the row's version, which is never reused. A deletion has no payload.
 
 A subscription is a point with a coordinate for each bound of its ranges, all lower bounds first, as
 in tables/box_tree_kernels.py. A zone, a filter and a block of subscriptions are boxes of such
@@ -34,27 +34,33 @@ from headgate.tables.messages import MessageBatch, MessageKind
 
 def regions_of(messages: MessageBatch) -> Regions:
     header, names = messages.header, (columns.OWN_SIDE, columns.START)
-    own, start, excluded, pairs = (
-        np.ascontiguousarray(header[:, each]) for each in (*names, columns.EXCLUDED, columns.PAIRS)
+    own_side, start, excluded, pairs = (
+        np.ascontiguousarray(header[:, column])
+        for column in (*names, columns.EXCLUDED, columns.PAIRS)
     )
-    widths = np.array([each.dimensions for each in messages.rows], np.int64)
-    return Regions(own, start, excluded, pairs, messages.numbers, widths)
+    widths = np.array([rows.dimensions for rows in messages.rows], np.int64)
+    return Regions(own_side, start, excluded, pairs, messages.numbers, widths)
 
 
 def load_of(messages: MessageBatch, numbers: tuple[Longs, Longs]) -> Load:
-    """What each message weighs, and the payloads in it; `numbers` are those of rows, by table and
-    slot."""
+    """The sizes and payloads of messages; `numbers` has the row numbers by table and slot."""
     header = messages.header
     ids: Longs = np.full((len(messages), PAYLOADS), NONE, np.int64)
     sizes: Longs = np.zeros((len(messages), PAYLOADS), np.int64)
-    is_paid = header[:, columns.MESSAGE_KIND] == MessageKind.INSERT
+    has_payload = header[:, columns.MESSAGE_KIND] == MessageKind.INSERT
     for side, source in enumerate(messages.rows):
         is_own = header[:, columns.ROW_SIDE] == side
-        own, partner = is_paid & is_own, is_paid & ~is_own & (header[:, columns.PARTNER] >= 0)
-        for at, which, slot in ((0, own, columns.SLOT), (1, partner, columns.PARTNER)):
+        is_changed_row, is_partner = (
+            has_payload & is_own,
+            has_payload & ~is_own & (header[:, columns.PARTNER] >= 0),
+        )
+        for payload, which, slot in (
+            (0, is_changed_row, columns.SLOT),
+            (1, is_partner, columns.PARTNER),
+        ):
             slots = header[which, slot]
-            ids[which, at] = numbers[side][slots]
-            sizes[which, at] = source.payload_bytes[slots]
+            ids[which, payload] = numbers[side][slots]
+            sizes[which, payload] = source.payload_bytes[slots]
     bare = messages.size_bytes - sizes.sum(axis=1)
     return Load(bare, ids, ids, sizes)
 
@@ -75,16 +81,19 @@ class Regions(NamedTuple):
 
 
 @nb.njit(nogil=True, cache=True)
-def meets(regions, at, least, most, box):  # type: ignore[no-untyped-def]
-    """Whether a region may hold a point of box number `box`."""
-    own = regions.own[at]
-    half, width = least.shape[1] // 2, regions.widths[own]
-    first, start = (0 if own == 0 else regions.widths[0]), regions.start[at]
+def meets(regions, message, least, most, box):  # type: ignore[no-untyped-def]
+    """Whether the region of a message may contain a point of box number `box`.
+
+    least and most are float64 [box, coordinate].
+    """
+    own_side = regions.own[message]
+    half, width = least.shape[1] // 2, regions.widths[own_side]
+    first, start = (0 if own_side == 0 else regions.widths[0]), regions.start[message]
     for d in range(width):
         value = regions.numbers[start + d]
         if not (least[box, first + d] <= value and most[box, half + first + d] >= value):
             return False
-    for e in range(regions.excluded[at]):
+    for e in range(regions.excluded[message]):
         inside, point = True, start + width * (1 + e)
         for d in range(width):
             value, left_out = regions.numbers[start + d], regions.numbers[point + d]
@@ -95,17 +104,18 @@ def meets(regions, at, least, most, box):  # type: ignore[no-untyped-def]
                 break
         if inside:
             return False
-    return meets_pair(regions, at, least, most, box)
+    return meets_pair(regions, message, least, most, box)
 
 
 @nb.njit(nogil=True, cache=True)
-def meets_pair(regions, at, least, most, box):  # type: ignore[no-untyped-def]
-    """Whether a point of the box fits one of the pairs, as far as the other table is concerned."""
-    own = regions.own[at]
-    half, width = least.shape[1] // 2, regions.widths[1 - own]
-    first = regions.widths[0] if own == 0 else 0
-    pair = regions.start[at] + regions.widths[own] * (1 + regions.excluded[at])
-    for _ in range(regions.pairs[at]):
+def meets_pair(regions, message, least, most, box):  # type: ignore[no-untyped-def]
+    """Whether a point of the box satisfies one of the pairs, in the coordinates of the other
+    table."""
+    own_side = regions.own[message]
+    half, width = least.shape[1] // 2, regions.widths[1 - own_side]
+    first = regions.widths[0] if own_side == 0 else 0
+    pair = regions.start[message] + regions.widths[own_side] * (1 + regions.excluded[message])
+    for _ in range(regions.pairs[message]):
         fits = True
         for d in range(width):
             low, high = regions.numbers[pair + d], regions.numbers[pair + width + d]
@@ -119,22 +129,23 @@ def meets_pair(regions, at, least, most, box):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def heart(regions, at, least, most):  # type: ignore[no-untyped-def]
-    """The points that see all of the region, as a box; False if the region is empty.
+def core(regions, message, least, most):  # type: ignore[no-untyped-def]
+    """Write the core of a region as a box to least and most; False if the region is empty.
 
-    A region holds, with any of its points r and any point h of its heart, every point between them
-    (coordinate by coordinate). On the other table that is whatever fits all pairs. On its own table
-    it is all that the region holds, if that is a box; where tuples of several attributes are
-    excluded, it is the tightest range, as narrower ranges contain less.
+    The core is a set of points h such that, for every point r of the region, the region contains
+    every point between r and h, coordinate by coordinate. In the coordinates of the other table it
+    is the box that satisfies all pairs. In those of the own table it is the whole region if that is
+    a box; if tuples of several attributes are excluded, it is the tightest range, because narrower
+    ranges contain less.
     """
-    own = regions.own[at]
-    half, width, start = least.shape[0] // 2, regions.widths[own], regions.start[at]
-    first, other = (0, regions.widths[0]) if own == 0 else (regions.widths[0], 0)
+    own_side = regions.own[message]
+    half, width, start = least.shape[0] // 2, regions.widths[own_side], regions.start[message]
+    first, other = (0, regions.widths[0]) if own_side == 0 else (regions.widths[0], 0)
     least[:], most[:] = -np.inf, np.inf
     for d in range(width):
         value = regions.numbers[start + d]
         most[first + d], least[half + first + d] = value, value
-    for e in range(regions.excluded[at]):
+    for e in range(regions.excluded[message]):
         point, is_selected = start + width * (1 + e), True
         for d in range(width):
             value, left_out = regions.numbers[start + d], regions.numbers[point + d]
@@ -147,11 +158,11 @@ def heart(regions, at, least, most):  # type: ignore[no-untyped-def]
                 most[half + first] = min(most[half + first], np.nextafter(left_out, -np.inf))
         if is_selected:
             return False
-    pair, width = start + width * (1 + regions.excluded[at]), regions.widths[1 - own]
-    for _ in range(regions.pairs[at]):
+    pair, width = start + width * (1 + regions.excluded[message]), regions.widths[1 - own_side]
+    for _ in range(regions.pairs[message]):
         for d in range(width):
             low, high = regions.numbers[pair + d], regions.numbers[pair + width + d]
             most[other + d] = min(most[other + d], low)
             least[half + other + d] = max(least[half + other + d], high)
         pair += 2 * width
-    return regions.pairs[at] > 0
+    return regions.pairs[message] > 0

@@ -1,8 +1,8 @@
 """The trace of messages: which node gets which message, and from which node ([Select-Joins §6]).
 
 Routing over zones and routing by filters both write such a trace. CnStar (cn_star.py) and the
-dispatchers (node_subscriptions.py) read it. An int64 matrix with a line for each arrival; the
-columns have names (MESSAGE, NODE, …):
+dispatchers (node_subscriptions.py) read it. It is an int64 matrix with a line for each arrival;
+constants name the columns:
 
     MESSAGE  NODE  FROM  LINK  DEPTH  DELIVERS
     0        0     -1    -1    0      1          the server's own node, no hop
@@ -25,7 +25,7 @@ MESSAGE, NODE, FROM, LINK, DEPTH, DELIVERS, COLUMNS = range(7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrivals:
-    """Lines in the order of messages; whom a line comes from is before it."""
+    """Lines in the order of messages; the line that a message came from is before it."""
 
     lines: Longs
 
@@ -35,7 +35,7 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Deliveries:
-    """Lines (arrival, subscription): what the dispatchers of nodes send to clients."""
+    """Lines (arrival, subscription): the messages that dispatchers send to clients."""
 
     lines: Longs
 
@@ -43,22 +43,23 @@ class Deliveries:
 def traced(
     route: Callable[[int, Longs, int], tuple[int, int]], *, messages: int, lines_min: int
 ) -> Arrivals:
-    """All that a kernel writes, with as much room as it needs.
+    """Run a routing kernel over all messages and enlarge its output as needed.
 
-    The kernel gets the next message, the lines, and how many of them are used. It says which
-    message did not fit, for which it wants `lines_min` lines, and how many are used now.
+    `route(message, lines, used)` writes arrivals from this message on, after the `used` lines. It
+    stops at a message for which fewer than `lines_min` lines are free, and returns that message
+    and the number of lines used.
     """
-    at, used, out = 0, 0, np.empty((2 * lines_min + 1_024, COLUMNS), np.int64)
+    message, used, out = 0, 0, np.empty((2 * lines_min + 1_024, COLUMNS), np.int64)
     while True:
-        at, used = route(at, out, used)
-        if at == messages:
+        message, used = route(message, out, used)
+        if message == messages:
             return Arrivals(out[:used])
         out = np.concatenate([out[:used], np.empty((2 * len(out), COLUMNS), np.int64)])
 
 
 @nb.njit(nogil=True, cache=True)
 def put_arrival(out, used, message, node, origin, link, depth, delivers):  # type: ignore[no-untyped-def]
-    """Write a line of the trace; how many lines there are now."""
+    """Write a line of the trace; returns the number of lines."""
     line = out[used]
     line[MESSAGE], line[NODE], line[FROM] = message, node, origin
     line[LINK], line[DEPTH], line[DELIVERS] = link, depth, delivers

@@ -1,10 +1,10 @@
-"""What a network would cost before it is built: the three questions of `headgate simulate`.
+"""Estimates of what a network would cost before it is built, for `headgate simulate`.
 
     content_traffic    bytes and hops per event of each join scheme, over zones or a filter tree
     repository_costs   the same with CN* nodes, by the size of their payload repositories
     wan_latencies      latency of generated views by level, with and without LOGA
 
-All three generate their workload from a seed: the same arguments give the same figures.
+All three generate their workload from a seed: the same arguments give the same results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class JoinNetworkSize:
-    """How large the simulated network and its workload are."""
+    """The size of the simulated network and of its workload."""
 
     nodes: int
     subscriptions: int
@@ -96,7 +96,7 @@ class EventCost:
             float(cost.stress[SERVER]) / count,
             cost.hops / count,
             cost.latency_hops,
-            cost.asked / count,
+            cost.requests / count,
         )
 
 
@@ -132,7 +132,10 @@ def repository_costs(
 ) -> list[EventCost]:
     """The cost of a scheme without CN*, then with repositories of each of these sizes."""
     if SCHEMES[scheme].is_unicast:
-        raise InvalidValue(f"{scheme} addresses each subscription by itself and uses no CN* nodes")
+        raise InvalidValue(
+            f"{scheme} addresses each subscription individually and uses no CN* nodes; "
+            "choose another scheme"
+        )
     progress(f"{size.nodes:,} nodes, {size.subscriptions:,} subscriptions")
     simulation = size.simulation()
     network = simulation.zones(scheme)
@@ -186,7 +189,7 @@ ATTRIBUTES, VALUES, CONDITIONS_MAX = 6, 3, 4
 def wan_latencies(
     size: WanSize, *, solver: Solver, time_s: float, progress: Progress
 ) -> WanLatencies:
-    """Plan generated views, publish documents at the rate, and measure until views have them."""
+    """Plan generated views, publish documents at the rate, and measure the latency of each view."""
     progress(f"{size.views:,} views")
     chance = np.random.default_rng(size.seed)
     feeds = [_feed(chance) for _ in range(size.views)]
@@ -217,7 +220,8 @@ def wan_latencies(
 
 
 def _feed(chance: np.random.Generator) -> FlatFeed:
-    """One to CONDITIONS_MAX equalities; first values are more popular, so that many feeds nest."""
+    """A feed of one to CONDITIONS_MAX equalities. Low values are more frequent, so that many feeds
+    imply others."""
     count = int(chance.integers(1, CONDITIONS_MAX + 1))
     names = chance.choice(ATTRIBUTES, count, replace=False).tolist()
     values = np.minimum(chance.geometric(0.6, count) - 1, VALUES - 1).tolist()

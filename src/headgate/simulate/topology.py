@@ -38,8 +38,8 @@ class Topology:
 
     def distances(self, nodes: Longs) -> Longs:
         """Hops between each two of these nodes."""
-        found: Longs = hops_between(self.start, self.to, nodes)
-        return found
+        hops: Longs = hops_between(self.start, self.to, nodes)
+        return hops
 
 
 def power_law_topology(nodes: int, *, seed: int = 2026) -> Topology:
@@ -79,50 +79,55 @@ def overlay_tree(distances: Longs, *, fan_out: int = 8) -> Longs:
     parents, below = np.full(nodes, -1, np.int64), np.zeros(nodes, np.int64)
     order = np.argsort(distances[0], kind="stable")
     order = np.concatenate([[0], order[order != 0]])
-    for at in range(1, nodes):
-        known = order[:at]
-        known = known[below[known] < fan_out]
-        parents[order[at]] = known[np.argmin(distances[order[at], known])]
-        below[parents[order[at]]] += 1
+    for position in range(1, nodes):
+        placed = order[:position]
+        placed = placed[below[placed] < fan_out]
+        parents[order[position]] = placed[np.argmin(distances[order[position], placed])]
+        below[parents[order[position]]] += 1
     return parents
 
 
 @nb.njit(nogil=True, cache=True)
 def grow_tree(degrees, chance):  # type: ignore[no-untyped-def]
-    """Links of a tree over nodes whose degrees are in descending order, and the ends left free."""
+    """(pairs, ends): the links of a tree over nodes, and the free ends of links that are left.
+
+    degrees  int64 [node], descending
+    chance   float64 [node], random numbers in [0, 1)
+    """
     nodes = degrees.shape[0]
     pairs = np.empty((nodes - 1, 2), np.int64)
     ends, free = np.empty(degrees.sum(), np.int64), 0
     for node in range(nodes):
-        own = degrees[node]
+        degree = degrees[node]
         if node > 0:
-            # Should no end be free, the largest node gets one more.
-            other, own = 0, own - 1
+            # If no end is free, the largest node gets one more link.
+            other, degree = 0, degree - 1
             if free > 0:
-                at, free = int(chance[node] * free), free - 1
-                other, ends[at] = ends[at], ends[free]
+                chosen, free = int(chance[node] * free), free - 1
+                other, ends[chosen] = ends[chosen], ends[free]
             pairs[node - 1, 0], pairs[node - 1, 1] = node, other
-        ends[free : free + own] = node
-        free += own
+        ends[free : free + degree] = node
+        free += degree
     return pairs, ends[:free]
 
 
 @nb.njit(nogil=True, cache=True)
 def hops_between(start, to, nodes):  # type: ignore[no-untyped-def]
-    found = np.empty((nodes.shape[0], nodes.shape[0]), np.int64)
+    """int64 [node, node]: hops between each two of `nodes`, by breadth-first search."""
+    hops = np.empty((nodes.shape[0], nodes.shape[0]), np.int64)
     reached, queue = np.empty(start.shape[0] - 1, np.int64), np.empty(start.shape[0] - 1, np.int64)
     for row in range(nodes.shape[0]):
         reached[:] = -1
         reached[nodes[row]], queue[0] = 0, nodes[row]
-        at, end = 0, 1
-        while at < end:
-            node = queue[at]
+        position, end = 0, 1
+        while position < end:
+            node = queue[position]
             for link in range(start[node], start[node + 1]):
                 if reached[to[link]] < 0:
                     reached[to[link]] = reached[node] + 1
                     queue[end] = to[link]
                     end += 1
-            at += 1
+            position += 1
         for column in range(nodes.shape[0]):
-            found[row, column] = reached[nodes[column]]
-    return found
+            hops[row, column] = reached[nodes[column]]
+    return hops

@@ -40,15 +40,15 @@ from headgate.network.wide_area import PROCESSING, READING, RECEIVING, SENDING, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What was measured: latency_s[view, document]."""
+    """The measured latencies: latency_s[view, document]."""
 
     latency_s: Floats
 
     @property
     def delivery_s(self) -> Floats:
         """The document delivery time of each document."""
-        found: Floats = self.latency_s.max(axis=0)
-        return found
+        slowest_s: Floats = self.latency_s.max(axis=0)
+        return slowest_s
 
 
 def run_configuration(
@@ -59,9 +59,11 @@ def run_configuration(
     published_s: Floats,
     scales: Floats,
 ) -> Observed:
-    """Publish documents at these times; `scales` are their sizes as shares of the usual one."""
+    """Publish documents at these times; `scales` are their sizes relative to `document_bytes`."""
     if len(published_s) != len(scales):
-        raise InvalidValue(f"{len(published_s)} times for {len(scales)} documents")
+        raise InvalidValue(
+            f"published_s has {len(published_s)} times, scales has {len(scales)} documents"
+        )
     latency_s = np.zeros((len(configuration.choice), len(published_s)))
     deployed = deploy(configuration, plans, area)
     simulate(area_arrays(area), area.source_site, deployed, published_s, scales, latency_s)
@@ -93,7 +95,7 @@ READY, ARRIVED, JOINED = range(3)
 
 
 class Deployed(NamedTuple):
-    """A configuration in its network: who reads whom, and where joins run."""
+    """A configuration in its network: the readers of each view, and where joins run."""
 
     reader_start: Longs  # [view + 1]
     readers: Longs
@@ -104,29 +106,33 @@ class Deployed(NamedTuple):
 
 @nb.njit(nogil=True, cache=True)
 def push(heap, size, time, number, event):  # type: ignore[no-untyped-def]
-    """Into a binary heap by (time, number) of making."""
+    """Push an event into a binary heap ordered by (time, number); returns the new size."""
     times, numbers, events = heap
-    at = size
-    while at > 0:
-        parent = (at - 1) >> 1
+    position = size
+    while position > 0:
+        parent = (position - 1) >> 1
         if times[parent] < time or (times[parent] == time and numbers[parent] < number):
             break
-        times[at], numbers[at], events[at] = times[parent], numbers[parent], events[parent]
-        at = parent
-    times[at], numbers[at], events[at] = time, number, event
+        times[position], numbers[position], events[position] = (
+            times[parent],
+            numbers[parent],
+            events[parent],
+        )
+        position = parent
+    times[position], numbers[position], events[position] = time, number, event
     return size + 1
 
 
 @nb.njit(nogil=True, cache=True)
 def pop(heap, size):  # type: ignore[no-untyped-def]
-    """Take the first one out: its time and event, and the new size."""
+    """Remove the first event: (its time, the event, the new size)."""
     times, numbers, events = heap
     first_time, first_event = times[0], events[0]
     size -= 1
     time, number, event = times[size], numbers[size], events[size]
-    at = 0
+    position = 0
     while True:
-        child = 2 * at + 1
+        child = 2 * position + 1
         if child >= size:
             break
         right = child + 1
@@ -137,22 +143,26 @@ def pop(heap, size):  # type: ignore[no-untyped-def]
             child = right
         if time < times[child] or (time == times[child] and number < numbers[child]):
             break
-        times[at], numbers[at], events[at] = times[child], numbers[child], events[child]
-        at = child
-    times[at], numbers[at], events[at] = time, number, event
+        times[position], numbers[position], events[position] = (
+            times[child],
+            numbers[child],
+            events[child],
+        )
+        position = child
+    times[position], numbers[position], events[position] = time, number, event
     return first_time, first_event, size
 
 
 @nb.njit(nogil=True, cache=True)
 def grown(heap, size):  # type: ignore[no-untyped-def]
-    """The heap with room for more."""
+    """The heap, or a larger copy if it is full."""
     times, numbers, events = heap
     if size < times.shape[0]:
         return heap
-    more = np.empty(size)
+    room = np.empty(size)
     counts = np.empty(size, np.int64)
     return (
-        np.concatenate((times, more)),
+        np.concatenate((times, room)),
         np.concatenate((numbers, counts)),
         np.concatenate((events, counts)),
     )
@@ -160,7 +170,7 @@ def grown(heap, size):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def sent(area, link_free, now, way):  # type: ignore[no-untyped-def]
-    """When so many bytes are at the end of their way, if they are ready at its start now."""
+    """The time when data arrives that is ready to be sent now. way is (start, end, bytes)."""
     start, end, size = way
     if start == end:
         return now
@@ -172,25 +182,31 @@ def sent(area, link_free, now, way):  # type: ignore[no-untyped-def]
 
 @nb.njit(nogil=True, cache=True)
 def simulate(area, source, deployed, published_s, scales, latency):  # type: ignore[no-untyped-def]
-    """Fill `latency[view, document]`; `scales` are sizes of documents, as shares of the usual."""
+    """Fill latency, float64 [view, document].
+
+    area       physical_plans.AreaArrays
+    source     the site of the source
+    deployed   Deployed
+    scales     float64 [document]: relative sizes of documents
+    """
     views, documents = latency.shape
     sites = area.region.shape[0]
     link_free, busy_until = np.zeros(sites), np.zeros(sites)
     waits = np.empty((views, documents), np.int32)
     heap = (np.empty(1024), np.empty(1024, np.int64), np.empty(1024, np.int64))
-    size, made = 0, np.int64(0)
+    size, event_count = 0, np.int64(0)
     for document in range(documents):
         waits[:, document] = deployed.inputs
         for view in range(views):
             if deployed.inputs[view] == 0:
-                # The source's link is asked at publication, in the order of the views.
+                # The source sends at publication, in the order of the views.
                 way = (source, area.view_site[view], area.view_bytes[view] * scales[document])
                 begin = sent(area, link_free, published_s[document], way)
                 if way[0] == way[1]:
                     begin += area.start_s
                 heap = grown(heap, size)
                 event = (np.int64(view) * documents + document) * 3 + READY
-                size, made = push(heap, size, begin, made, event), made + 1
+                size, event_count = push(heap, size, begin, event_count, event), event_count + 1
     while size > 0:
         now, event, size = pop(heap, size)
         kind, pair = event % 3, event // 3
@@ -198,14 +214,16 @@ def simulate(area, source, deployed, published_s, scales, latency):  # type: ign
         scale, place = scales[document], deployed.join_site[view]
         if kind == READY:
             latency[view, document] = now - published_s[document]
-            site, own = area.view_site[view], area.view_bytes[view] * scale
-            read = now + own * area.seconds_per_byte[site, READING]
-            for at in range(deployed.reader_start[view], deployed.reader_start[view + 1]):
-                reader = deployed.readers[at]
-                arrives = sent(area, link_free, read, (site, deployed.join_site[reader], own))
+            site, size_bytes = area.view_site[view], area.view_bytes[view] * scale
+            read = now + size_bytes * area.seconds_per_byte[site, READING]
+            for position in range(deployed.reader_start[view], deployed.reader_start[view + 1]):
+                reader = deployed.readers[position]
+                arrives = sent(
+                    area, link_free, read, (site, deployed.join_site[reader], size_bytes)
+                )
                 heap = grown(heap, size)
                 event = (np.int64(reader) * documents + document) * 3 + ARRIVED
-                size, made = push(heap, size, arrives, made, event), made + 1
+                size, event_count = push(heap, size, arrives, event_count, event), event_count + 1
             continue
         if kind == ARRIVED:
             waits[view, document] -= 1
@@ -218,4 +236,4 @@ def simulate(area, source, deployed, published_s, scales, latency):  # type: ign
             way = (place, area.view_site[view], area.view_bytes[view] * scale)
             then, event = sent(area, link_free, now, way), pair * 3 + READY
         heap = grown(heap, size)
-        size, made = push(heap, size, then, made, event), made + 1
+        size, event_count = push(heap, size, then, event_count, event), event_count + 1

@@ -65,7 +65,7 @@ class Zones:
 
     @property
     def arrays(self) -> ZoneArrays:
-        """What the kernels see; valid until the next split."""
+        """The arrays for the kernels; valid until the next split."""
         if self._arrays is None:
             links = count_neighbours(self._least, self._most)
             start: Longs = np.concatenate([np.zeros(1, np.int64), np.cumsum(links)])
@@ -79,19 +79,19 @@ class Zones:
     ) -> tuple[int, float] | None:
         """A coordinate and a value that halve these points of a zone; None if they are all equal.
 
-        The upper side begins at the value. Of all coordinates it is the one at which fewest of the
-        messages that were handled go to both sides, then the one whose turn it is.
+        The upper side begins at the value. The coordinate is the one for which fewest of the
+        handled messages go to both sides; ties go to the next coordinate in turn.
         """
-        found: list[tuple[int, int, int, float]] = []
+        cuts: list[tuple[int, int, int, float]] = []
         for turn in range(self.coordinates):
             coordinate = int(self._cuts[zone] + turn) % self.coordinates
             value = _halving(points[:, coordinate])
             if value is not None:
                 both = 0 if handled is None else self._on_both(zone, coordinate, value, handled)
-                found.append((both, turn, coordinate, value))
+                cuts.append((both, turn, coordinate, value))
                 if handled is None:
                     break
-        return min(found)[2:] if found else None
+        return min(cuts)[2:] if cuts else None
 
     def _on_both(self, zone: int, coordinate: int, value: float, handled: Regions) -> int:
         least, most = self._least[[zone, zone]], self._most[[zone, zone]]
@@ -99,7 +99,7 @@ class Zones:
         return int(count_on_both(handled, least, most))
 
     def middle_cut(self, zone: int) -> tuple[int, float] | None:
-        """A cut of the zone's space, where its points do not say how; None for a single point."""
+        """A cut in the middle of the zone's space; None if the zone is a single point."""
         for turn in range(self.coordinates):
             coordinate = int(self._cuts[zone] + turn) % self.coordinates
             least, most = self._least[zone, coordinate], self._most[zone, coordinate]
@@ -108,14 +108,16 @@ class Zones:
         return None
 
     def is_above(self, zone: int, coordinate: int, value: float) -> bool:
-        """On which side of a cut a zone lies."""
+        """Whether a zone lies on the upper side of a cut."""
         return bool(self._least[zone, coordinate] >= value)
 
     def split(self, zone: int, coordinate: int, value: float) -> int:
-        """Cut a zone in two; the number of the new zone, which has the narrower ranges."""
+        """Cut a zone in two; returns the number of the new zone, which has the narrower ranges."""
         least, most = self._least[zone, coordinate], self._most[zone, coordinate]
         if not least < value <= most:
-            raise InvalidValue(f"zone {zone} lies from {least} to {most}: no cut at {value}")
+            raise InvalidValue(
+                f"zone {zone} cannot be cut at {value}: it lies from {least} to {most}"
+            )
         new, is_low = len(self), coordinate < self.coordinates // 2
         self._least = np.vstack([self._least, self._least[zone]])
         self._most = np.vstack([self._most, self._most[zone]])
@@ -176,7 +178,7 @@ def _between(least: float, most: float) -> float:
 
 
 class Cuts(NamedTuple):
-    """The tree of cuts, from its first."""
+    """The tree of cuts; the root is node 0."""
 
     coordinate: Longs  # [cut]; -1 for a leaf
     value: Floats
@@ -198,39 +200,39 @@ class ZoneArrays(NamedTuple):
 
 @nb.njit(nogil=True, cache=True)
 def zone_of(cuts, point):  # type: ignore[no-untyped-def]
-    at = 0
-    while cuts.coordinate[at] >= 0:
-        is_above = point[cuts.coordinate[at]] >= cuts.value[at]
-        at = cuts.below[at] + is_above
-    return cuts.below[at]
+    node = 0
+    while cuts.coordinate[node] >= 0:
+        is_above = point[cuts.coordinate[node]] >= cuts.value[node]
+        node = cuts.below[node] + is_above
+    return cuts.below[node]
 
 
 @nb.njit(nogil=True, cache=True)
 def zones_of(cuts, points, out):  # type: ignore[no-untyped-def]
-    for at in range(points.shape[0]):
-        out[at] = zone_of(cuts, points[at])
+    for number in range(points.shape[0]):
+        out[number] = zone_of(cuts, points[number])
 
 
 @nb.njit(nogil=True, cache=True)
 def count_on_both(regions, least, most):  # type: ignore[no-untyped-def]
     """How many regions meet both of two boxes."""
-    found = 0
-    for at in range(regions.own.shape[0]):
-        found += meets(regions, at, least, most, 0) and meets(regions, at, least, most, 1)
-    return found
+    count = 0
+    for message in range(regions.own.shape[0]):
+        count += meets(regions, message, least, most, 0) and meets(regions, message, least, most, 1)
+    return count
 
 
 @nb.njit(nogil=True, cache=True)
-def are_neighbours(least, most, one, other):  # type: ignore[no-untyped-def]
+def are_neighbours(least, most, first, second):  # type: ignore[no-untyped-def]
     """Whether the boxes touch in one coordinate and overlap in all others."""
     touching = 0
     for m in range(least.shape[1]):
-        if least[one, m] <= most[other, m] and least[other, m] <= most[one, m]:
+        if least[first, m] <= most[second, m] and least[second, m] <= most[first, m]:
             continue
         touching += 1
         if touching > 1 or not (
-            np.nextafter(most[one, m], np.inf) == least[other, m]
-            or np.nextafter(most[other, m], np.inf) == least[one, m]
+            np.nextafter(most[first, m], np.inf) == least[second, m]
+            or np.nextafter(most[second, m], np.inf) == least[first, m]
         ):
             return False
     return touching == 1
@@ -239,30 +241,30 @@ def are_neighbours(least, most, one, other):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def count_neighbours(least, most):  # type: ignore[no-untyped-def]
     counts = np.zeros(least.shape[0], np.int64)
-    for one in range(least.shape[0]):
-        for other in range(one):
-            if are_neighbours(least, most, one, other):
-                counts[one] += 1
-                counts[other] += 1
+    for first in range(least.shape[0]):
+        for second in range(first):
+            if are_neighbours(least, most, first, second):
+                counts[first] += 1
+                counts[second] += 1
     return counts
 
 
 @nb.njit(nogil=True, cache=True)
 def write_neighbours(least, most, start, to):  # type: ignore[no-untyped-def]
-    for one in range(least.shape[0]):
-        at = start[one]
+    for zone in range(least.shape[0]):
+        link = start[zone]
         for other in range(least.shape[0]):
-            if other != one and are_neighbours(least, most, one, other):
-                to[at] = other
-                at += 1
+            if other != zone and are_neighbours(least, most, zone, other):
+                to[link] = other
+                link += 1
 
 
 @nb.njit(nogil=True, cache=True)
 def next_zone(zones, zone, goal, point):  # type: ignore[no-untyped-def]
-    """The neighbour of a zone on its way to the goal; -1 if the goal is in the zone.
+    """The neighbour of a zone on the path to the goal; -1 if the goal is in the zone.
 
-    From the zone's point that is nearest to the goal, one float step leads into the neighbour, in
-    the first coordinate in which the goal lies outside. `point` is room for it.
+    From the zone's point nearest to the goal, one float step leads into the neighbour, in the first
+    coordinate in which the goal lies outside. `point` is scratch, float64 [coordinate].
     """
     is_outside = False
     for m in range(goal.shape[0]):
