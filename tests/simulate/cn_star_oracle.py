@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
-from headgate.simulate.cn_star import REQUEST_BYTES, EXTRA_BYTES, ID_BYTES
+from headgate.simulate.cn_star import EXTRA_BYTES, ID_BYTES, REQUEST_BYTES
 from headgate.simulate.routing_trace import FROM, LINK, MESSAGE, NODE, Arrivals
 
 Payloads = tuple[tuple[int, bytes] | None, ...]

@@ -13,12 +13,12 @@ from tests.simulate.region_worlds import Step, World, flat, histories, regions
 
 from headgate.model.errors import InvalidValue
 from headgate.simulate.cn_star import (
-    REQUESTED,
     BYTES,
     EXTRA_BYTES,
+    FAILED_REQUESTS,
     HOPS,
     ID_BYTES,
-    FAILED_REQUESTS,
+    REQUESTED,
     Carried,
     CnStar,
     Links,

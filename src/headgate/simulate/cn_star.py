@@ -194,8 +194,8 @@ WORD_SHIFT, WORD_MASK = 5, 31
 """A word of a bitmap has 32 bits that are used."""
 ENTRIES_MIN = 2 * PAYLOADS
 """The most entries that one arrival can create, at the node and at the sender."""
-# Counters: bytes between nodes, bytes times physical hops, messages along links, payloads requested
-# from another node or the server, requests to a node that no longer had the payload, acknowledgements.
+# Counters: bytes between nodes, bytes times physical hops, messages along links, requests for a
+# payload, requests to a node that no longer had the payload, acknowledgements.
 BYTES, PHYSICAL, HOPS, REQUESTED, FAILED_REQUESTS, ACKNOWLEDGED, COUNTERS = range(7)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.simulate.cn_star import REQUESTED, BYTES, HOPS, FAILED_REQUESTS, PHYSICAL, Carried
+from headgate.simulate.cn_star import BYTES, FAILED_REQUESTS, HOPS, PHYSICAL, REQUESTED, Carried
 from headgate.simulate.routing_trace import MESSAGE, Arrivals
 from headgate.tables.box_tree_kernels import Longs
 from headgate.tables.messages import MessageBatch
