@@ -1,4 +1,4 @@
-"""Filters whose covering is interesting: few constants, so that they meet, and every form."""
+"""Generated filters for covering: all kinds of atoms over few constants, so many are covered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ numbers: st.SearchStrategy[Filter] = filters(number_atoms)
 
 
 def is_easy(filter_: Filter) -> bool:
-    """Without the one thing that describe_filter.py says it overlooks."""
+    """Whether the filter has none of the cases that describe_filter.py does not find."""
     return not any(
         isinstance(leaf.atom, StartsWith) and not leaf.positive
         for leaf in _leaves(negation_normal(filter_))
@@ -53,7 +53,7 @@ mixed: st.SearchStrategy[Filter] = st.one_of(
     any_kind.filter(is_easy),
     filters(value_atoms("link")),
 )
-"""Every kind of atom, where covering finds all that the judge finds."""
+"""Every kind of atom, where covering finds all that the oracle finds."""
 
 texts: st.SearchStrategy[Filter] = filters(value_atoms("text") | value_atoms("text", "y"))
 """Comparisons of texts, lists of them and prefixes."""

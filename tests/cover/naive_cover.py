@@ -14,7 +14,7 @@ from headgate.model.implies import implies_filter
 
 
 class NaiveCover:
-    """The roots, in a list. Not for several writers at once."""
+    """The roots, in a list. One writer at a time."""
 
     def __init__(self) -> None:
         self._roots: dict[int, Filter] = {}
@@ -38,5 +38,5 @@ class NaiveCover:
         del self._roots[number]
 
     def _coverer(self, filter_: Filter) -> int | None:
-        found = (each for each, root in self._roots.items() if implies_filter(filter_, root))
-        return next(found, None)
+        result = (each for each, root in self._roots.items() if implies_filter(filter_, root))
+        return next(result, None)

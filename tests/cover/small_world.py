@@ -1,4 +1,4 @@
-"""Conjunctions that are close to each other, and all items of a small world to judge them on.
+"""Generated conjunctions over few values, and all items of that small domain to compare them on.
 
 The world has a few values at, between and beyond the constants, and items that lack an attribute;
 it is small enough for the oracle to look at every item.
@@ -93,21 +93,28 @@ def conjunctions(parts: st.SearchStrategy[Atom], size_max: int = 3) -> st.Search
 @cache
 def world(*names: str) -> tuple[Item, ...]:
     """All items with these attributes, and none of the others."""
-    found = product(*(VALUES[name] for name in names))
+    result = product(*(VALUES[name] for name in names))
     return tuple(
-        Item(str(at), "S", NOW, {k: v for k, v in zip(names, one, strict=True) if v is not None})
-        for at, one in enumerate(found)
+        Item(
+            str(position),
+            "S",
+            NOW,
+            {k: v for k, v in zip(names, one, strict=True) if v is not None},
+        )
+        for position, one in enumerate(result)
     )
 
 
 @cache
 def truth(filter_: Filter, *names: str) -> int:
     """The items of the world that satisfy the filter, as the bits of an integer."""
-    return sum(1 << at for at, item in enumerate(world(*names)) if matches(filter_, item))
+    return sum(
+        1 << position for position, item in enumerate(world(*names)) if matches(filter_, item)
+    )
 
 
 def truth_of_any(filters: list[Filter], *names: str) -> int:
-    found = 0
+    result = 0
     for each in filters:
-        found |= truth(each, *names)
-    return found
+        result |= truth(each, *names)
+    return result

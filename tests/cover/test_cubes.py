@@ -1,4 +1,4 @@
-"""Labels keep the order of their cuts, however the cuts come."""
+"""Labels keep the order of their cuts, in whatever order the cuts are inserted."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def test_labels_are_ordered_as_their_cuts(cuts: list[tuple[int, bool]]) -> None:
     for cut in cuts:
         labels.label(cut)
     distinct = sorted(set(cuts))
-    found = [labels.label(cut) for cut in distinct]
-    assert found == sorted(set(found))
-    assert len(found) == len(distinct)
+    result = [labels.label(cut) for cut in distinct]
+    assert result == sorted(set(result))
+    assert len(result) == len(distinct)
 
 
 def test_labels_are_spread_where_there_is_no_room() -> None:
@@ -39,12 +39,12 @@ def test_labels_are_spread_where_there_is_no_room() -> None:
     assert labels.moved
     written |= labels.moved
     assert all(labels.label(cut) == label for cut, label in written.items())
-    found = [labels.label(cut) for cut in sorted(cuts)]
-    assert all(before < after for before, after in pairwise(found))
+    result = [labels.label(cut) for cut in sorted(cuts)]
+    assert all(before < after for before, after in pairwise(result))
 
 
-def test_cuts_that_come_to_one_place_move_few_labels() -> None:
-    """Each comes just below the last of them all, as thresholds do that rise."""
+def test_insertions_at_one_place_move_few_labels() -> None:
+    """Each new cut is just below the highest one, as rising thresholds are."""
     labels, moved, count = OrderLabels(), 0, 20_000
     for value in range(count):
         labels.label((-value,))
@@ -56,7 +56,7 @@ def test_cuts_that_come_to_one_place_move_few_labels() -> None:
     assert 0 < moved < 40 * count
 
 
-# A cube says of a filter what its restrictions say, and equal sets of values have one number.
+# A cube is equivalent to its restrictions, and equal sets of values have one number.
 
 
 def at_least(value: float) -> Filter:
@@ -79,13 +79,13 @@ def at_most(value: float) -> Filter:
         (And((Contains("t", "rock"), Contains("t", "now"))), Contains("t", "now rock")),
     ],
 )
-def test_the_same_said_in_other_words_is_the_same_cube(left: Filter, right: Filter) -> None:
+def test_equivalent_filters_have_the_same_cube(left: Filter, right: Filter) -> None:
     cubes = CubeEncoder()
     assert cubes.cube(left) == cubes.cube(right)
     assert cubes.cube(left).is_exact
 
 
-def test_what_nothing_satisfies_has_no_cube() -> None:
+def test_unsatisfiable_filters_have_no_cube() -> None:
     cubes = CubeEncoder()
     for never in (FALSE, And((at_least(3), at_most(2))), And((Contains("t", "a"), at_never("t")))):
         assert cubes.cube(never) == NEVER
@@ -105,8 +105,13 @@ def test_a_prefix_is_exact_and_a_phrase_is_not() -> None:
 
 def test_a_large_disjunction_over_many_places_is_left_out() -> None:
     parts = [
-        Or((Comparison(f"a{at}", Relation.EQUAL, 1), Comparison(f"b{at}", Relation.EQUAL, 1)))
-        for at in range(40)
+        Or(
+            (
+                Comparison(f"a{position}", Relation.EQUAL, 1),
+                Comparison(f"b{position}", Relation.EQUAL, 1),
+            )
+        )
+        for position in range(40)
     ]
     known = describe(And((*parts, at_least(3))))
     assert known.places is not None
@@ -126,7 +131,7 @@ def test_restrictions_stay_ordered_when_labels_are_spread() -> None:
         assert not lies_within(wide, narrow, cubes.table)
 
 
-def test_cubes_are_taken_and_put_together() -> None:
+def test_cube_lists_are_selected_and_concatenated() -> None:
     cubes = [Cube((1, 2)), Cube(()), Cube((3,), is_exact=False)]
     whole = cube_list(cubes)
     taken = whole.take(np.array([2, 0]))

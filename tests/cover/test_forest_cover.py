@@ -46,22 +46,22 @@ WAYS = [ForestCover, TwoPassCover, NaiveCover]
 def roots_after(way: Cover, filters: list[Filter], sizes: list[int]) -> list[int]:
     """The roots after inserting the filters in batches of these sizes, over and over."""
     roots: dict[int, None] = {}
-    at, next_size = 0, itertools.cycle(sizes)
-    while at < len(filters):
+    position, next_size = 0, itertools.cycle(sizes)
+    while position < len(filters):
         size = next(next_size)
-        batch = range(at, min(at + size, len(filters)))
+        batch = range(position, min(position + size, len(filters)))
         covered = way.insert(batch, [filters[each] for each in batch])
         roots |= dict.fromkeys(batch)
         assert all(each in roots for each in covered)
         for each in covered:
             del roots[each]
         assert all(by in roots or by in covered for by in covered.values())
-        at += size
+        position += size
     return sorted(roots)
 
 
 def small_levels(patch: pytest.MonkeyPatch, few: int = 0) -> None:
-    """So that a few filters make several levels; up to `few` of them walk one by one."""
+    """Lower the limits so that a few filters make several levels; `few` replaces FEW."""
     patch.setattr(forest_cover, "RECENT_MAX", 1)
     patch.setattr(forest_cover, "LEVEL_RATIO", 2)
     patch.setattr(forest_cover, "FEW", few)
@@ -104,7 +104,7 @@ def test_the_roots_of_any_filters(filters: list[Filter], sizes: list[int]) -> No
 
 
 def is_covered(specific: Filter, general: Filter, way: type[Cover]) -> bool:
-    """Whether an insertion says so, from both ends."""
+    """Whether covering finds the pair, in either order of insertion."""
     first, second = way(), way()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest_cover, "RECENT_MAX", 0)
@@ -119,10 +119,10 @@ def is_covered(specific: Filter, general: Filter, way: type[Cover]) -> bool:
 
 @given(any_kind, any_kind)
 @settings(max_examples=300, deadline=None)
-def test_what_is_covered_lies_within(specific: Filter, general: Filter) -> None:
-    found, holds = is_covered(specific, general, ForestCover), implies_filter(specific, general)
-    assert found == holds or (holds and not is_easy(general))
-    if found:
+def test_a_covered_filter_implies_its_coverer(specific: Filter, general: Filter) -> None:
+    result, holds = is_covered(specific, general, ForestCover), implies_filter(specific, general)
+    assert result == holds or (holds and not is_easy(general))
+    if result:
         assert counterexample(specific, general) is None
 
 
@@ -183,12 +183,12 @@ PAIRS: list[tuple[Filter, Filter]] = [
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("specific", "general"), PAIRS)
-def test_what_must_be_covered(specific: Filter, general: Filter, way: type[Cover]) -> None:
+def test_pairs_that_must_be_covered(specific: Filter, general: Filter, way: type[Cover]) -> None:
     assert is_covered(specific, general, way)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_must_not_be_covered(way: type[Cover]) -> None:
+def test_pairs_that_must_not_be_covered(way: type[Cover]) -> None:
     assert not is_covered(at_least("x", 3), at_least("x", 4), way)
     assert not is_covered(at_least("x", 3), at_least("y", 3), way)
     assert not is_covered(TRUE, at_least("x", 4), way)
@@ -196,8 +196,8 @@ def test_what_must_not_be_covered(way: type[Cover]) -> None:
     assert not is_covered(StartsWith("title", "rock"), at_least("title", "rock"), way)  # type: ignore[arg-type]
 
 
-def test_a_long_conjunction_is_compared_too() -> None:
-    long = And(tuple(at_least(f"a{at}", 1) for at in range(200)))
+def test_conjunctions_longer_than_a_path_are_covered() -> None:
+    long = And(tuple(at_least(f"a{position}", 1) for position in range(200)))
     way = ForestCover()
     assert way.insert([0], [long]) == {}
     assert way.insert([1], [And((long, at_least("x", 1)))]) == {1: 0}
@@ -226,8 +226,10 @@ def test_unused_restrictions_are_dropped(atoms: list[Filter]) -> None:
 
 @given(st.lists(any_kind, max_size=12), sizes)
 @settings(max_examples=60, deadline=None)
-def test_few_checks_err_on_the_safe_side(filters: list[Filter], sizes: list[int]) -> None:
-    """What is covered lies within its coverer; what is not found to be covered is a root."""
+def test_with_few_checks_no_filter_is_covered_wrongly(
+    filters: list[Filter], sizes: list[int]
+) -> None:
+    """Covered filters imply their coverer; filters not found to be covered are roots."""
     with pytest.MonkeyPatch.context() as patch:
         small_levels(patch)
         patch.setattr(forest_cover, "INEXACT_CHECKS_MAX", 1)

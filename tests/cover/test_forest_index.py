@@ -1,4 +1,4 @@
-"""What new cubes cover among themselves is what looking at all pairs finds."""
+"""Covering among the new cubes of a batch equals comparing all pairs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from headgate.model.filters import TRUE, Filter
 def test_new_cubes_within_each_other(some: list[Filter]) -> None:
     encoder = CubeEncoder()
     described = [cube for cube in map(encoder.cube, some) if not cube.is_never]
-    found, table = cube_list(described), encoder.table
-    within = NewCubeBatch(found, table).within()
+    result, table = cube_list(described), encoder.table
+    within = NewCubeBatch(result, table).within()
     bits = np.unpackbits(within.view(np.uint8), axis=1, bitorder="little")
-    spans = list(zip(found.start[:-1], found.start[1:], strict=True))
+    spans = list(zip(result.start[:-1], result.start[1:], strict=True))
     expected = [
-        [is_covered(found.flat, narrow, found.flat, wide, table) for narrow in spans]
+        [is_covered(result.flat, narrow, result.flat, wide, table) for narrow in spans]
         for wide in spans
     ]
     assert bits[:, : len(spans)].astype(bool).tolist() == expected

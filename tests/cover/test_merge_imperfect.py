@@ -1,4 +1,4 @@
-"""Imperfect mergers match all that their parts match, and no more in vain than they declare."""
+"""Imperfect mergers match all that their parts match; false positives are within the bounds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ titles = st.builds(Contains, st.sampled_from(["title", None]), st.sampled_from([
 
 
 def shares(merger: Merger, some: list[Filter], items: list[Item]) -> tuple[float, float]:
-    """The true IMT and degree of a merger, which matches whatever its parts match."""
+    """The true IMT and degree of a merger; asserts that it matches all that its parts match."""
     matched = vain = 0
     parts = Or(tuple(some[part] for part in merger.parts))
     for item in items:
@@ -78,7 +78,9 @@ def shares(merger: Merger, some: list[Filter], items: list[Item]) -> tuple[float
     return vain / len(items), vain / matched if matched else 0.0
 
 
-def judge(mergers: list[Merger], some: list[Filter], items: list[Item], threshold: float) -> None:
+def check_bounds(
+    mergers: list[Merger], some: list[Filter], items: list[Item], threshold: float
+) -> None:
     parts = [part for merger in mergers for part in merger.parts]
     assert len(parts) == len(set(parts))
     for merger in mergers:
@@ -92,27 +94,29 @@ def judge(mergers: list[Merger], some: list[Filter], items: list[Item], threshol
 @given(st.lists(conjunctions, max_size=8), thresholds)
 def test_the_declared_bounds_hold(some: list[Filter], threshold: float) -> None:
     mergers = merge_imperfect(some, SCHEMA, cells_of_statistics(UNIFORM), threshold=threshold)
-    judge(mergers, some, WORLD, threshold)
+    check_bounds(mergers, some, WORLD, threshold)
 
 
 @given(
     st.lists(conjunctions, max_size=8), st.lists(conjunctions, min_size=1, max_size=3), thresholds
 )
-def test_the_declared_bounds_hold_among_what_is_advertised(
+def test_the_declared_bounds_hold_with_advertisements(
     some: list[Filter], advertised: list[Filter], threshold: float
 ) -> None:
     coming = [item for item in WORLD if matches(Or(tuple(advertised)), item)]
     if coming:
         cells = cells_of_statistics(UNIFORM, advertised)
         mergers = merge_imperfect(some, SCHEMA, cells, threshold=threshold)
-        judge(mergers, some, coming, threshold)
+        check_bounds(mergers, some, coming, threshold)
 
 
 @given(st.lists(conjunctions, max_size=6), thresholds)
-def test_where_nothing_is_known_the_worst_is_assumed(some: list[Filter], threshold: float) -> None:
+def test_unknown_probabilities_are_taken_as_the_worst_case(
+    some: list[Filter], threshold: float
+) -> None:
     known = {("x", None): UNIFORM.distributions["x", None]}
     cells = cells_of_statistics(Statistics(SCHEMA, known))
-    judge(merge_imperfect(some, SCHEMA, cells, threshold=threshold), some, WORLD, threshold)
+    check_bounds(merge_imperfect(some, SCHEMA, cells, threshold=threshold), some, WORLD, threshold)
 
 
 @given(
@@ -125,20 +129,20 @@ def test_where_nothing_is_known_the_worst_is_assumed(some: list[Filter], thresho
 def test_a_sample_is_counted_exactly(some: list[Filter], threshold: float) -> None:
     cells = cells_of_sample(TITLED, SCHEMA)
     mergers = merge_imperfect(some, SCHEMA, cells, threshold=threshold)
-    judge(mergers, some, TITLED, threshold)
+    check_bounds(mergers, some, TITLED, threshold)
     for merger in mergers:
         assert (merger.imt, merger.degree) == pytest.approx(shares(merger, some, TITLED))
 
 
 @given(st.lists(conjunctions, max_size=8))
-def test_a_higher_threshold_goes_on_where_a_lower_one_stopped(some: list[Filter]) -> None:
+def test_a_higher_threshold_continues_from_a_lower_one(some: list[Filter]) -> None:
     cells = cells_of_statistics(UNIFORM)
     merging = ImperfectMerging(some, SCHEMA, cells)
     left = len(some)
     for threshold in (0.0, 0.02, 0.1, 0.5):
-        found = merging.up_to(threshold)
-        assert found == merge_imperfect(some, SCHEMA, cells, threshold=threshold)
-        now_left = len(some) - sum(len(merger.parts) - 1 for merger in found)
+        result = merging.up_to(threshold)
+        assert result == merge_imperfect(some, SCHEMA, cells, threshold=threshold)
+        now_left = len(some) - sum(len(merger.parts) - 1 for merger in result)
         assert now_left <= left
         left = now_left
 
@@ -167,27 +171,27 @@ def price(relation: str, value: int) -> Comparison:
 )
 def test_the_rules_of_table_1(first: Atom, second: Atom, merger: Atom, in_vain: int) -> None:
     cells = cells_of_statistics(PRICES)
-    (found,) = merge_imperfect([first, second], TICKETS, cells, threshold=1)
-    assert found.filter == merger
-    assert found.imt == pytest.approx(in_vain / 200)
+    (result,) = merge_imperfect([first, second], TICKETS, cells, threshold=1)
+    assert result.filter == merger
+    assert result.imt == pytest.approx(in_vain / 200)
     assert merge_imperfect([first, second], TICKETS, cells, threshold=in_vain / 200 - 0.001) == []
 
 
 def test_the_example_of_tickets() -> None:
     """[MBD §5.1.1]; the paper prints > 145, which would lose the item with price 145."""
     some = [price(">", 150), price("=", 145), price("=", 147), price("=", 148)]
-    (found,) = merge_imperfect(some, TICKETS, cells_of_statistics(PRICES), threshold=0.02)
-    assert (found.filter, found.parts) == (price(">=", 145), (0, 1, 2, 3))
-    assert found.imt == pytest.approx(3 / 200)  # 146, 149, 150
-    assert found.degree == pytest.approx(3 / 55)
+    (result,) = merge_imperfect(some, TICKETS, cells_of_statistics(PRICES), threshold=0.02)
+    assert (result.filter, result.parts) == (price(">=", 145), (0, 1, 2, 3))
+    assert result.imt == pytest.approx(3 / 200)  # 146, 149, 150
+    assert result.degree == pytest.approx(3 / 55)
 
 
-def test_what_is_not_advertised_costs_nothing() -> None:
+def test_items_that_are_not_advertised_cost_nothing() -> None:
     """[MBD §5.4]."""
     some = [price(">", 150), price("=", 130), price("=", 120)]
     advertised = cells_of_statistics(PRICES, [price(">", 150)])
-    (found,) = merge_imperfect(some, TICKETS, advertised, threshold=0)
-    assert (found.filter, found.imt, found.degree) == (price(">=", 120), 0, 0)
+    (result,) = merge_imperfect(some, TICKETS, advertised, threshold=0)
+    assert (result.filter, result.imt, result.degree) == (price(">=", 120), 0, 0)
     (alone,) = merge_imperfect(some, TICKETS, cells_of_statistics(PRICES), threshold=0)
     assert (alone.filter, alone.parts) == (In("price", (120, 130)), (1, 2))
 
@@ -204,64 +208,67 @@ def test_two_conditions_may_differ() -> None:
         )
         for x in (0, 1)
     ]
-    (found,) = merge_imperfect(some, SCHEMA, cells, threshold=0.1)
-    assert isinstance(found.filter, And)
-    assert set(found.filter.parts) == {
+    (result,) = merge_imperfect(some, SCHEMA, cells, threshold=0.1)
+    assert isinstance(result.filter, And)
+    assert set(result.filter.parts) == {
         Comparison("z", Relation.EQUAL, 1),
         Between("x", 0, 1),
         Between("y", 0, 2),
     }
-    assert found.imt == pytest.approx((6 - 4) / 64)
+    assert result.imt == pytest.approx((6 - 4) / 64)
 
 
-def test_what_cannot_be_joined_is_dropped() -> None:
+def test_conditions_that_cannot_be_joined_are_dropped() -> None:
     some = [And((price("<", 20), Contains("to", word))) for word in ("rome", "paris")]
-    (found,) = merge_imperfect(some, TICKETS, cells_of_statistics(PRICES), threshold=0.1)
-    assert found.filter == price("<", 20)
-    assert (found.imt, found.degree) == pytest.approx((0.1, 1.0))  # no part might ever match
+    (result,) = merge_imperfect(some, TICKETS, cells_of_statistics(PRICES), threshold=0.1)
+    assert result.filter == price("<", 20)
+    assert (result.imt, result.degree) == pytest.approx((0.1, 1.0))  # no part might ever match
 
 
 def test_the_degree_is_taken_against_the_original_parts() -> None:
-    some = [price("=", 10 * at) for at in range(10)]
+    some = [price("=", 10 * position) for position in range(10)]
     merging = ImperfectMerging(some, TICKETS, cells_of_statistics(PRICES))
     merging._conditions.in_values_max = 1  # else a list would do
-    (found,) = merging.up_to(1)
-    assert found.filter == Between("price", 0, 90)
-    assert found.degree == pytest.approx(81 / 91)
+    (result,) = merging.up_to(1)
+    assert result.filter == Between("price", 0, 90)
+    assert result.degree == pytest.approx(81 / 91)
 
 
 def test_operators_are_not_called_for_statistics() -> None:
     some = [And((Call("odd"), Comparison("x", Relation.EQUAL, x))) for x in (0, 1)]
-    (found,) = merge_imperfect(some, SCHEMA, cells_of_sample(TITLED, SCHEMA), threshold=0)
-    assert found.filter == And((Call("odd"), Between("x", 0, 1)))
+    (result,) = merge_imperfect(some, SCHEMA, cells_of_sample(TITLED, SCHEMA), threshold=0)
+    assert result.filter == And((Call("odd"), Between("x", 0, 1)))
 
 
-def test_what_shares_variables_is_dropped_together() -> None:
+def test_conditions_that_share_variables_are_dropped_together() -> None:
     people = Variable("people")
     many = Constraint(people, Relation.GREATER, 50)
     some = [And((Call(name, (people,)), many, price("<", 20))) for name in ("mob", "gang")]
-    (found,) = merge_imperfect(some, TICKETS, cells_of_statistics(PRICES), threshold=0.1)
-    assert found.filter == price("<", 20)
+    (result,) = merge_imperfect(some, TICKETS, cells_of_statistics(PRICES), threshold=0.1)
+    assert result.filter == price("<", 20)
 
 
 def test_filters_that_are_never_or_always_true() -> None:
     cells = cells_of_statistics(UNIFORM)
     assert merge_imperfect([FALSE, FALSE], SCHEMA, cells, threshold=1) == []
-    (found,) = merge_imperfect([TRUE, TRUE], SCHEMA, cells, threshold=0)
-    assert found == Merger(TRUE, (0, 1))
+    (result,) = merge_imperfect([TRUE, TRUE], SCHEMA, cells, threshold=0)
+    assert result == Merger(TRUE, (0, 1))
     assert merge_imperfect([], SCHEMA, cells, threshold=1) == []
 
 
-def test_long_conjunctions_are_no_matter() -> None:
-    names = [f"n{at}" for at in range(60)]
+def test_long_conjunctions_merge_if_one_condition_differs() -> None:
+    names = [f"n{position}" for position in range(60)]
     schema = Schema(tuple(Attribute(name, Type.INT) for name in names))
     statistics = uniform_statistics(schema, dict.fromkeys(names, (0, 9)))
     some = [
         And(
-            tuple(Comparison(name, Relation.GREATER, (at + n) % 9) for at, name in enumerate(names))
+            tuple(
+                Comparison(name, Relation.GREATER, (position + n) % 9)
+                for position, name in enumerate(names)
+            )
         )
         for n in range(9)
     ]
     same = And((*some[0].parts[:-1], Comparison(names[-1], Relation.EQUAL, 1)))
-    (found,) = merge_imperfect([*some, same], schema, cells_of_statistics(statistics), threshold=1)
-    assert found.parts == (0, 9)
+    (result,) = merge_imperfect([*some, same], schema, cells_of_statistics(statistics), threshold=1)
+    assert result.parts == (0, 9)

@@ -63,29 +63,29 @@ def only_merger(*filters: Filter) -> Filter:
 
 @given(st.lists(conjunctions(numbers), max_size=8))
 def test_a_merger_of_numbers_is_the_union_of_its_parts(some: list[Filter]) -> None:
-    _judge(some, "i", "f")
+    _check_union(some, "i", "f")
 
 
 @given(st.lists(conjunctions(atoms, 2), max_size=8))
 def test_a_merger_is_the_union_of_its_parts(some: list[Filter]) -> None:
-    _judge(some, *ALL)
+    _check_union(some, *ALL)
 
 
-def _judge(some: list[Filter], *names: str) -> None:
+def _check_union(some: list[Filter], *names: str) -> None:
     mergers = merge_perfect(some, SCHEMA)
     parts = [part for merger in mergers for part in merger.parts]
     assert len(parts) == len(set(parts))
     for merger in mergers:
         assert len(merger.parts) > 1
-        wanted = truth_of_any([some[part] for part in merger.parts], *names)
-        assert truth(merger.filter, *names) == wanted
+        expected = truth_of_any([some[part] for part in merger.parts], *names)
+        assert truth(merger.filter, *names) == expected
 
 
 @given(st.lists(conjunctions(numbers), max_size=8))
-def test_what_is_merged_merges_no_further(some: list[Filter]) -> None:
+def test_merging_mergers_again_changes_nothing(some: list[Filter]) -> None:
     mergers = merge_perfect(some, SCHEMA)
     merged = {part for merger in mergers for part in merger.parts}
-    left = [each for at, each in enumerate(some) if at not in merged]
+    left = [each for position, each in enumerate(some) if position not in merged]
     assert merge_perfect([*left, *(merger.filter for merger in mergers)], SCHEMA) == []
 
 
@@ -152,7 +152,7 @@ def test_two_atoms_become_one(parts: list[Atom], merger: Atom) -> None:
         [Not(price("<", 3)), price("<", 3)],
     ],
 )
-def test_what_has_no_perfect_merger_is_left_alone(parts: list[Filter]) -> None:
+def test_filters_without_perfect_merger_are_not_merged(parts: list[Filter]) -> None:
     assert merge_perfect(parts, TICKETS) == []
 
 
@@ -167,7 +167,7 @@ def test_mergers_merge_again() -> None:
     assert only_merger(*square) == And((In("weight", (2, 5, 8)), In("price", (1, 9))))
 
 
-def test_equal_filters_are_one() -> None:
+def test_equal_filters_are_merged() -> None:
     assert only_merger(And((price("=", 1), to("a"))), And((to("A"), price("=", 1)))) == And(
         (price("=", 1), to("a"))
     )
@@ -180,7 +180,7 @@ def test_without_lists_only_neighbours_merge() -> None:
     assert (merger.filter, merger.parts) == (Between("price", 1, 2), (0, 1))
 
 
-def test_long_lists_are_cut() -> None:
+def test_long_in_lists_are_split() -> None:
     some = [price("=", 2 * value) for value in range(100)]
     mergers = merge_perfect(some, TICKETS, in_values_max=10)
     assert len(mergers) == 10
@@ -195,7 +195,7 @@ def test_variables_stay_bound_together() -> None:
     assert set(merged.parts) == {*mob, price("<=", 3)}
 
 
-def test_many_filters_in_one_group_are_no_matter() -> None:
+def test_many_filters_in_one_group_are_merged_in_time() -> None:
     some = [And((to("x"), price("=", 3 * value))) for value in range(20_000)]
     began = time.process_time()
     mergers = merge_perfect(some, TICKETS)

@@ -1,4 +1,4 @@
-"""Probabilities are those that counting finds, wherever they are said to be exact."""
+"""Probabilities equal counted shares wherever the bounds are equal, and lie within them else."""
 
 from __future__ import annotations
 
@@ -92,43 +92,43 @@ def share(filter_: Filter, items: list[Item]) -> float:
 
 @given(positive)
 def test_uniform_values_are_counted_exactly(filter_: Filter) -> None:
-    found = UNIFORM.probability(filter_)
-    assert (found.low, found.high) == pytest.approx((share(filter_, WORLD),) * 2)
+    result = UNIFORM.probability(filter_)
+    assert (result.low, result.high) == pytest.approx((share(filter_, WORLD),) * 2)
 
 
 @given(positive)
 def test_a_sample_of_independent_attributes_is_counted_exactly(filter_: Filter) -> None:
     """All pairs of values are in the sample equally often, so the attributes are independent."""
-    found = counted_statistics(SCHEMA, HALF_THERE).probability(filter_)
-    assert (found.low, found.high) == pytest.approx((share(filter_, HALF_THERE),) * 2)
+    result = counted_statistics(SCHEMA, HALF_THERE).probability(filter_)
+    assert (result.low, result.high) == pytest.approx((share(filter_, HALF_THERE),) * 2)
 
 
 @given(any_filter)
 def test_the_bounds_hold_for_every_filter(filter_: Filter) -> None:
-    found = UNIFORM.probability(filter_)
-    assert found.low - 1e-9 <= share(filter_, WORLD) <= found.high + 1e-9
+    result = UNIFORM.probability(filter_)
+    assert result.low - 1e-9 <= share(filter_, WORLD) <= result.high + 1e-9
 
 
 @given(any_filter)
 def test_the_bounds_hold_where_an_attribute_is_unknown(filter_: Filter) -> None:
     known = {("x", None): UNIFORM.distributions["x", None]}
-    found = Statistics(SCHEMA, known).probability(filter_)
-    assert found.low - 1e-9 <= share(filter_, WORLD) <= found.high + 1e-9
+    result = Statistics(SCHEMA, known).probability(filter_)
+    assert result.low - 1e-9 <= share(filter_, WORLD) <= result.high + 1e-9
 
 
 @given(st.lists(st.lists(atoms, max_size=3).map(lambda some: And(tuple(some))), max_size=4))
 def test_disjoint_boxes_have_the_same_union_and_nothing_in_common(some: list[Filter]) -> None:
     boxes = boxes_of(Or(tuple(some)), SCHEMA)
     assert boxes is not None
-    apart = disjoint(boxes)
-    assert apart is not None
-    for at, box in enumerate(apart):
-        assert all(box_intersection(box, other) is None for other in apart[:at])
-    total = sum(UNIFORM.of_box(box).low for box in apart)
+    pieces = disjoint(boxes)
+    assert pieces is not None
+    for position, box in enumerate(pieces):
+        assert all(box_intersection(box, other) is None for other in pieces[:position])
+    total = sum(UNIFORM.of_box(box).low for box in pieces)
     assert total == pytest.approx(share(Or(tuple(some)), WORLD))
 
 
-def test_several_atoms_on_one_attribute_are_no_independent_events() -> None:
+def test_several_atoms_on_one_attribute_are_not_independent() -> None:
     low, high = Comparison("x", Relation.GREATER, 0), Comparison("x", Relation.LESS, 2)
     assert UNIFORM.probability(And((low, high))).low == pytest.approx(1 / 5)
     assert UNIFORM.probability(Or((low, high))).low == pytest.approx(1)
@@ -149,7 +149,7 @@ def test_items_may_lack_an_attribute() -> None:
     )
 
 
-def test_what_is_not_known_is_between_never_and_always() -> None:
+def test_unknown_probabilities_have_the_bounds_0_and_1() -> None:
     rock = Contains("title", "rock")
     assert UNIFORM.probability(rock) == ProbabilityBounds(0, 1)
     few = Comparison("x", Relation.EQUAL, 1)
@@ -167,8 +167,8 @@ def test_a_union_of_too_many_boxes_is_bounded() -> None:
             for n in range(300)
         )
     )
-    found = UNIFORM.probability(many)
-    assert found.low <= share(many, WORLD) <= found.high
+    result = UNIFORM.probability(many)
+    assert result.low <= share(many, WORLD) <= result.high
 
 
 @given(st.lists(atoms, min_size=1, max_size=3), atoms)
@@ -194,7 +194,7 @@ def test_cells_of_advertisements_are_conditional_probabilities(
         assert np.array_equal(low, high)
 
 
-def test_advertisements_must_be_known() -> None:
+def test_advertisements_of_unknown_probability_are_rejected() -> None:
     with pytest.raises(PlanError, match="sample"):
         cells_of_statistics(UNIFORM, [Contains("title", "rock")])
     with pytest.raises(PlanError, match="satisfy the advertisements"):

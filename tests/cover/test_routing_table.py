@@ -1,4 +1,4 @@
-"""The routing table keeps its invariant after any history, whatever finds out what covers what."""
+"""The routing table keeps its invariant after any history, with any implementation of covering."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headgate.model.implies import implies_filter
 
 
 class Listener:
-    """A neighbour, who does what it is told."""
+    """A neighbour that applies every change."""
 
     def __init__(self) -> None:
         self.known: set[object] = set()
@@ -44,7 +44,7 @@ class Merged:
 
 
 class History(RuleBasedStateMachine):
-    """Filters come and go and are merged; every rule ends with the same question."""
+    """Histories of insertions, removals and mergers; the invariants are checked after each step."""
 
     way: Callable[[], Cover] = ForestCover
     filters = cubes
@@ -121,7 +121,7 @@ class History(RuleBasedStateMachine):
         assert len(self.table.roots()) == len(self.listener.known)
 
     @invariant()
-    def every_filter_is_there(self) -> None:
+    def every_filter_is_present(self) -> None:
         assert len(self.table) == len(self.inserted)
         for key, filter_ in self.inserted.items():
             assert self.table.filter_of(key) == filter_
@@ -159,7 +159,7 @@ class History(RuleBasedStateMachine):
 
 
 class MixedHistory(History):
-    """Every kind of atom. Their judge is sound and not always transitive, so items judge here."""
+    """Every kind of atom. The implication oracle is sound but not transitive, so items decide."""
 
     filters = any_kind
 
@@ -171,7 +171,7 @@ class MixedHistory(History):
 
     @invariant()
     def without_mergers_the_roots_are_the_first_of_the_largest(self) -> None:
-        """Asked of comparisons only."""
+        """Holds for comparisons only."""
 
 
 class TwoPassHistory(History):
@@ -206,7 +206,7 @@ def table(request: pytest.FixtureRequest) -> RoutingTable[str]:
     return RoutingTable(request.param())
 
 
-def test_the_life_of_a_covered_filter(table: RoutingTable[str]) -> None:
+def test_insert_and_remove_a_covered_filter(table: RoutingTable[str]) -> None:
     assert table.insert("narrow", more_than(9)) == RoutingChange(forward=("narrow",))
     assert table.insert("wide", more_than(5)) == RoutingChange(("wide",), ("narrow",))
     assert table.insert("covered", equal(7)) == RoutingChange()
@@ -228,7 +228,7 @@ def test_of_equal_filters_the_first_is_forwarded(table: RoutingTable[str]) -> No
     assert table.covered_by("a") == "b"
 
 
-def test_what_nothing_satisfies_is_forwarded_only_alone(table: RoutingTable[str]) -> None:
+def test_an_unsatisfiable_filter_is_forwarded_only_if_alone(table: RoutingTable[str]) -> None:
     never = And((more_than(9), equal(3)))
     assert table.insert_all([("false", FALSE), ("never", never)]) == RoutingChange(("false",))
     assert table.insert("some", more_than(1)) == RoutingChange(("some",), ("false",))
@@ -242,7 +242,7 @@ def merged(*parts: str) -> Sequence[tuple[str, Merger, Sequence[str]]]:
     return [("M", Merger(Between("price", 4, 5), ()), parts)]
 
 
-def test_a_merger_comes_and_goes_with_its_parts(table: RoutingTable[str]) -> None:
+def test_removing_a_part_dissolves_its_merger(table: RoutingTable[str]) -> None:
     table.insert_all([("four", equal(4)), ("five", equal(5)), ("six", equal(6))])
     assert table.merge(merged("four", "five")) == RoutingChange(("M",), ("four", "five"))
     assert len(table) == 3
@@ -254,7 +254,7 @@ def test_a_merger_comes_and_goes_with_its_parts(table: RoutingTable[str]) -> Non
     assert "M" not in table
 
 
-def test_a_filter_that_covers_a_merger_takes_it_out(table: RoutingTable[str]) -> None:
+def test_a_filter_that_covers_a_merger_dissolves_it(table: RoutingTable[str]) -> None:
     table.insert_all([("four", equal(4)), ("five", equal(5))])
     table.merge(merged("four", "five"))
     assert table.insert("wide", more_than(3)) == RoutingChange(("wide",), ("M",))
@@ -265,7 +265,7 @@ def test_a_filter_that_covers_a_merger_takes_it_out(table: RoutingTable[str]) ->
 
 
 def test_a_merger_that_is_covered_is_not_kept(table: RoutingTable[str]) -> None:
-    """The judge cannot tell that the parts are covered, and is told so by their merger."""
+    """The oracle does not find that the parts are covered; it follows from their merger."""
     table.insert_all([("four", equal(4)), ("same", Between("price", 4, 5))])
     assert table.roots() == ("same",)
     table.insert("six", equal(6))
@@ -296,7 +296,7 @@ def test_a_merger_may_be_merged(table: RoutingTable[str]) -> None:
     assert table.remove("5") == RoutingChange(("4", "6"), ("N",))
 
 
-def test_a_merger_may_be_merged_where_the_judge_cannot_tell(table: RoutingTable[str]) -> None:
+def test_a_merger_may_be_merged_where_the_oracle_is_incomplete(table: RoutingTable[str]) -> None:
     table.insert_all([(str(value), equal(value)) for value in (4, 5, 9)])
     table.merge(merged("4", "5"))
     other = Merger(Comparison("stars", Relation.EQUAL, 1), ())
@@ -334,12 +334,12 @@ def test_keys_are_checked_before_anything_is_done(table: RoutingTable[str]) -> N
 
 @given(st.lists(cubes, max_size=20), st.integers(1, 7))
 @settings(max_examples=60, deadline=None)
-def test_a_batch_is_what_one_by_one_comes_to(filters: list[Filter], size: int) -> None:
+def test_a_batch_equals_insertion_one_by_one(filters: list[Filter], size: int) -> None:
     single: RoutingTable[int] = RoutingTable(NaiveCover())
     batches: RoutingTable[int] = RoutingTable()
     keyed = list(enumerate(filters))
     for key, filter_ in keyed:
         single.insert(key, filter_)
-    for at in range(0, len(keyed), size):
-        batches.insert_all(keyed[at : at + size])
+    for position in range(0, len(keyed), size):
+        batches.insert_all(keyed[position : position + size])
     assert sorted(batches.roots()) == sorted(single.roots())

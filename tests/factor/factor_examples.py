@@ -31,22 +31,22 @@ def word(number: int) -> Contains:
 
 def sets_of(*, words: int = WORDS, most: int = 4) -> st.SearchStrategy[list[list[int]]]:
     """Conjunctions of words: each is a set of numbers."""
-    one = st.lists(st.integers(0, words - 1), min_size=1, max_size=most, unique=True)
-    return st.lists(one, min_size=1, max_size=25)
+    number_set = st.lists(st.integers(0, words - 1), min_size=1, max_size=most, unique=True)
+    return st.lists(number_set, min_size=1, max_size=25)
 
 
 def input_of(
-    asked: Sequence[Filter], sample: Sequence[Item] = (), *, first: Sequence[Filter] = ()
+    filters: Sequence[Filter], sample: Sequence[Item] = (), *, first: Sequence[Filter] = ()
 ) -> ClauseSets:
-    """What is factorised; the clauses of `first` have the first numbers, though nobody asks."""
+    """The filters as clause sets. The clauses of `first` get the first numbers."""
     builder = ConjunctionBuilder()
-    for each in first:
-        builder.numbers_of(each)
-    found = builder.conjunctions(asked)
-    rows = compile_rows(found, SCHEMA)
+    for filter_ in first:
+        builder.numbers_of(filter_)
+    conjunctions = builder.conjunctions(filters)
+    rows = compile_rows(conjunctions, SCHEMA)
     batch = batch_of_items(sample, TYPES) if sample else None
-    known = selectivities_of(found, rows, sample=batch, measured=nothing_measured)
-    return clause_sets(found, implications_of(found, known), known)
+    selectivities = selectivities_of(conjunctions, rows, sample=batch, measured=nothing_measured)
+    return clause_sets(conjunctions, implications_of(conjunctions, selectivities), selectivities)
 
 
 def word_input(sets: Sequence[Sequence[int]], *, items: int = 200, seed: int = 1) -> ClauseSets:
@@ -56,8 +56,8 @@ def word_input(sets: Sequence[Sequence[int]], *, items: int = 200, seed: int = 1
     drawn = chance.random((items, WORDS)) < share
     texts = [" ".join(f"word{n}" for n in np.nonzero(each)[0]) for each in drawn]
     sample = [item(w=text) for text in texts]
-    asked = [And(tuple(map(word, each))) for each in sets]
-    return input_of(asked, sample, first=[word(number) for number in range(WORDS)])
+    filters = [And(tuple(map(word, each))) for each in sets]
+    return input_of(filters, sample, first=[word(number) for number in range(WORDS)])
 
 
 def clause_filters() -> st.SearchStrategy[Filter]:

@@ -19,11 +19,11 @@ from headgate.model.filters import TRUE, And, Filter, Not, Or
 SAMPLE = [item(w=f"word{n % 5} word{n % 7} word{n % 11}", i=n % 40) for n in range(400)]
 
 
-def told(filters: dict[str, Filter], method: str = AUTO) -> str:
+def plan_text(filters: dict[str, Filter], method: str = AUTO) -> str:
     sample = batch_of_items(SAMPLE, TYPES)
-    found = factorize(list(filters.values()), SCHEMA, sample=sample, method=method)
-    clauses = [unparse_filter(each) for each in found.clauses]
-    return factor_text(found, clauses, list(filters)) + "\n"
+    plan = factorize(list(filters.values()), SCHEMA, sample=sample, method=method)
+    clauses = [unparse_filter(each) for each in plan.clauses]
+    return factor_text(plan, clauses, list(filters)) + "\n"
 
 
 def test_filter_plans(golden: Callable[[str, str], None]) -> None:
@@ -43,10 +43,10 @@ def test_filter_plans(golden: Callable[[str, str], None]) -> None:
     }
     nothing_shared: dict[str, Filter] = {"A": And((word(1), word(2))), "B": word(3)}
     plans = [
-        *(told(shared, name) for name in ("naive", "prefix", "sta", "vca", "vcb")),
-        told(implied, "vcb"),
-        told(nothing_shared),
-        told({}),
+        *(plan_text(shared, name) for name in ("naive", "prefix", "sta", "vca", "vcb")),
+        plan_text(implied, "vcb"),
+        plan_text(nothing_shared),
+        plan_text({}),
     ]
     golden("optimize/factorized.txt", "\n".join(plans))
 

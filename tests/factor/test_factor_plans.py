@@ -1,4 +1,4 @@
-"""The plans of all algorithms: lawful, no dearer than naive, and as good as they claim to be."""
+"""The plans of all methods are valid, no dearer than naive, and near the cheapest tree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ models = st.sampled_from([CostModel(), CostModel(16), CostModel(4_096)])
 
 
 @given(sets_of())
-def test_every_plan_is_lawful_and_what_goes_by_cost_no_dearer_than_naive(
+def test_every_plan_is_valid_and_cost_based_ones_are_no_dearer_than_naive(
     sets: list[list[int]],
 ) -> None:
     given_ = word_input(sets)
@@ -61,15 +61,15 @@ def test_improving_never_costs_more(sets: list[list[int]], model: CostModel) -> 
 
 @settings(max_examples=60)
 @given(st.lists(clause_filters(), min_size=1, max_size=8))
-def test_plans_by_implication_are_lawful(asked: list[Filter]) -> None:
-    given_ = input_of(asked)
+def test_plans_with_implications_are_valid(filters: list[Filter]) -> None:
+    given_ = input_of(filters)
     for algorithm in METHODS.values():
         algorithm(given_, UNLIMITED).check(given_)
 
 
 @settings(max_examples=60, derandomize=True)  # nobody has proved a bound
 @given(sets_of(words=4, most=3).filter(lambda sets: len(sets) <= 5))
-def test_the_cheapest_tree_is_not_far(sets: list[list[int]]) -> None:
+def test_vcb_and_sta_are_near_the_cheapest_tree(sets: list[list[int]]) -> None:
     """All trees over all subsets of the candidates are tried."""
     given_ = word_input(sets)
     best = cheapest(given_)
@@ -79,16 +79,19 @@ def test_the_cheapest_tree_is_not_far(sets: list[list[int]]) -> None:
 
 
 def cheapest(given_: ClauseSets) -> float:
-    """With the inserted nodes chosen, each node is cheapest below the most selective above it."""
+    """The cost of the cheapest tree. For a given set of inserted nodes, each node is cheapest below
+    the most selective node that subsumes it."""
     graph = subsumption_graph(given_)
     inserted = [each for each in graph.order if each not in graph.filters]
     best = float("inf")
     for count in range(len(inserted) + 1):
         for chosen in combinations(inserted, count):
-            there = {*graph.filters, *chosen}
+            present = {*graph.filters, *chosen}
             prices = (
-                min((graph.weight[each] for each in graph.above[node] if each in there), default=1)
-                for node in there
+                min(
+                    (graph.weight[each] for each in graph.above[node] if each in present), default=1
+                )
+                for node in present
             )
             best = min(best, sum(prices))
     return best
@@ -97,29 +100,29 @@ def cheapest(given_: ClauseSets) -> float:
 def test_the_papers_example() -> None:
     """Fig. 5: a b, a c and a c d; a and b are frequent, so a is worth a node only if it is rare."""
     tree = factorize_vca(word_input([[4, 1], [4, 2], [4, 2, 3]]))
-    told = edges(tree)
-    assert told[(2, 3, 4)] == (2, 4)
-    assert told[(1, 4)] == told[(2, 4)] == (4,)
+    parents = edges(tree)
+    assert parents[(2, 3, 4)] == (2, 4)
+    assert parents[(1, 4)] == parents[(2, 4)] == (4,)
 
 
 def test_the_very_clever_border_of_figure_6() -> None:
     """a b c, b c d, a e, e f: the best candidate is b c, then e; a is left with one."""
     given_ = word_input([[2, 3, 4], [3, 4, 5], [2, 6], [6, 7]])
     tree = factorize_vcb(given_, rounds_max=0)
-    told = edges(tree)
+    parents = edges(tree)
     common = (3, 4)
-    assert told[(2, 3, 4)] == told[(3, 4, 5)] == common
-    assert told[(2, 6)] == told[(6, 7)] == (6,)
-    assert told[common] is None
+    assert parents[(2, 3, 4)] == parents[(3, 4, 5)] == common
+    assert parents[(2, 6)] == parents[(6, 7)] == (6,)
+    assert parents[common] is None
 
 
 def test_sorted_prefixes_share_beginnings_only() -> None:
     tree = factorize_prefix(word_input([[1, 2, 7], [1, 2, 6], [3, 7], [1, 2]]))
-    told = edges(tree)
+    parents = edges(tree)
     first = (7,)
-    assert told[(1, 2, 7)] == told[(3, 7)] == first
-    assert told[(1, 2, 6)] is None
-    assert told[(1, 2)] is None
+    assert parents[(1, 2, 7)] == parents[(3, 7)] == first
+    assert parents[(1, 2, 6)] is None
+    assert parents[(1, 2)] is None
 
 
 @given(sets_of())
@@ -138,14 +141,14 @@ def test_prefixes_are_those_of_sorted_filters(sets: list[list[int]]) -> None:
     assert nodes == {tuple(sorted(each)) for each in parted}
 
 
-def test_who_has_no_time_says_so() -> None:
+def test_a_method_without_time_raises() -> None:
     given_ = word_input([list(pair) for pair in product(range(4), range(4, 8))])
     for slow in (factorize_sta, factorize_vca):
         with pytest.raises(TimeBudgetExceeded, match="did not end within 0 s"):
             slow(given_, budget=TimeBudget(0.0))
 
 
-def test_a_hundred_thousand_filters_take_no_graph() -> None:
+def test_vcb_plans_many_filters() -> None:
     chance = np.random.default_rng(1)
     sets = chance.integers(0, 8, (20_000, 4))
     given_ = word_input([list(dict.fromkeys(each)) for each in sets.tolist()])
@@ -179,8 +182,8 @@ def edges(tree: FilterTree) -> Edges:
 
 def test_a_tree_of_predicates_has_their_parents() -> None:
     given_ = word_input([[0, 1], [0, 2]])
-    one, other = given_.predicates()
-    shared = tuple(sorted(set(one) & set(other)))
-    tree = tree_of(given_, {one: shared, other: shared})
-    assert edges(tree) == {one: shared, other: shared, shared: None}
+    first, second = given_.predicates()
+    shared = tuple(sorted(set(first) & set(second)))
+    tree = tree_of(given_, {first: shared, second: shared})
+    assert edges(tree) == {first: shared, second: shared, shared: None}
     tree.check(given_)

@@ -36,8 +36,8 @@ def answers(program: Program, of: Sequence[Item]) -> list[list[bool]]:
     return bits[:, : len(of)].astype(bool).tolist()
 
 
-def naive(asked: Sequence[Filter], of: Sequence[Item]) -> list[list[bool]]:
-    return [[matches(each, item) for item in of] for each in asked]
+def naive(given_filters: Sequence[Filter], of: Sequence[Item]) -> list[list[bool]]:
+    return [[matches(each, item) for item in of] for each in given_filters]
 
 
 many_filters = st.lists(filters | clause_filters(), max_size=12)
@@ -47,47 +47,49 @@ many_items = st.lists(items, min_size=1, max_size=8)
 @settings(max_examples=150)
 @given(many_filters, many_items, many_items, st.sampled_from(METHOD_NAMES))
 def test_factorised_is_naive(
-    asked: list[Filter], of: list[Item], sample: list[Item], method: str
+    given_filters: list[Filter], of: list[Item], sample: list[Item], method: str
 ) -> None:
     seen = batch_of_items(sample, TYPES)
-    found = factorize(asked, SCHEMA, sample=seen, method=method)
-    found.choice.tree.check(found.filters)
-    found.program.check()
-    assert answers(found.program, of) == naive(asked, of)
+    result = factorize(given_filters, SCHEMA, sample=seen, method=method)
+    result.choice.tree.check(result.filters)
+    result.program.check()
+    assert answers(result.program, of) == naive(given_filters, of)
 
 
 @given(many_filters, many_items)
-def test_so_it_is_without_any_statistics(asked: list[Filter], of: list[Item]) -> None:
-    found = factorize(asked, SCHEMA, names=range(7, 7 + len(asked)))
-    assert found.program.names.tolist() == list(range(7, 7 + len(asked)))
-    assert answers(found.program, of) == naive(asked, of)
+def test_factorised_is_naive_without_statistics(
+    given_filters: list[Filter], of: list[Item]
+) -> None:
+    result = factorize(given_filters, SCHEMA, names=range(7, 7 + len(given_filters)))
+    assert result.program.names.tolist() == list(range(7, 7 + len(given_filters)))
+    assert answers(result.program, of) == naive(given_filters, of)
 
 
 def test_a_long_chain_of_implications_has_no_path_that_is_too_long() -> None:
-    asked = [
+    given_filters = [
         And((Comparison("i", Relation.GREATER, n), Comparison("f", Relation.GREATER, float(n))))
         for n in range(200)
     ]
     of = [item(i=n, f=m) for n in (0, 60, 150, 250) for m in (-1.0, 250.0)]
     sample = batch_of_items([item(i=n, f=float(n)) for n in range(-40, 300)], TYPES)
     for algorithm in METHODS:
-        found = factorize(asked, SCHEMA, sample=sample, method=algorithm)
-        found.program.check()
-        assert answers(found.program, of) == naive(asked, of), algorithm
+        result = factorize(given_filters, SCHEMA, sample=sample, method=algorithm)
+        result.program.check()
+        assert answers(result.program, of) == naive(given_filters, of), algorithm
 
 
 def test_trivial_filters() -> None:
-    found = factorize([TRUE, FALSE, TRUE], SCHEMA)
-    assert found.program.always.tolist() == [0, 2]
-    assert found.choice.tree.parent.size == 0
+    result = factorize([TRUE, FALSE, TRUE], SCHEMA)
+    assert result.program.always.tolist() == [0, 2]
+    assert result.choice.tree.parent.size == 0
     assert factorize([], SCHEMA).choice.tree.cost() == 0
 
 
 def test_common_clauses_of_branches_are_found() -> None:
     """A feed with two branches on a source asks for a disjunction of conjunctions."""
     rock, pop, live = (Contains("w", word) for word in ("rock", "pop", "live"))
-    asked = [Or((And((rock, pop)), And((rock, live)))), And((rock, Contains("w", "x")))]
-    tree = factorize(asked, SCHEMA, method="vcb").choice.tree
+    given_filters = [Or((And((rock, pop)), And((rock, live)))), And((rock, Contains("w", "x")))]
+    tree = factorize(given_filters, SCHEMA, method="vcb").choice.tree
     assert tree.parent.size == 3
     assert tree.parent.tolist() == [2, 2, -1]
 
@@ -144,15 +146,18 @@ def test_an_unknown_method_is_an_error_that_offers_the_nearest_name(
         factorize([], SCHEMA, method=name)
 
 
-def test_what_is_factorised_can_go_to_another_process() -> None:
+def test_clause_sets_can_be_pickled() -> None:
     given_ = word_input([[0, 1], [0, 2], [0, 1, 3]])
-    there = pickle.loads(pickle.dumps(given_))
-    here, back = (choose_plan(each, budget=TimeBudget(60.0)) for each in (given_, there))
-    assert here.forest.node_row.tolist() == back.forest.node_row.tolist()
+    copy = pickle.loads(pickle.dumps(given_))
+    original, of_copy = (choose_plan(each, budget=TimeBudget(60.0)) for each in (given_, copy))
+    assert original.forest.node_row.tolist() == of_copy.forest.node_row.tolist()
 
 
 def test_the_same_rows_are_answered_as_without_an_optimiser() -> None:
-    asked: list[Filter] = [Contains("w", "rock pop"), Contains("w", "pop")]
-    plain, found = compile_program(asked, SCHEMA), factorize(asked, SCHEMA).program
-    assert plain.atom_count == found.atom_count
-    assert plain.names.tolist() == found.names.tolist()
+    given_filters: list[Filter] = [Contains("w", "rock pop"), Contains("w", "pop")]
+    plain, program = (
+        compile_program(given_filters, SCHEMA),
+        factorize(given_filters, SCHEMA).program,
+    )
+    assert plain.atom_count == program.atom_count
+    assert plain.names.tolist() == program.names.tolist()

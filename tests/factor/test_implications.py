@@ -23,23 +23,23 @@ more = {n: Comparison("i", Relation.GREATER, n) for n in (5, 10)}
 
 
 def implied_by(
-    asked: list[Filter], sample: list[Item] | None = None
+    given_filters: list[Filter], sample: list[Item] | None = None
 ) -> tuple[Conjunctions, Implications]:
-    found = conjunctions_of(asked)
+    conjunctions = conjunctions_of(given_filters)
     batch = batch_of_items(sample, TYPES) if sample else None
-    rows = compile_rows(found, SCHEMA)
-    known = selectivities_of(found, rows, sample=batch, measured=nothing_measured)
-    return found, implications_of(found, known)
+    rows = compile_rows(conjunctions, SCHEMA)
+    selectivities = selectivities_of(conjunctions, rows, sample=batch, measured=nothing_measured)
+    return conjunctions, implications_of(conjunctions, selectivities)
 
 
-def pairs(asked: list[Filter]) -> set[tuple[object, object]]:
-    found, told = implied_by(asked)
-    clauses = [_unordered(each) for each in found.row_filters()]
+def pairs(given_filters: list[Filter]) -> set[tuple[object, object]]:
+    conjunctions, result = implied_by(given_filters)
+    clauses = [_unordered(each) for each in conjunctions.row_filters()]
     return {
-        (clauses[each], clauses[other])
-        for each in range(found.row_count)
-        for other in told.implied.values[
-            told.implied.start[each] : told.implied.start[each + 1]
+        (clauses[clause], clauses[other])
+        for clause in range(conjunctions.row_count)
+        for other in result.implied.values[
+            result.implied.start[clause] : result.implied.start[clause + 1]
         ].tolist()
     }
 
@@ -55,19 +55,19 @@ def _unordered(clause: Filter) -> object:
     st.lists(items, max_size=4),
 )
 def test_no_item_is_a_counterexample(
-    asked: list[Filter], of: list[Item], sample: list[Item]
+    given_filters: list[Filter], of: list[Item], sample: list[Item]
 ) -> None:
-    found, told = implied_by(asked, sample)
-    clauses = found.row_filters()
-    for each in range(found.row_count):
-        same = clauses[told.same_as[each]]
-        implied = told.implied.values[
-            told.implied.start[each] : told.implied.start[each + 1]
+    conjunctions, result = implied_by(given_filters, sample)
+    clauses = conjunctions.row_filters()
+    for clause in range(conjunctions.row_count):
+        same = clauses[result.same_as[clause]]
+        implied = result.implied.values[
+            result.implied.start[clause] : result.implied.start[clause + 1]
         ].tolist()
         assert len(implied) <= IMPLIED_MAX
-        assert each not in implied
+        assert clause not in implied
         for item in of:
-            truth = matches(clauses[each], item)
+            truth = matches(clauses[clause], item)
             assert truth == matches(same, item)
             assert not truth or all(matches(clauses[other], item) for other in implied)
 
@@ -90,17 +90,17 @@ def test_no_item_is_a_counterexample(
     ],
 )
 def test_numbers_words_and_clauses(specific: Filter, general: Filter) -> None:
-    found = pairs([specific, general])
-    assert found == {(_unordered(specific), _unordered(general))}
+    result = pairs([specific, general])
+    assert result == {(_unordered(specific), _unordered(general))}
 
 
-def test_what_is_not_implied_is_not_found() -> None:
+def test_no_implication_is_found_where_there_is_none() -> None:
     assert not pairs([rock, pop, more[5], Comparison("i", Relation.LESS, 5)])
     assert not pairs([Or((rock, pop)), Or((rock, more[5]))])
 
 
 def test_equivalent_clauses_are_one() -> None:
-    one, other = Comparison("i", Relation.EQUAL, 5), In("i", (5,))
-    found, told = implied_by([one, other])
-    assert found.row_count == 2
-    assert told.same_as.tolist() == [0, 0]
+    equal, in_list = Comparison("i", Relation.EQUAL, 5), In("i", (5,))
+    conjunctions, result = implied_by([equal, in_list])
+    assert conjunctions.row_count == 2
+    assert result.same_as.tolist() == [0, 0]

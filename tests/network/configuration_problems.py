@@ -14,7 +14,7 @@ Members = tuple[int, ...]
 
 
 def rewritings_of(views: list[list[Members]]) -> Rewritings:
-    """From the rewritings of each view, each a tuple of what it reads."""
+    """The arrays of these rewritings; each is a tuple of the views that it reads."""
     flat = [members for each in views for members in each]
     view_start = [0, *itertools.accumulate(len(each) for each in views)]
     member_start = [0, *itertools.accumulate(len(each) for each in flat)]
@@ -34,7 +34,7 @@ def problem_of(
     source: int = UNLIMITED,
     seed: int = 0,
 ) -> Problem:
-    """With costs by chance: reading from the source is dearer than from most views."""
+    """A problem with random costs: the source is dearer than most views."""
     rewritings = rewritings_of(views)
     chance = np.random.default_rng(seed)
     count = len(rewritings.member_start) - 1

@@ -1,4 +1,4 @@
-"""The best configuration by trying all: the judge of the clever ones, for a handful of views."""
+"""The oracle of the solvers: the best configuration by trying all, for a handful of views."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def configure_brute(problem: Problem) -> Longs | None:
     count = int(np.prod([float(len(each)) for each in ways]))
     if count > CONFIGURATIONS_MAX:
         raise PlanError(f"there are {count:,} configurations: too many to try them all")
-    best, found = np.inf, None
+    best, result = np.inf, None
     for each in itertools.product(*ways):
         choice = np.array(each, np.int64)
         reached = utilization_of(problem, choice)
         if reached < best and _is_configuration(problem, choice):
-            best, found = reached, choice
-    return found
+            best, result = reached, choice
+    return result
 
 
 def _is_configuration(problem: Problem, choice: Longs) -> bool:

@@ -1,4 +1,4 @@
-"""What a configuration is and costs, on the paper's small pictures; what is none is refused."""
+"""Levels, loads and costs of the paper's small examples; invalid configurations are rejected."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def figure_3() -> Problem:
 
 def test_levels_loads_and_latencies_of_figure_3() -> None:
     problem = figure_3()
-    found = Configuration.of(problem, np.array([0, SOURCE, SOURCE, 2]))
-    check_configuration(found)
-    assert found.level.tolist() == [2, 1, 1, 3]
-    assert found.loads.tolist() == [1, 1, 1, 0, 2]
-    assert found.views_by_level().tolist() == [2, 1, 1]
-    assert found.reads() == [[1, 2], [], [], [0]]
+    result = Configuration.of(problem, np.array([0, SOURCE, SOURCE, 2]))
+    check_configuration(result)
+    assert result.level.tolist() == [2, 1, 1, 3]
+    assert result.loads.tolist() == [1, 1, 1, 0, 2]
+    assert result.views_by_level().tolist() == [2, 1, 1]
+    assert result.reads() == [[1, 2], [], [], [0]]
     local, source = problem.costs.latency_s, problem.costs.source_latency_s
     first = max(source[1], source[2]) + local[0]
     expected = [first, source[1], source[2], first + local[2]]
-    assert found.latencies_s().tolist() == pytest.approx(expected)
-    assert found.latency_s == pytest.approx(sum(expected))
+    assert result.latencies_s().tolist() == pytest.approx(expected)
+    assert result.latency_s == pytest.approx(sum(expected))
     used = problem.costs.utilization[[0, 2]].sum() + problem.costs.source_utilization[1:3].sum()
-    assert found.utilization == pytest.approx(used)
-    assert found.cost(alpha=2, beta=3) == pytest.approx(2 * used + 3 * sum(expected))
-    assert found.rewritten_share == 0.5
-    assert found.views_per_rewriting == 1.5
+    assert result.utilization == pytest.approx(used)
+    assert result.cost(alpha=2, beta=3) == pytest.approx(2 * used + 3 * sum(expected))
+    assert result.rewritten_share == 0.5
+    assert result.views_per_rewriting == 1.5
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_levels_loads_and_latencies_of_figure_3() -> None:
         ([1, SOURCE, SOURCE, 2], "view 0 has a rewriting that is not its own"),
     ],
 )
-def test_other_choices_are_refused(choice: list[int], message: str) -> None:
+def test_invalid_choices_are_rejected(choice: list[int], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         check_configuration(
             Configuration(figure_3(), np.array(choice), *(np.zeros(0, np.int64),) * 3)
@@ -61,13 +61,13 @@ def test_a_cycle_is_refused() -> None:
 
 def test_limits_are_kept() -> None:
     problem = figure_3()
-    found = Configuration.of(problem, np.array([0, SOURCE, SOURCE, 1]))
+    result = Configuration.of(problem, np.array([0, SOURCE, SOURCE, 1]))
     tight = Limits(np.array([2, 1, 2, 2]), 4)
     with pytest.raises(PlanError, match="view 1 feeds 2 views, more than 1"):
-        check_configuration(replace(found, problem=replace(problem, limits=tight)))
+        check_configuration(replace(result, problem=replace(problem, limits=tight)))
     limits = replace(problem.limits, source=1)
     with pytest.raises(PlanError, match="the source feeds 2 views, more than 1"):
-        check_configuration(replace(found, problem=replace(problem, limits=limits)))
+        check_configuration(replace(result, problem=replace(problem, limits=limits)))
 
 
 def test_limits_are_relaxed_downward() -> None:
@@ -91,12 +91,12 @@ def test_limits_are_relaxed_downward() -> None:
         ),
     ],
 )
-def test_a_graph_that_cannot_be_is_refused(rewritings: Rewritings, message: str) -> None:
+def test_inconsistent_rewritings_are_rejected(rewritings: Rewritings, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
         check_rewritings(rewritings)
 
 
-def test_costs_must_fit() -> None:
+def test_costs_of_wrong_size_or_sign_are_rejected() -> None:
     problem = figure_3()
     with pytest.raises(InvalidValue, match="latency_s: 2 values, expected 3"):
         replace(problem, costs=replace(problem.costs, latency_s=np.ones(2)))

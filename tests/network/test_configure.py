@@ -1,4 +1,4 @@
-"""ILP, Lagrangian and brute force agree; every configuration is one, within the limits."""
+"""ILP, Lagrangian and brute force agree; every configuration is valid and within the limits."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from headgate.network.lagrangian import configure_lagrangian
 
 @given(problems())
 @settings(max_examples=150, deadline=None)
-def test_the_ilp_finds_what_trying_all_finds(problem: Problem) -> None:
+def test_the_ilp_equals_brute_force(problem: Problem) -> None:
     best = configure_brute(problem)
-    found = configure_ilp(problem)
+    result = configure_ilp(problem)
     if best is None:
-        assert found.choice is None
-        assert found.bound == np.inf
+        assert result.choice is None
+        assert result.bound == np.inf
         return
-    assert found.choice is not None
-    check_configuration(Configuration.of(problem, found.choice))
-    assert utilization_of(problem, found.choice) == pytest.approx(utilization_of(problem, best))
-    assert found.bound == pytest.approx(utilization_of(problem, best))
+    assert result.choice is not None
+    check_configuration(Configuration.of(problem, result.choice))
+    assert utilization_of(problem, result.choice) == pytest.approx(utilization_of(problem, best))
+    assert result.bound == pytest.approx(utilization_of(problem, best))
 
 
 @given(problems())
 @settings(max_examples=200, deadline=None)
 def test_the_lagrangian_is_within_its_certified_gap(problem: Problem) -> None:
     best = configure_brute(problem)
-    found = configure_lagrangian(problem)
-    if found.choice is not None:
-        check_configuration(Configuration.of(problem, found.choice))
+    result = configure_lagrangian(problem)
+    if result.choice is not None:
+        check_configuration(Configuration.of(problem, result.choice))
     if best is None:
-        assert found.choice is None
+        assert result.choice is None
         return
     least = utilization_of(problem, best)
-    assert found.bound <= least * (1 + 1e-9)
-    if found.choice is not None:
-        assert utilization_of(problem, found.choice) >= least - 1e-9
+    assert result.bound <= least * (1 + 1e-9)
+    if result.choice is not None:
+        assert utilization_of(problem, result.choice) >= least - 1e-9
 
 
 @given(problems())
@@ -78,55 +78,55 @@ def test_a_configuration_is_found_whenever_there_is_one(problem: Problem) -> Non
 
 def test_without_limits_each_view_takes_its_cheapest() -> None:
     problem = problem_of([[], [(0,)], [(0,), (1,)], [(1, 2), (0,)]], seed=3)
-    found, bound = configured(problem, solve(problem).result)
-    assert found.utilization == pytest.approx(bound)
-    assert found.choice[0] == SOURCE
+    result, bound = configured(problem, solve(problem).result)
+    assert result.utilization == pytest.approx(bound)
+    assert result.choice[0] == SOURCE
     assert configure_lagrangian(problem).bound == pytest.approx(bound)
 
 
-def test_views_that_feed_each_other_need_an_entrance() -> None:
+def test_a_cycle_of_views_is_entered_from_the_source() -> None:
     """Two views that are equal: one must be fed from the source, although both are dear there."""
     problem = problem_of([[(1,)], [(0,)]])
     costs = replace(
         problem.costs, source_utilization=np.array([9.0, 8.0]), utilization=np.array([2.0, 3.0])
     )
     problem = replace(problem, costs=costs)
-    for found in (configure_ilp(problem), configure_lagrangian(problem)):
-        assert found.choice is not None
-        assert sorted(found.choice == SOURCE) == [False, True]
-        assert utilization_of(problem, found.choice) == 8 + 2
-        assert found.bound == pytest.approx(10, rel=0.02)
+    for result in (configure_ilp(problem), configure_lagrangian(problem)):
+        assert result.choice is not None
+        assert sorted(result.choice == SOURCE) == [False, True]
+        assert utilization_of(problem, result.choice) == 8 + 2
+        assert result.bound == pytest.approx(10, rel=0.02)
 
 
-def test_who_loses_least_leaves_the_source() -> None:
-    """All would rather have the source, which may feed a half: nobody else gives up its place."""
+def test_the_views_that_lose_least_leave_the_source() -> None:
+    """All views are cheapest from the source, which may feed half of them."""
     count = 40
     problem = problem_of([[], *([(0,)] for _ in range(count))], source=1 + count // 2)
     loss = np.random.default_rng(5).permutation(count) + 1.0
     costs = replace(
         problem.costs, utilization=10 + loss, source_utilization=np.full(count + 1, 10.0)
     )
-    found = configure_lagrangian(replace(problem, costs=costs))
-    assert found.choice is not None
+    result = configure_lagrangian(replace(problem, costs=costs))
+    assert result.choice is not None
     least = 10.0 * (count + 1) + np.sort(loss)[: count // 2].sum()
-    assert utilization_of(replace(problem, costs=costs), found.choice) == pytest.approx(least)
-    assert found.bound == pytest.approx(least, rel=0.01)
+    assert utilization_of(replace(problem, costs=costs), result.choice) == pytest.approx(least)
+    assert result.bound == pytest.approx(least, rel=0.01)
 
 
-def test_too_tight_limits_are_refused_with_what_is_missing() -> None:
+def test_too_tight_limits_are_rejected_with_a_reason() -> None:
     problem = problem_of([[], [], [(0,)]], source=1)
     with pytest.raises(PlanError, match="the source may feed 1 views, and 2 of 3"):
         configure(problem)
 
 
-def test_nothing_is_a_configuration_of_nothing() -> None:
+def test_a_problem_without_views() -> None:
     plan = configure(problem_of([]))
     assert plan.gap == 0
     assert len(plan.fast.choice) == 0
 
 
 def problem_that_loga_improves() -> Problem:
-    """View 2 is cheapest from view 1, which is late; from view 0 it costs a little more."""
+    """View 2 is cheapest from view 1, which has a high latency; from view 0 it costs a bit more."""
     problem = problem_of([[], [(0,)], [(1,), (0,)]])
     costs = replace(
         problem.costs,

@@ -25,8 +25,8 @@ LABELS = [ViewLabel("Asia", "Paris"), ViewLabel("Sales", "Sales"), ViewLabel("Bo
 
 def example() -> list[FedView]:
     problem = problem_of([[], [], [(0, 1)]], limit=2)
-    found = Configuration.of(problem, np.array([SOURCE, SOURCE, 0]))
-    return fed_views(found, LABELS, np.array([0], np.int32))
+    result = Configuration.of(problem, np.array([SOURCE, SOURCE, 0]))
+    return fed_views(result, LABELS, np.array([0], np.int32))
 
 
 def test_it_prints_levels_members_and_loads() -> None:
@@ -41,8 +41,8 @@ def test_it_prints_levels_members_and_loads() -> None:
 
 def test_a_join_at_the_views_own_site_is_not_mentioned() -> None:
     problem = problem_of([[], [], [(0, 1)]])
-    found = Configuration.of(problem, np.array([SOURCE, SOURCE, 0]))
-    (last,) = (each for each in fed_views(found, LABELS, np.array([AT_VIEW])) if each.members)
+    result = Configuration.of(problem, np.array([SOURCE, SOURCE, 0]))
+    (last,) = (each for each in fed_views(result, LABELS, np.array([AT_VIEW])) if each.members)
     assert last.source_text() == "from Asia at Paris ⋈ Sales"
     assert last.load_text() == "feeds 0"
     (none, one) = (replace(last, members=(), ways=each).source_text() for each in (0, 1))
@@ -56,7 +56,7 @@ def test_it_draws_a_box_for_each_view_and_a_line_for_each_feed() -> None:
     assert draw_network(example()) == draw_network(example())
 
 
-def test_a_large_level_says_what_it_leaves_out() -> None:
+def test_a_large_level_shows_how_many_views_are_left_out() -> None:
     views = [FedView(ViewLabel(f"v{n}", "s"), 1, (), "s", n, None) for n in range(COLUMN_MAX + 7)]
     text = draw_network(views)
     assert "… and 7 more" in text
@@ -66,6 +66,6 @@ def test_a_large_level_says_what_it_leaves_out() -> None:
 
 @given(st.text(max_size=60), st.text(max_size=60))
 @settings(max_examples=60)
-def test_any_name_makes_a_picture(name: str, site: str) -> None:
+def test_any_name_makes_well_formed_svg(name: str, site: str) -> None:
     view = FedView(ViewLabel(name, site), 1, (), site, 0, 3)
     assert etree.fromstring(draw_network([view]).encode()) is not None

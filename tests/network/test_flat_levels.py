@@ -1,4 +1,4 @@
-"""Every feed has the items that its conditions let through, however it is served."""
+"""Every feed has the items that satisfy its conditions, in any configuration."""
 
 from __future__ import annotations
 
@@ -27,36 +27,38 @@ SCHEMA = Schema(tuple(Attribute(name, type_) for name, type_ in TYPES.items()))
 
 
 def ids_of(levels: FlatLevels, some: list[Item]) -> list[set[str]]:
-    """Of each feed, the ids of the items that it has."""
+    """For each feed, the ids of its items."""
     rows = run_flat_levels(levels, batch_of_items(some, TYPES))
     bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")[:, : len(some)]
-    return [{some[at].id for at in np.flatnonzero(bits[row])} for row in levels.view_row]
+    return [
+        {some[position].id for position in np.flatnonzero(bits[row])} for row in levels.view_row
+    ]
 
 
 @st.composite
 def served(draw: st.DrawFn) -> tuple[list[FlatFeed], list[tuple[int, ...]]]:
     all_ = [FlatFeed("S", each.conditions, each.returns) for each in draw(st.lists(feeds))]
-    found = rewrite_flat(all_)
+    result = rewrite_flat(all_)
     return all_, [
-        draw(st.sampled_from([(), *members_of(found, view)])) for view in range(len(all_))
+        draw(st.sampled_from([(), *members_of(result, view)])) for view in range(len(all_))
     ]
 
 
 @given(served(), items)
-def test_feeds_have_what_their_conditions_let_through(
+def test_feeds_have_the_items_of_their_conditions(
     configured: tuple[list[FlatFeed], list[tuple[int, ...]]], some: list[Item]
 ) -> None:
     levels = compile_flat_levels(*configured, SCHEMA)
     levels.check()
-    judged = [set(evaluate_flat(feed, some)) for feed in configured[0]]
-    assert ids_of(levels, some) == judged
-    assert ids_of(compile_flat_levels(configured[0], None, SCHEMA), some) == judged
+    expected = [set(evaluate_flat(feed, some)) for feed in configured[0]]
+    assert ids_of(levels, some) == expected
+    assert ids_of(compile_flat_levels(configured[0], None, SCHEMA), some) == expected
 
 
 ASIA, SALES = equal("title", "Asia"), equal("x", "Sales")
 
 
-def test_equal_work_is_done_once(tmp_path: Path) -> None:
+def test_equal_views_share_tables(tmp_path: Path) -> None:
     asia, sales = FlatFeed.of("S", ASIA), FlatFeed.of("S", SALES)
     both = FlatFeed.of("S", And((ASIA, SALES)))
     views = [asia, sales, both, both, asia, both]
@@ -64,8 +66,8 @@ def test_equal_work_is_done_once(tmp_path: Path) -> None:
     assert levels.view_row.tolist() == [0, 1, 2, 4, 0, 3]
     assert levels.view_level.tolist() == [1, 1, 2, 3, 2, 2]
     path = write_stored(tmp_path, levels, kind="flat levels", version=1)
-    again = open_stored(path, FlatLevels, kind="flat levels", version=1)
-    assert again.view_row.tolist() == levels.view_row.tolist()
+    reopened = open_stored(path, FlatLevels, kind="flat levels", version=1)
+    assert reopened.view_row.tolist() == levels.view_row.tolist()
 
 
 def test_a_damaged_configuration_is_refused() -> None:

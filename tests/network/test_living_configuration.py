@@ -42,84 +42,84 @@ def drawn_view(draw: random.Random, there: list[int]) -> NewView:
 
 @given(problems(), st.lists(st.sampled_from("aaarfp"), max_size=14), st.integers(0, 9999))
 @settings(max_examples=100, deadline=None)
-def test_any_history_leaves_a_configuration(
+def test_any_history_leaves_a_valid_configuration(
     problem: Problem, history: list[str], seed: int
 ) -> None:
-    found, draw = living(problem), random.Random(seed)
-    if found is None:
+    result, draw = living(problem), random.Random(seed)
+    if result is None:
         return
-    there = set(range(problem.rewritings.view_count))
+    present = set(range(problem.rewritings.view_count))
     for change in history:
-        before, _ = found.configuration()
+        before, _ = result.configuration()
         try:
             if change == "a":
-                there.add(found.add(drawn_view(draw, sorted(there))))
+                present.add(result.add(drawn_view(draw, sorted(present))))
             elif change == "p":
-                found.replan()
-            elif there:
-                count = 1 if change == "r" else draw.randint(1, len(there))
-                gone = draw.sample(sorted(there), count)
-                found.remove(gone)
-                there -= set(gone)
+                result.replan()
+            elif present:
+                count = 1 if change == "r" else draw.randint(1, len(present))
+                removed = draw.sample(sorted(present), count)
+                result.remove(removed)
+                present -= set(removed)
         except PlanError:
-            assert found.configuration()[0].choice.tolist() == before.choice.tolist()
-        configuration, views = found.configuration()
-        assert views.tolist() == sorted(there)
+            assert result.configuration()[0].choice.tolist() == before.choice.tolist()
+        configuration, views = result.configuration()
+        assert views.tolist() == sorted(present)
         check_configuration(configuration)
         expected = configuration.latencies_s()
-        assert found.latencies_s()[views].tolist() == pytest.approx(expected.tolist())
+        assert result.latencies_s()[views].tolist() == pytest.approx(expected.tolist())
 
 
 def test_a_new_view_takes_the_cheapest_that_fits() -> None:
-    found = living(problem_of([[], []], limit=[2, 0], source=3))
-    assert found is not None
+    result = living(problem_of([[], []], limit=[2, 0], source=3))
+    assert result is not None
     new = NewView([[0], [1]], np.array([5.0, 1.0]), np.array([0.1, 0.1]), 30.0, 0.5, 1)
-    view = found.add(new)
-    configuration, views = found.configuration()
-    at = int(np.searchsorted(views, view))
-    own = configuration.problem.rewritings.member_start[configuration.choice[at]]
-    assert configuration.problem.rewritings.members[own] == 0  # view 1 may feed nobody
+    view = result.add(new)
+    configuration, views = result.configuration()
+    position = int(np.searchsorted(views, view))
+    members = configuration.problem.rewritings.member_start[configuration.choice[position]]
+    assert configuration.problem.rewritings.members[members] == 0  # view 1 may feed nobody
 
 
-def test_readers_of_a_failed_site_are_placed_anew() -> None:
-    found = living(problem_of([[], [(0,)], [(1,)], [(1,), (0,)]], seed=3))
-    assert found is not None
-    readers = found.remove([1])
-    configuration, views = found.configuration()
+def test_readers_of_a_failed_site_are_placed_again() -> None:
+    result = living(problem_of([[], [(0,)], [(1,)], [(1,), (0,)]], seed=3))
+    assert result is not None
+    readers = result.remove([1])
+    configuration, views = result.configuration()
     assert views.tolist() == [0, 2, 3]
     check_configuration(configuration)
     assert 2 in readers
     assert configuration.choice[1] == SOURCE  # view 2 could read nothing but view 1
 
 
-def test_a_full_source_is_planned_around_or_refused() -> None:
-    found = living(problem_of([[], []], source=2))
-    assert found is not None
+def test_a_full_source_causes_planning_or_an_error() -> None:
+    result = living(problem_of([[], []], source=2))
+    assert result is not None
     with pytest.raises(PlanError, match="raise the limit"):
-        found.add(new_view([]))
-    assert found.views().tolist() == [0, 1]
-    assert found.add(new_view([[0]])) == 2
-    check_configuration(found.configuration()[0])
+        result.add(new_view([]))
+    assert result.views().tolist() == [0, 1]
+    assert result.add(new_view([[0]])) == 2
+    check_configuration(result.configuration()[0])
 
 
 def test_planning_is_due_after_many_changes() -> None:
-    found = LivingConfiguration(configure(problem_of([[], [(0,)]])), replan_after=3)
+    result = LivingConfiguration(configure(problem_of([[], [(0,)]])), replan_after=3)
     for _ in range(3):
-        assert not found.is_due
-        found.add(new_view([[0]]))
-    assert found.is_due
-    found.replan()
-    assert not found.is_due
-    assert found.plannings == 1
+        assert not result.is_due
+        result.add(new_view([[0]]))
+    assert result.is_due
+    result.replan()
+    assert not result.is_due
+    assert result.plannings == 1
 
 
-def test_what_is_not_there_cannot_go_or_be_read() -> None:
-    found = living(problem_of([[], [(0,)]]))
-    assert found is not None
+def test_absent_views_cannot_be_removed_or_read() -> None:
+    result = living(problem_of([[], [(0,)]]))
+    assert result is not None
     with pytest.raises(InvalidValue, match="no view 7"):
-        found.remove([7])
+        result.remove([7])
     with pytest.raises(InvalidValue, match="no view 2"):
-        found.add(new_view([[0, 2]]))
+        result.add(new_view([[0, 2]]))
     with pytest.raises(InvalidValue, match="views in order"):
-        found.add(new_view([[1, 0]]))
-    assert configure_brute(found.configuration()[0].problem) is not None
+        result.add(new_view([[1, 0]]))
+    assert configure_brute(result.configuration()[0].problem) is not None

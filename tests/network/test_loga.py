@@ -1,4 +1,4 @@
-"""LOGA does what Algorithm 2 as printed does, and keeps what a configuration must keep."""
+"""LOGA equals Algorithm 2 as printed, and its configurations are valid."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headgate.network.loga import LogaRound, loga
 
 
 def as_printed(problem: Problem, choice: Longs) -> Longs:
-    """Algorithm 2, line by line, with everything computed anew each time."""
+    """Algorithm 2, line by line; all latencies are recomputed each time."""
     start = problem.rewritings.view_start
     choice = choice.copy()
     while True:
@@ -45,12 +45,12 @@ def as_printed(problem: Problem, choice: Longs) -> Longs:
 
 def _latency(problem: Problem, choice: Longs) -> float | None:
     """λ(cfg); None where it is no configuration within the limits."""
-    found = Configuration.of(problem, choice)
+    result = Configuration.of(problem, choice)
     try:
-        check_configuration(found)
+        check_configuration(result)
     except PlanError:
         return None
-    return float(sum(found.latencies_s().tolist()))
+    return float(sum(result.latencies_s().tolist()))
 
 
 def _reach(problem: Problem, choice: Longs) -> Longs:
@@ -58,8 +58,8 @@ def _reach(problem: Problem, choice: Longs) -> Longs:
     below: list[set[int]] = [set() for _ in choice]
     for view in reversed(Configuration.of(problem, choice).order.tolist()):
         if choice[view] != SOURCE:
-            own = slice(*rewritings.member_start[choice[view] : choice[view] + 2].tolist())
-            for member in rewritings.members[own].tolist():
+            members = slice(*rewritings.member_start[choice[view] : choice[view] + 2].tolist())
+            for member in rewritings.members[members].tolist():
                 below[member] |= below[view] | {view}
     return np.array([len(each) for each in below])
 
@@ -73,14 +73,14 @@ def planned(problem: Problem) -> Configuration | None:
 
 @given(problems(views_max=9, ways_max=5))
 @settings(max_examples=120, deadline=None)
-def test_it_does_what_algorithm_2_does(problem: Problem) -> None:
+def test_loga_equals_algorithm_2_as_printed(problem: Problem) -> None:
     cheap = planned(problem)
     if cheap is None:
         return
     relaxed = replace(problem, limits=problem.limits.relaxed(1.5))
-    found = loga(cheap)
-    check_configuration(found)
-    assert found.choice.tolist() == as_printed(relaxed, cheap.choice).tolist()
+    result = loga(cheap)
+    check_configuration(result)
+    assert result.choice.tolist() == as_printed(relaxed, cheap.choice).tolist()
 
 
 @given(problems(views_max=9, ways_max=5))
@@ -90,29 +90,29 @@ def test_utilisation_rises_no_more_than_allowed(problem: Problem) -> None:
     if cheap is None:
         return
     rounds: list[LogaRound] = []
-    found = loga(cheap, rise_max=0.2, on_round=rounds.append)
-    check_configuration(found)
-    assert found.latency_s <= cheap.latency_s + 1e-9
-    assert found.utilization <= cheap.utilization * 1.2 + 1e-9
-    assert rounds[-1].latency_s == pytest.approx(found.latency_s)
-    assert rounds[-1].utilization == pytest.approx(found.utilization)
+    result = loga(cheap, rise_max=0.2, on_round=rounds.append)
+    check_configuration(result)
+    assert result.latency_s <= cheap.latency_s + 1e-9
+    assert result.utilization <= cheap.utilization * 1.2 + 1e-9
+    assert rounds[-1].latency_s == pytest.approx(result.latency_s)
+    assert rounds[-1].utilization == pytest.approx(result.utilization)
 
 
 @given(problems(views_max=9, ways_max=5), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
-def test_nobody_gets_more_readers_than_allowed(problem: Problem, most: int) -> None:
+def test_no_view_gets_more_readers_than_allowed(problem: Problem, most: int) -> None:
     cheap = planned(problem)
     if cheap is None:
         return
-    found = loga(cheap, readers_max=most)
-    check_configuration(found)
-    assert found.latency_s <= cheap.latency_s + 1e-9
-    assert (found.loads[:-1] <= np.maximum(cheap.loads[:-1], most)).all()
+    result = loga(cheap, readers_max=most)
+    check_configuration(result)
+    assert result.latency_s <= cheap.latency_s + 1e-9
+    assert (result.loads[:-1] <= np.maximum(cheap.loads[:-1], most)).all()
 
 
-def test_nobody_goes_back_to_the_source() -> None:
+def test_loga_never_chooses_the_source() -> None:
     problem = problem_of([[], [(0,)], [(1,), (0,)], [(2,), (0,)]], limit=2, seed=5)
     cheap = configured(problem, solve(problem).result)[0]
-    found = loga(cheap)
-    assert found.loads[-1] <= cheap.loads[-1]
-    assert found.latency_s <= cheap.latency_s
+    result = loga(cheap)
+    assert result.loads[-1] <= cheap.loads[-1]
+    assert result.latency_s <= cheap.latency_s

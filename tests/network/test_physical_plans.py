@@ -30,8 +30,10 @@ def test_a_rewriting_costs_what_its_cheapest_plan_costs(
             own = slice(*rewritings.member_start[r : r + 2].tolist())
             members = rewritings.members[own].astype(np.int64)
             plans = {
-                at: float((utilization_matrix(area, view, members, join_at=at) * area.prices).sum())
-                for at in (AT_VIEW, *range(len(members)))
+                position: float(
+                    (utilization_matrix(area, view, members, join_at=position) * area.prices).sum()
+                )
+                for position in (AT_VIEW, *range(len(members)))
             }
             assert priced.costs.utilization[r] == pytest.approx(min(plans.values()))
             assert plans[int(priced.join_at[r])] == pytest.approx(min(plans.values()))
@@ -68,7 +70,7 @@ def test_views_at_one_site_send_nothing() -> None:
         ({"region": np.array([0, 0, 99], np.int32)}, "in a region that is not among"),
     ],
 )
-def test_a_network_that_cannot_be_is_refused(change: dict[str, object], message: str) -> None:
+def test_an_inconsistent_network_is_rejected(change: dict[str, object], message: str) -> None:
     area = uniform_area(np.array([1000.0, 100.0]), document_bytes=5000.0)
     with pytest.raises(InvalidValue, match=message):
         replace(area, **change)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Small networks for Hypothesis: few sites, so that views share them; the rest by chance."""
+"""Small random networks for Hypothesis, with few sites, so that views share them."""
 
 from __future__ import annotations
 

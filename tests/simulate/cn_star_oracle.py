@@ -1,4 +1,4 @@
-"""CN* with dictionaries and real bytes, as Algorithm 1 is printed: the judge of the kernels."""
+"""The oracle of the CN* kernels: Algorithm 1 as printed, with dictionaries and real bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Payloads = tuple[tuple[int, bytes] | None, ...]
 
 
 class Recent(OrderedDict[int, object]):
-    """The last used come last; the first goes when there are too many."""
+    """A least-recently-used map; the most recently used entry is last."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
@@ -43,14 +43,15 @@ class Node:
 
 @dataclass
 class Visit:
-    """A message at a node: what it came with, whom to ask, and what was asked for."""
+    """A message at a node: the payloads it came with, its Source for each id, and the payloads that
+    were requested, with the hops that took."""
 
     message: int
     node: int
     came: dict[int, bytes]
     source: dict[int, int]
     at: int
-    asked: dict[int, tuple[bytes, int]] = field(default_factory=dict)
+    requested: dict[int, tuple[bytes, int]] = field(default_factory=dict)
 
 
 class PlainCnStar:
@@ -59,7 +60,7 @@ class PlainCnStar:
         self.capacity = directory, repository
         self.nodes = [Node(kind, Recent(directory), Recent(repository)) for kind in kinds]
         self.stress: Counter[int] = Counter()
-        self.hops = self.asked = self.in_vain = 0
+        self.hops = self.requests = self.failed_requests = 0
 
     def carry(
         self,
@@ -68,30 +69,32 @@ class PlainCnStar:
         bare: list[int],
         matched: list[int],
     ) -> tuple[dict[int, dict[int, bytes]], dict[int, int]]:
-        """What dispatchers get, and after how many hops, by line of the trace."""
+        """The payloads that dispatchers get, and the hops until then, by line of the trace."""
         visits: list[Visit] = []
         got: dict[int, dict[int, bytes]] = {}
         when: dict[int, int] = {}
-        for at, line in enumerate(arrivals.lines.tolist()):
-            known = [each for each in payloads[line[MESSAGE]] if each is not None]
+        for position, line in enumerate(arrivals.lines.tolist()):
+            message_payloads = [each for each in payloads[line[MESSAGE]] if each is not None]
             if line[FROM] < 0:
-                visit = Visit(line[MESSAGE], line[NODE], dict(known), {}, 0)
+                visit = Visit(line[MESSAGE], line[NODE], dict(message_payloads), {}, 0)
                 visit.source = dict.fromkeys(visit.came, self.server)
             else:
-                visit = self.forward(visits[line[FROM]], line[NODE], line[LINK], known, bare)
+                visit = self.forward(
+                    visits[line[FROM]], line[NODE], line[LINK], message_payloads, bare
+                )
             visits.append(visit)
-            self.query(visit, known)
-            if matched[at]:
-                found = {id_: self.payload(visit, id_, data) for id_, data in known}
-                got[at] = {id_: data for id_, (data, _) in found.items()}
-                when[at] = visit.at + max((hops for _, hops in found.values()), default=0)
+            self.query(visit, message_payloads)
+            if matched[position]:
+                result = {id_: self.payload(visit, id_, data) for id_, data in message_payloads}
+                got[position] = {id_: data for id_, (data, _) in result.items()}
+                when[position] = visit.at + max((hops for _, hops in result.values()), default=0)
         return got, when
 
-    def query(self, visit: Visit, known: list[tuple[int, bytes]]) -> None:
+    def query(self, visit: Visit, message_payloads: list[tuple[int, bytes]]) -> None:
         node = self.nodes[visit.node]
         if not node.is_star:
             return
-        for id_, _ in known:
+        for id_, _ in message_payloads:
             bits = node.directory.use(id_)
             node.directory.remember(id_, set() if bits is None else bits)
             if id_ in visit.came:
@@ -104,13 +107,13 @@ class PlainCnStar:
         visit: Visit,
         receiver: int,
         link: int,
-        known: list[tuple[int, bytes]],
+        message_payloads: list[tuple[int, bytes]],
         bare: list[int],
     ) -> Visit:
         node, next_ = self.nodes[visit.node], self.nodes[receiver]
         extra = EXTRA_BYTES if any(each.is_star for each in self.nodes) else 0
         sent, waits, size = Visit(visit.message, receiver, {}, {}, 0), 0, bare[visit.message]
-        for id_, data in known:
+        for id_, data in message_payloads:
             bits = node.directory.get(id_, set())
             assert isinstance(bits, set)
             sent.source[id_], size = visit.source[id_], size + extra
@@ -133,30 +136,30 @@ class PlainCnStar:
         if id_ in visit.came:
             return visit.came[id_], 0
         assert node.is_star, "a plain node always gets the payload"
-        if id_ not in visit.asked:
-            kept = node.repository.use(id_)
-            if kept is not None:
-                assert isinstance(kept, bytes)
-                visit.asked[id_] = kept, 0
+        if id_ not in visit.requested:
+            stored = node.repository.use(id_)
+            if stored is not None:
+                assert isinstance(stored, bytes)
+                visit.requested[id_] = stored, 0
             else:
-                visit.asked[id_] = self.ask(visit, id_, original)
-                node.repository.remember(id_, visit.asked[id_][0])
-        return visit.asked[id_]
+                visit.requested[id_] = self.request(visit, id_, original)
+                node.repository.remember(id_, visit.requested[id_][0])
+        return visit.requested[id_]
 
-    def ask(self, visit: Visit, id_: int, original: bytes) -> tuple[bytes, int]:
+    def request(self, visit: Visit, id_: int, original: bytes) -> tuple[bytes, int]:
         source, hops = visit.source[id_], 0
         if visit.node == self.server:
             return original, 0
-        self.asked += 1
+        self.requests += 1
         if source not in (self.server, visit.node):
             self.stress[visit.node] += REQUEST_BYTES
-            kept, hops = self.nodes[source].repository.use(id_), 2
-            if kept is not None:
-                assert isinstance(kept, bytes)
-                self.stress[source] += ID_BYTES + len(kept)
-                return kept, hops
+            stored, hops = self.nodes[source].repository.use(id_), 2
+            if stored is not None:
+                assert isinstance(stored, bytes)
+                self.stress[source] += ID_BYTES + len(stored)
+                return stored, hops
             self.stress[source] += ID_BYTES
-            self.in_vain += 1
+            self.failed_requests += 1
         self.stress[visit.node] += REQUEST_BYTES
         self.stress[self.server] += ID_BYTES + len(original)
         return original, hops + 2
@@ -169,7 +172,7 @@ class PlainCnStar:
         directory, repository = self.capacity
         for node in self.nodes:
             node.directory.clear()
-        for at, kind in enumerate(kinds):
-            if at == len(self.nodes):
+        for position, kind in enumerate(kinds):
+            if position == len(self.nodes):
                 self.nodes.append(Node(kind, Recent(directory), Recent(repository)))
-            self.nodes[at].is_star = kind
+            self.nodes[position].is_star = kind

@@ -1,4 +1,4 @@
-"""Generated regions and histories of a network, and `Region.holds`, which judges them."""
+"""Generated regions and histories of a network, with `Region.holds` as the oracle."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def points(size: int) -> st.SearchStrategy[Point]:
 
 @st.composite
 def regions(draw: st.DrawFn, dimensions: tuple[int, int]) -> Region:
-    own = draw(st.sampled_from(JoinSide))
-    width, other = dimensions[own], dimensions[own.other]
+    own_side = draw(st.sampled_from(JoinSide))
+    width, other = dimensions[own_side], dimensions[own_side.other]
     pair = st.tuples(points(other), points(other)) | st.just(
         tuple((each,) * other for each in EVERYONE)
     )
     return Region(
-        own,
+        own_side,
         draw(points(width) | st.just((-math.inf,) * width)),
         tuple(draw(st.lists(points(width), max_size=3))),
         tuple(draw(st.lists(pair, min_size=1, max_size=3))),
@@ -40,12 +40,16 @@ def regions(draw: st.DrawFn, dimensions: tuple[int, int]) -> Region:
 
 
 def flat(some: list[Region], dimensions: tuple[int, int]) -> Regions:
-    """Regions as the kernels see them."""
+    """Regions as the arrays that the kernels take."""
     numbers: list[float] = []
     lines = []
-    for each in some:
-        lines.append((each.own, len(numbers), len(each.excluded), len(each.pairs)))
-        for point in (each.selected, *each.excluded, *(p for pair in each.pairs for p in pair)):
+    for region in some:
+        lines.append((region.own, len(numbers), len(region.excluded), len(region.pairs)))
+        for point in (
+            region.selected,
+            *region.excluded,
+            *(p for pair in region.pairs for p in pair),
+        ):
             numbers += point
     columns = np.array(lines, np.int64).reshape(-1, 4).T.copy()
     return Regions(*columns, np.array(numbers), np.array(dimensions, np.int64))
@@ -57,10 +61,12 @@ def holds(region: Region, bounds: Bounds, dimensions: tuple[int, int]) -> bool:
 
 
 def histories(dimensions: tuple[int, int]) -> st.SearchStrategy[list[Step]]:
-    """Some subscriptions and nodes, then anything, and messages in between."""
+    """Some subscriptions, then any steps, with messages in between."""
     size, number = sum(dimensions), st.integers(0, 40)
     some = st.lists(boxes(size), max_size=40)
-    first = some.map(lambda all_: [("subscribe", at, each) for at, each in enumerate(all_)])
+    first = some.map(
+        lambda all_: [("subscribe", position, each) for position, each in enumerate(all_)]
+    )
     step = st.one_of(
         st.tuples(st.just("subscribe"), number, boxes(size)),
         st.tuples(st.just("unsubscribe"), number),
@@ -99,23 +105,24 @@ class World:
                 self.publish(some)
 
     def publish(self, some: list[Region]) -> Arrivals:
-        """Every subscription in a region gets the message once, and nobody else does."""
+        """Publish and check: exactly the subscriptions in a region get its message, once."""
         self.last = some
-        asked = flat(some, self.dimensions)
-        arrivals = self.network.route(asked)
-        found = self.network.subscriptions.deliveries(arrivals, asked).lines
+        flat_regions = flat(some, self.dimensions)
+        arrivals = self.network.route(flat_regions)
+        result = self.network.subscriptions.deliveries(arrivals, flat_regions).lines
         got = Counter(
-            (int(arrivals.lines[at, MESSAGE]), int(number)) for at, number in found.tolist()
+            (int(arrivals.lines[position, MESSAGE]), int(number))
+            for position, number in result.tolist()
         )
-        wanted = Counter(
-            (at, number)
-            for at, region in enumerate(some)
+        expected = Counter(
+            (position, number)
+            for position, region in enumerate(some)
             for number, bounds in self.bounds.items()
             if holds(region, bounds, self.dimensions)
         )
-        assert got == wanted
-        homes = self.network.subscriptions.nodes_of(found[:, 1])
-        assert (arrivals.lines[found[:, 0], NODE] == homes).all()
+        assert got == expected
+        homes = self.network.subscriptions.nodes_of(result[:, 1])
+        assert (arrivals.lines[result[:, 0], NODE] == homes).all()
         return arrivals
 
     def _subscribe(self, number: int, bounds: Bounds) -> None:

@@ -46,6 +46,6 @@ def test_lines_have_a_legend_and_points() -> None:
     assert heights[1] < heights[2] < heights[0]
 
 
-def test_nothing_but_zeros_can_be_drawn() -> None:
+def test_bars_of_zeros_can_be_drawn() -> None:
     assert bars_of(draw_bars("Traffic", "kB", {"a": 0.0})) == [0.0]
     etree.fromstring(draw_lines("Latency", "level", "ms", {"a": [(1.0, 0.0)]}).encode())

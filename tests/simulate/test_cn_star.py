@@ -1,4 +1,4 @@
-"""Payloads arrive as they were sent, whatever nodes forget, and cost what Algorithm 1 says."""
+"""Payloads arrive as sent even if soft state is lost, at the cost of Algorithm 1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DATA = [bytes([at]) * (3 * at + 1) for at in range(8)]
 
 
 def load_of(payloads: list[Payloads], bare: list[int]) -> Load:
-    """Contents are words that stand for bytes, and are not their ids."""
+    """The payloads as a `Load`; contents are integers that differ from the ids."""
     ids = [[NONE if each is None else each[0] for each in some] for some in payloads]
     contents = [[NONE if each is None else 1_000 + each[0] for each in some] for some in payloads]
     sizes = [[0 if each is None else len(each[1]) for each in some] for some in payloads]
@@ -46,7 +46,9 @@ def load_of(payloads: list[Payloads], bare: list[int]) -> Load:
 
 def kinds_of(nodes: int, pattern: int) -> np.ndarray:
     """Which nodes are CN* nodes: all, none, or a mix."""
-    return np.array([pattern == 1 or (pattern > 1 and at % pattern != 1) for at in range(nodes)])
+    return np.array(
+        [pattern == 1 or (pattern > 1 and position % pattern != 1) for position in range(nodes)]
+    )
 
 
 payloads = st.lists(st.none() | st.integers(0, 7), min_size=2, max_size=2, unique=True).map(
@@ -73,7 +75,7 @@ steps_of_payloads = st.lists(
     repository=st.integers(0, 4),
     directory=st.sampled_from([0, 1, 3, 100]),
 )
-def test_it_is_as_with_dictionaries_and_bytes(
+def test_kernels_equal_the_oracle(
     *,
     kind: str,
     history: list[Step],
@@ -106,8 +108,8 @@ def test_it_is_as_with_dictionaries_and_bytes(
     assert total[BYTES] == sum(plain.stress.values())
     assert (total[HOPS], total[REQUESTED], total[FAILED_REQUESTS]) == (
         plain.hops,
-        plain.asked,
-        plain.in_vain,
+        plain.requests,
+        plain.failed_requests,
     )
 
 
@@ -118,24 +120,24 @@ def publish(
     some: list[tuple[Region, Payloads]],
     total: Counter[int],
 ) -> None:
-    asked, sent = flat([region for region, _ in some], (1, 1)), [each for _, each in some]
+    flat_regions, sent = flat([region for region, _ in some], (1, 1)), [each for _, each in some]
     arrivals = world.publish([region for region, _ in some])
-    matched = world.network.subscriptions.counts(arrivals, asked)
-    bare = [10 + at for at in range(len(some))]
+    matched = world.network.subscriptions.counts(arrivals, flat_regions)
+    bare = [10 + position for position in range(len(some))]
     before = Counter(plain.stress)
     carried = ours.carry(arrivals, load_of(sent, bare), matched)
     got, when = plain.carry(arrivals, sent, bare, matched.tolist())
-    for at, line in enumerate(arrivals.lines.tolist()):
-        if not matched[at]:
+    for position, line in enumerate(arrivals.lines.tolist()):
+        if not matched[position]:
             continue
-        wanted = [NONE if each is None else 1_000 + each[0] for each in sent[line[MESSAGE]]]
-        assert carried.contents[at].tolist() == wanted
-        assert got[at] == dict(each for each in sent[line[MESSAGE]] if each is not None)
-        assert carried.hops[at] == when[at]
-    stress = {at: int(each) for at, each in enumerate(carried.stress) if each}
+        expected = [NONE if each is None else 1_000 + each[0] for each in sent[line[MESSAGE]]]
+        assert carried.contents[position].tolist() == expected
+        assert got[position] == dict(each for each in sent[line[MESSAGE]] if each is not None)
+        assert carried.hops[position] == when[position]
+    stress = {position: int(each) for position, each in enumerate(carried.stress) if each}
     assert stress == dict(Counter(plain.stress) - before)
-    for at, each in enumerate(carried.total.tolist()):
-        total[at] += each
+    for position, each in enumerate(carried.total.tolist()):
+        total[position] += each
 
 
 def chain(length: int) -> tuple[World, Region]:
@@ -148,52 +150,52 @@ def chain(length: int) -> tuple[World, Region]:
 
 
 def send(world: World, region: Region, star: CnStar, size: int = 1_000) -> Carried:
-    asked = flat([region], (1, 1))
+    flat_regions = flat([region], (1, 1))
     arrivals = world.publish([region])
     load = Load(
         np.array([20]), np.array([[7, NONE]]), np.array([[99, NONE]]), np.array([[size, 0]])
     )
-    carried = star.carry(arrivals, load, world.network.subscriptions.counts(arrivals, asked))
+    carried = star.carry(arrivals, load, world.network.subscriptions.counts(arrivals, flat_regions))
     assert carried.contents[-1].tolist() == [99, NONE]
     return carried
 
 
-def test_the_second_time_only_the_id_travels() -> None:
+def test_the_second_time_only_the_id_is_sent() -> None:
     world, region = chain(4)
     star = CnStar(world.network.links, server=SERVER)
     assert send(world, region, star).total[BYTES] == 3 * (20 + EXTRA_BYTES + 1_000 + ID_BYTES)
-    again = send(world, region, star)
-    assert again.total[BYTES] == 3 * (20 + EXTRA_BYTES)
-    assert again.hops[-1] == 3
+    second = send(world, region, star)
+    assert second.total[BYTES] == 3 * (20 + EXTRA_BYTES)
+    assert second.hops[-1] == 3
 
 
-def test_without_repositories_the_last_node_asks_the_server() -> None:
+def test_without_repositories_the_last_node_requests_from_the_server() -> None:
     world, region = chain(4)
     star = CnStar(world.network.links, server=SERVER, repository_entries=0)
     send(world, region, star)
-    again = send(world, region, star)
-    assert again.total[REQUESTED] == 1
-    assert again.hops[-1] == 3 + 2
-    assert again.total[BYTES] == 3 * (20 + EXTRA_BYTES) + 2 * ID_BYTES + 4 + 1_000
+    second = send(world, region, star)
+    assert second.total[REQUESTED] == 1
+    assert second.hops[-1] == 3 + 2
+    assert second.total[BYTES] == 3 * (20 + EXTRA_BYTES) + 2 * ID_BYTES + 4 + 1_000
 
 
-def test_a_node_that_crashed_asks_the_one_before_it() -> None:
+def test_a_crashed_node_requests_from_source() -> None:
     world, region = chain(4)
     star = CnStar(world.network.links, server=SERVER)
     send(world, region, star)
     star.forget(3)
-    again = send(world, region, star)
-    assert (again.total[REQUESTED], again.total[FAILED_REQUESTS], again.hops[-1]) == (1, 0, 5)
-    assert again.stress[2] == 20 + EXTRA_BYTES + ID_BYTES + 1_000
+    second = send(world, region, star)
+    assert (second.total[REQUESTED], second.total[FAILED_REQUESTS], second.hops[-1]) == (1, 0, 5)
+    assert second.stress[2] == 20 + EXTRA_BYTES + ID_BYTES + 1_000
     star.forget(3)
     star.forget(2)
     third = send(world, region, star)
-    # Node 2 does not know any more what it sent along its link: it asks Source, which is node 1.
+    # Node 2 has lost its directory and repository: it requests from Source, which is node 1.
     assert (third.total[REQUESTED], third.total[FAILED_REQUESTS], third.hops[-1]) == (1, 0, 5)
     assert third.stress[1] == 20 + EXTRA_BYTES + ID_BYTES + 1_000
 
 
-def test_a_source_that_has_purged_the_payload_is_passed_over() -> None:
+def test_a_request_to_a_source_without_the_payload_fails() -> None:
     world = World((1, 1), FilterNetwork(2, np.array([-1, 0, 1, 1])))
     low = np.array([[0.0, 0.0], [5.0, 5.0]])
     world.network.subscribe(Boxes(np.arange(2), low, low + 1), np.array([2, 3]))
@@ -210,7 +212,7 @@ def test_a_source_that_has_purged_the_payload_is_passed_over() -> None:
     send_(at_3, b, None)
     send_(at_2, a, None)
     star.forget(2)
-    # Node 1 keeps a, and needs b for its link to 2; with b it has no room for a any more.
+    # Node 1 has a and needs b for its link to 2; storing b evicts a.
     last = send_(at_2, a, b)
     assert last.contents[-1].tolist() == [1_001, 1_002]
     assert (last.total[REQUESTED], last.total[FAILED_REQUESTS]) == (2, 1)
@@ -229,46 +231,49 @@ def test_a_payload_is_sent_again_to_a_plain_node_only() -> None:
     kinds = np.array([True, True, False, True])
     star = CnStar(world.network.links, server=SERVER, is_star=kinds)
     send(world, region, star)
-    again = send(world, region, star)
+    second = send(world, region, star)
     sizes = 20 + EXTRA_BYTES, 1_020 + EXTRA_BYTES
-    # 0 → 1 has the id; 1 → 2 and 2 → 3 the payload, which 3 acknowledges to whom it may concern.
-    assert again.total[BYTES] == sizes[0] + 2 * sizes[1] + ID_BYTES
+    # 0 → 1 sends the id; 1 → 2 and 2 → 3 the payload, which 3 acknowledges.
+    assert second.total[BYTES] == sizes[0] + 2 * sizes[1] + ID_BYTES
 
 
 def test_distances_count_for_physical_traffic() -> None:
     world, region = chain(3)
-    far = np.array([[0, 2, 9], [2, 0, 5], [9, 5, 0]])
+    distances = np.array([[0, 2, 9], [2, 0, 5], [9, 5, 0]])
     kinds = np.zeros(3, np.bool_)
-    star = CnStar(world.network.links, server=SERVER, is_star=kinds, distance=far)
+    star = CnStar(world.network.links, server=SERVER, is_star=kinds, distance=distances)
     assert send(world, region, star).total[1] == 1_020 * (2 + 5)
 
 
 @pytest.mark.parametrize("entries", [{"repository_entries": -1}, {"directory_entries": -1}])
-def test_less_than_nothing_is_refused(entries: dict[str, int]) -> None:
+def test_negative_capacities_are_rejected(entries: dict[str, int]) -> None:
     with pytest.raises(InvalidValue, match="negative number of entries"):
         CnStar(Links(np.array([0, 0]), np.array([], np.int64)), server=0, **entries)
 
 
-def test_kinds_of_other_nodes_are_refused() -> None:
-    with pytest.raises(InvalidValue, match="not of 1 nodes"):
+def test_is_star_of_wrong_size_is_rejected() -> None:
+    with pytest.raises(InvalidValue, match="do not match 1 nodes"):
         CnStar(
             Links(np.array([0, 0]), np.array([], np.int64)), server=0, is_star=np.array([True] * 2)
         )
 
 
-def test_a_trace_of_nodes_that_came_later_is_refused() -> None:
+def test_a_trace_with_newer_nodes_is_rejected() -> None:
     network = ZoneNetwork(2)
     low = np.arange(40.0).reshape(20, 2)
     network.subscribe(Boxes(np.arange(20), low, low + 50))
     star = CnStar(network.links, server=SERVER)
     network.join(5)
     region = Region(JoinSide.LEFT, (30.0,), (), (((30.0,), (30.0,)),))
-    asked = flat([region], (1, 1))
-    arrivals = network.route(asked)
-    matched, load = network.subscriptions.counts(arrivals, asked), load_of([(None, None)], [9])
+    flat_regions = flat([region], (1, 1))
+    arrivals = network.route(flat_regions)
+    matched, load = (
+        network.subscriptions.counts(arrivals, flat_regions),
+        load_of([(None, None)], [9]),
+    )
     with pytest.raises(InvalidValue, match="relink first"):
         star.carry(arrivals, load, matched)
     star.relink(network.links)
     assert star.carry(arrivals, load, matched).total[HOPS] == len(arrivals) - 1
-    with pytest.raises(InvalidValue, match="counts of 0"):
+    with pytest.raises(InvalidValue, match="0 counts for"):
         star.carry(arrivals, load, matched[:0])

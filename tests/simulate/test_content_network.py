@@ -1,4 +1,4 @@
-"""Whoever is in a region gets the message, once, and nobody else: by zones and by filters."""
+"""Exactly the subscriptions in a region get its message, once: with zones and with filters."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def network(kind: str, dimensions: tuple[int, int]) -> ZoneNetwork | FilterNetwo
 @pytest.mark.parametrize("kind", ["zones", "filters"])
 @pytest.mark.parametrize("dimensions", [(1, 1), (2, 1)])
 @given(data=st.data())
-def test_messages_go_to_those_in_their_region(
+def test_messages_reach_exactly_the_subscriptions_in_their_region(
     kind: str, dimensions: tuple[int, int], data: st.DataObject
 ) -> None:
     world = World(dimensions, network(kind, dimensions))
@@ -40,7 +40,7 @@ def test_messages_go_to_those_in_their_region(
 
 
 @given(steps=histories((1, 1)), some=st.lists(regions((1, 1)), min_size=1, max_size=4))
-def test_a_zone_gets_a_message_once_by_a_link_that_is_there(
+def test_a_zone_gets_a_message_once_by_an_existing_link(
     steps: list[Step], some: list[Region]
 ) -> None:
     world = World((1, 1), ZoneNetwork(2))
@@ -49,12 +49,12 @@ def test_a_zone_gets_a_message_once_by_a_link_that_is_there(
     lines, links = world.publish(some).lines, world.network.links
     delivering = lines[lines[:, DELIVERS] == 1]
     assert len(np.unique(delivering[:, [MESSAGE, NODE]], axis=0)) == len(delivering)
-    for at, line in enumerate(lines):
+    for position, line in enumerate(lines):
         if line[FROM] < 0:
             assert (line[NODE], line[DEPTH], line[LINK]) == (SERVER, 0, -1)
             continue
         origin = lines[line[FROM]]
-        assert line[FROM] < at
+        assert line[FROM] < position
         assert line[DEPTH] == origin[DEPTH] + 1
         assert links.start[origin[NODE]] <= line[LINK] < links.start[origin[NODE] + 1]
         assert links.to[line[LINK]] == line[NODE]
@@ -83,13 +83,13 @@ def test_the_server_keeps_the_widest_ranges() -> None:
     assert arrays.most[SERVER, 2:].tolist() == [np.inf, np.inf]
 
 
-def test_zones_cut_by_what_they_handled_are_met_by_fewer_messages() -> None:
+def test_cuts_by_handled_messages_reduce_arrivals() -> None:
     chance = np.random.default_rng(5)
     some = [
         Region(JoinSide.LEFT, (float(a),), (), (((float(c),), (float(c),)),))
         for a, c in zip(chance.integers(0, 99, 60), chance.integers(90, 99, 60), strict=True)
     ]
-    found = []
+    result = []
     for handled in (None, some[:30]):
         world = World((1, 1), ZoneNetwork(2))
         all_ = many(2_000)
@@ -98,11 +98,11 @@ def test_zones_cut_by_what_they_handled_are_met_by_fewer_messages() -> None:
         world.network.subscribe(all_)
         world.last = handled or []
         world.take(("join", 99 if handled else 100))
-        found.append(len(world.publish(some[30:])))
-    assert found[1] < found[0] / 2
+        result.append(len(world.publish(some[30:])))
+    assert result[1] < result[0] / 2
 
 
-def test_nodes_can_join_where_nobody_subscribes() -> None:
+def test_nodes_can_join_without_subscriptions() -> None:
     network = ZoneNetwork(1)
     network.subscribe(Boxes(np.arange(3), np.zeros((3, 1)), np.zeros((3, 1))))
     network.join(20)
@@ -111,7 +111,7 @@ def test_nodes_can_join_where_nobody_subscribes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["zones", "filters"])
-def test_what_does_not_fit_is_refused(kind: str) -> None:
+def test_invalid_subscriptions_are_rejected(kind: str) -> None:
     world = World((1, 1), network(kind, (1, 1)))
     world.take(("subscribe", 3, ((0.0, 0.0), (1.0, 1.0))))
     with pytest.raises(InvalidValue, match="subscription 3 exists already"):
@@ -126,7 +126,7 @@ def test_what_does_not_fit_is_refused(kind: str) -> None:
 @pytest.mark.parametrize(
     "parents", [[], [0], [-1, 5], [-1, -1], [-1, 2, 1]], ids=["none", "root", "far", "two", "loop"]
 )
-def test_what_is_no_tree_is_refused(parents: list[int]) -> None:
+def test_parents_that_are_no_tree_are_rejected(parents: list[int]) -> None:
     with pytest.raises(InvalidValue, match="root"):
         FilterNetwork(1, np.array(parents, np.int64))
 
@@ -136,13 +136,13 @@ def test_a_filter_without_parts_is_refused() -> None:
         FilterNetwork(1, PARENTS, parts=0)
 
 
-def test_a_home_that_is_no_node_is_refused() -> None:
+def test_an_unknown_node_is_rejected() -> None:
     network = FilterNetwork(2, PARENTS)
     with pytest.raises(InvalidValue, match="one of 10 nodes"):
         network.subscribe(many(1), np.array([10]))
 
 
-def test_filters_keep_messages_away_from_nodes_that_nobody_needs_them_at() -> None:
+def test_filters_keep_messages_away_from_nodes_without_matches() -> None:
     network = FilterNetwork(2, PARENTS)
     all_ = many(1_000)
     network.subscribe(all_, np.where(all_.low[:, 0] < 50, 3, 6))
@@ -152,9 +152,9 @@ def test_filters_keep_messages_away_from_nodes_that_nobody_needs_them_at() -> No
     everyone = ((np.inf,), (-np.inf,))
     reached = world.publish([Region(JoinSide.LEFT, (10.0,), (), (everyone,))]).lines[:, NODE]
     assert reached.tolist() == [0, 1, 3]
-    gone = all_.numbers[all_.low[:, 0] < 50]
-    world.network.unsubscribe(gone)
-    for number in gone.tolist():
+    removed = all_.numbers[all_.low[:, 0] < 50]
+    world.network.unsubscribe(removed)
+    for number in removed.tolist():
         del world.bounds[number]
     network.tighten()
     for low, nodes in ((10.0, [0]), (60.0, [0, 2, 5, 6])):
@@ -162,34 +162,36 @@ def test_filters_keep_messages_away_from_nodes_that_nobody_needs_them_at() -> No
         assert reached.tolist() == nodes
 
 
-# The tree over a region's zones is the one that nodes make by what they know themselves.
+# The tree over a region's zones can be computed by each node from local information.
 
 
 @given(steps=histories((1, 1)), region=regions((1, 1)))
-def test_each_node_forwards_by_its_own_knowledge(steps: list[Step], region: Region) -> None:
-    """To neighbours that the region meets, and whose way to the goal leads through it."""
+def test_each_node_forwards_by_local_information(steps: list[Step], region: Region) -> None:
+    """A node forwards to neighbours that the region meets and whose path to the goal is by it."""
     world = World((1, 1), ZoneNetwork(2))
     for step in [*steps, ("join", 15)]:
         world.take(step)
     lines, zones = world.publish([region]).lines, world.network.zones.arrays
-    asked, goal = flat([region], (1, 1)), np.empty(4)
-    if not choose_goal(asked, 0, zones, SERVER, goal, np.empty((2, 4))):
+    flat_regions, goal = flat([region], (1, 1)), np.empty(4)
+    if not choose_goal(flat_regions, 0, zones, SERVER, goal, np.empty((2, 4))):
         assert len(lines) == 0
         return
     forwarded, reached = set(), [zone_of(zones.cuts, goal)]
     for zone in reached:
         for other in zones.to[zones.start[zone] : zones.start[zone + 1]].tolist():
-            is_met = meets(asked, 0, zones.least, zones.most, other)
+            is_met = meets(flat_regions, 0, zones.least, zones.most, other)
             if is_met and next_zone(zones, other, goal, np.empty(4)) == zone:
                 forwarded.add((zone, other))
                 reached.append(other)
-    told = {
+    from_trace = {
         (int(lines[line[FROM], NODE]), int(line[NODE]))
         for line in lines
         if line[DELIVERS] and line[NODE] != reached[0]
     }
-    assert told == forwarded
-    every = {zone for zone in range(len(zones.least)) if meets(asked, 0, *_boxes(zones), zone)}
+    assert from_trace == forwarded
+    every = {
+        zone for zone in range(len(zones.least)) if meets(flat_regions, 0, *_boxes(zones), zone)
+    }
     assert set(reached) == every
 
 
@@ -198,7 +200,7 @@ def _boxes(zones: object) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(some=st.lists(regions((1, 1)), min_size=1, max_size=5))
-def test_what_excludes_nothing_begins_at_the_server(some: list[Region]) -> None:
+def test_a_region_without_exclusions_contains_the_server_zone(some: list[Region]) -> None:
     plain = [Region(each.own, each.selected, (), each.pairs) for each in some]
     world = World((1, 1), ZoneNetwork(2))
     world.take(("join", 31))

@@ -1,4 +1,4 @@
-"""What lives at nodes: found by dispatchers after whatever came, went and moved."""
+"""The subscriptions of nodes, after any additions, removals and splits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ steps = st.lists(
 
 
 @given(steps=steps)
-def test_nodes_have_what_was_given_to_them(steps: list[tuple[object, ...]]) -> None:
-    known: dict[int, tuple[int, float]] = {}
+def test_dispatchers_find_exactly_the_subscriptions_of_their_node(
+    steps: list[tuple[object, ...]],
+) -> None:
+    expected: dict[int, tuple[int, float]] = {}
     subscriptions, nodes, next_ = NodeSubscriptions(2, nodes=NODES), NODES, 0
     for step in steps:
         match step:
@@ -32,7 +34,7 @@ def test_nodes_have_what_was_given_to_them(steps: list[tuple[object, ...]]) -> N
                 homes = (node + numbers % 2) % nodes
                 subscriptions.add(homes, numbers, np.stack([values, values + 1], axis=1))
                 next_ += count
-                known |= dict(
+                expected |= dict(
                     zip(
                         numbers.tolist(),
                         zip(homes.tolist(), values.tolist(), strict=True),
@@ -40,43 +42,43 @@ def test_nodes_have_what_was_given_to_them(steps: list[tuple[object, ...]]) -> N
                     )
                 )
             case ("remove", int(count)):
-                gone = np.array(sorted(known)[:count], np.int64)
-                subscriptions.remove(gone)
-                for number in gone.tolist():
-                    del known[number]
+                removed = np.array(sorted(expected)[:count], np.int64)
+                subscriptions.remove(removed)
+                for number in removed.tolist():
+                    del expected[number]
             case ("split", int(node), int(value)):
                 node %= nodes
                 leaving = subscriptions.points(node)[:, 0] >= value
                 assert subscriptions.split(node, leaving) == nodes
-                for number, (home, own) in known.items():
-                    if home == node and own >= value:
-                        known[number] = nodes, own
+                for number, (home, coordinate) in expected.items():
+                    if home == node and coordinate >= value:
+                        expected[number] = nodes, coordinate
                 nodes += 1
             case _:
                 assert len(subscriptions.blocks.first) == nodes
-    check(subscriptions, known, nodes)
+    check(subscriptions, expected, nodes)
     assert subscriptions.holds(np.arange(-1, next_ + 1)).tolist() == [
-        number in known for number in range(-1, next_ + 1)
+        number in expected for number in range(-1, next_ + 1)
     ]
 
 
 def check(
-    subscriptions: NodeSubscriptions, known: dict[int, tuple[int, float]], nodes: int
+    subscriptions: NodeSubscriptions, expected: dict[int, tuple[int, float]], nodes: int
 ) -> None:
     blocks = subscriptions.blocks
-    found: dict[int, tuple[int, float]] = {}
+    result: dict[int, tuple[int, float]] = {}
     for node in range(nodes):
         first = int(blocks.first[node])
         for block in range(first, first + int(blocks.length[node])):
-            own = slice(16 * block, 16 * block + 16)
-            taken = blocks.subscription[own] >= 0
-            points = blocks.points[own][taken]
+            places = slice(16 * block, 16 * block + 16)
+            taken = blocks.subscription[places] >= 0
+            points = blocks.points[places][taken]
             assert (blocks.least[block] <= points).all()
             assert (points <= blocks.most[block]).all()
-            assert np.isnan(blocks.points[own][~taken]).all()
-            for number, value in zip(blocks.subscription[own][taken], points[:, 0], strict=True):
-                assert int(number) not in found
-                found[int(number)] = node, float(value)
-    assert found == known
-    sizes = np.bincount([home for home, _ in known.values()], minlength=nodes)
+            assert np.isnan(blocks.points[places][~taken]).all()
+            for number, value in zip(blocks.subscription[places][taken], points[:, 0], strict=True):
+                assert int(number) not in result
+                result[int(number)] = node, float(value)
+    assert result == expected
+    sizes = np.bincount([home for home, _ in expected.values()], minlength=nodes)
     assert subscriptions.sizes.tolist() == sizes.tolist()

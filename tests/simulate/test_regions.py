@@ -1,4 +1,4 @@
-"""Select-joins through a network: clients hold the join, whichever scheme and network it is."""
+"""Select-joins through a network: clients have the join, with any scheme and network."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def made(kind: str, all_: list[Bounds]) -> ContentNetwork:
     first=st.tuples(insertions(JoinSide.RIGHT, 1), insertions(JoinSide.LEFT, 1)),
     rest=st.lists(changes((1, 1)), max_size=10),
 )
-def test_clients_behind_a_network_hold_the_join(
+def test_clients_behind_a_network_have_the_join(
     kind: str,
     *,
     scheme: JoinScheme,
@@ -66,9 +66,9 @@ def test_clients_behind_a_network_hold_the_join(
     star = CnStar(network.links, server=SERVER, repository_entries=2)
     for change in [*first[0], *first[1], *rest]:
         messages = server.apply([change])
-        for number, at in delivered(server, network, star, messages):
+        for number, position in delivered(server, network, star, messages):
             client = clients[number]
-            assert client.receive(client.expected, list(messages)[at]) is None
+            assert client.receive(client.expected, list(messages)[position]) is None
     for number, client in enumerate(clients):
         held = {row.number for row in client.rows()}
         assert held == {row.number for row in content(server, number)}
@@ -80,20 +80,20 @@ def delivered(
     """Subscriptions and messages as the network delivers them, in the order of messages."""
     regions = regions_of(messages)
     arrivals = network.route(regions)
-    found = network.subscriptions.deliveries(arrivals, regions).lines
-    pairs = [(int(n), int(arrivals.lines[at, MESSAGE])) for at, n in found.tolist()]
+    result = network.subscriptions.deliveries(arrivals, regions).lines
+    pairs = [(int(n), int(arrivals.lines[position, MESSAGE])) for position, n in result.tolist()]
     assert sorted(pairs) == sorted(recipients(server, messages))
     left, right = (table.index.number for table in server.tables)
     load = load_of(messages, (left, right))
     matched = network.subscriptions.counts(arrivals, regions)
     carried = star.carry(arrivals, load, matched)
     got = defaultdict(set)
-    for at, _ in found.tolist():
-        got[int(arrivals.lines[at, MESSAGE])].add(tuple(carried.contents[at].tolist()))
-    for at, message in enumerate(messages):
+    for position, _ in result.tolist():
+        got[int(arrivals.lines[position, MESSAGE])].add(tuple(carried.contents[position].tolist()))
+    for position, message in enumerate(messages):
         is_paid = message.kind == 0
-        wanted = [row.number for row in message.rows] if is_paid else []
-        assert got[at] <= {tuple([*wanted, NONE, NONE][:2])}
+        expected = [row.number for row in message.rows] if is_paid else []
+        assert got[position] <= {tuple([*expected, NONE, NONE][:2])}
     return sorted(pairs, key=lambda pair: pair[1])
 
 
@@ -106,9 +106,9 @@ def test_sizes_are_those_of_the_messages() -> None:
     load = load_of(messages, (left, right))
     assert load.payload_bytes.tolist() == [[20, 30]]
     assert (load.bare_bytes + load.payload_bytes.sum(axis=1)).tolist() == list(messages.size_bytes)
-    gone = server.apply([JoinChange(JoinSide.LEFT, (1,))])
+    removed = server.apply([JoinChange(JoinSide.LEFT, (1,))])
     left, right = (table.index.number for table in server.tables)
-    assert load_of(gone, (left, right)).id.tolist() == [[NONE, NONE]]
+    assert load_of(removed, (left, right)).id.tolist() == [[NONE, NONE]]
 
 
 def one_message() -> tuple[SelectJoinServer, MessageBatch]:
@@ -118,7 +118,7 @@ def one_message() -> tuple[SelectJoinServer, MessageBatch]:
     return server, server.apply([JoinChange(JoinSide.LEFT, (1,), ("x",), (5.0,), b"p" * 92)])
 
 
-def test_what_an_overlay_costs() -> None:
+def test_cost_of_an_overlay() -> None:
     _, messages = one_message()
     network = FilterNetwork(2, np.array([-1, 0, 1]))
     for number, node in enumerate((0, 2, 2)):
@@ -139,7 +139,7 @@ def test_what_an_overlay_costs() -> None:
     assert (NetworkCost() + cost).stress.tolist() == [100, 100, 0]
 
 
-def test_what_unicast_costs() -> None:
+def test_cost_of_unicast() -> None:
     server, messages = one_message()
     far = np.array([[0, 3], [3, 0]])
     lines = recipients(server, messages).lines
@@ -149,13 +149,13 @@ def test_what_unicast_costs() -> None:
     assert cost.latency_hops == 1
 
 
-# Regions against boxes: exact for points and boxes, and seen whole from their core.
+# Regions and boxes: `meets` is exact for points and boxes, and the core is correct.
 
 BOTH = [(1, 1), (2, 1), (1, 2)]
 
 
 def small(dimensions: tuple[int, int]) -> st.SearchStrategy[tuple[Region, list[list[int]]]]:
-    """A region and a box, of whole numbers, in a space that can be looked through."""
+    """A region and a box of small integers, so that all points of the space can be tried."""
     size, most = 2 * sum(dimensions), 4 if sum(dimensions) == 2 else 2
     number = st.integers(0, most)
     sides = st.tuples(number, number).map(sorted)
@@ -207,7 +207,7 @@ def test_a_box_is_met_if_one_of_its_points_is(
     assert meets(flat([region], dimensions), 0, least, most, 0) == expected
 
 
-def test_an_empty_place_is_never_met() -> None:
+def test_an_empty_place_meets_no_region() -> None:
     everyone = Region(0, (-np.inf,), (), (((np.inf,), (-np.inf,)),))  # type: ignore[arg-type]
     nobody = np.full((1, 4), np.nan)
     assert not meets(flat([everyone], (1, 1)), 0, nobody, nobody, 0)
@@ -215,7 +215,9 @@ def test_an_empty_place_is_never_met() -> None:
 
 @pytest.mark.parametrize("dimensions", BOTH)
 @given(data=st.data())
-def test_the_heart_sees_all_of_the_region(dimensions: tuple[int, int], data: st.DataObject) -> None:
+def test_the_region_contains_all_points_between_it_and_its_core(
+    dimensions: tuple[int, int], data: st.DataObject
+) -> None:
     region, _ = data.draw(small(dimensions))
     size, top = 2 * sum(dimensions), 4 if sum(dimensions) == 2 else 2
     space = list(product(range(top + 1), repeat=size))

@@ -1,4 +1,4 @@
-"""The questions of `headgate simulate` have the answers that the papers lead one to expect."""
+"""The estimates of `headgate simulate` agree with the papers."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_reformulated_semijoins_cost_less_than_sending_every_row(network: str) -
     assert all(cost.requests == 0 for cost in costs.values())
 
 
-def test_the_same_seed_gives_the_same_figures() -> None:
-    first, again = (
+def test_the_same_seed_gives_the_same_results() -> None:
+    first, second = (
         list(content_traffic(SMALL, [CLU_PLUS], network=ZONES, progress=silent)) for _ in range(2)
     )
     other = list(
         content_traffic(replace(SMALL, seed=7), [CLU_PLUS], network=ZONES, progress=silent)
     )
-    assert first == again != other
+    assert first == second != other
 
 
 def test_repositories_save_traffic_and_requests() -> None:
@@ -67,14 +67,17 @@ def test_schemes_without_an_overlay_have_no_repositories() -> None:
         repository_costs(SMALL, JoinScheme.ENUM_SJ, [10], progress=silent)
 
 
-def test_loga_makes_a_wide_area_flatter_and_faster() -> None:
+def test_loga_lowers_levels_and_latency() -> None:
     size = WanSize(views=120, sites=10, documents=20, rate_per_s=5.0)
-    found = wan_latencies(size, solver=Solver.AUTO, time_s=10.0, progress=silent)
-    for levels, configuration in ((found.cheap, found.plan.cheap), (found.fast, found.plan.fast)):
+    result = wan_latencies(size, solver=Solver.AUTO, time_s=10.0, progress=silent)
+    for levels, configuration in (
+        (result.cheap, result.plan.cheap),
+        (result.fast, result.plan.fast),
+    ):
         assert [each.level for each in levels] == list(range(1, len(levels) + 1))
         assert [each.views for each in levels] == configuration.views_by_level().tolist()
         assert all(0 < each.mean_ms <= each.max_ms for each in levels)
-    assert found.plan.has_run_loga
-    assert len(found.fast) < len(found.cheap)
-    assert found.plan.fast.latency_s < found.plan.cheap.latency_s
-    assert found.fast[-1].mean_ms < found.cheap[-1].mean_ms
+    assert result.plan.has_run_loga
+    assert len(result.fast) < len(result.cheap)
+    assert result.plan.fast.latency_s < result.plan.cheap.latency_s
+    assert result.fast[-1].mean_ms < result.cheap[-1].mean_ms

@@ -13,7 +13,7 @@ from headgate.simulate.topology import overlay_tree, power_law_topology
 
 
 @given(nodes=st.integers(2, 60), seed=st.integers(0, 99))
-def test_it_is_connected_and_simple(nodes: int, seed: int) -> None:
+def test_the_network_is_connected_and_simple(nodes: int, seed: int) -> None:
     topology = power_law_topology(nodes, seed=seed)
     assert len(topology) == nodes
     for node in range(nodes):
@@ -51,13 +51,13 @@ def test_degrees_follow_a_power_law() -> None:
 
 
 @given(nodes=st.integers(2, 60), fan_out=st.integers(1, 4))
-def test_a_tree_over_the_overlay_has_few_below_each_node(nodes: int, fan_out: int) -> None:
+def test_the_overlay_tree_respects_the_fan_out(nodes: int, fan_out: int) -> None:
     distances = power_law_topology(nodes).distances(np.arange(nodes))
     parents = overlay_tree(distances, fan_out=fan_out)
     assert len(tree_of(parents).order) == nodes
     assert np.bincount(parents[1:]).max() <= fan_out
 
 
-def test_one_node_is_no_network() -> None:
+def test_a_network_needs_two_nodes() -> None:
     with pytest.raises(InvalidValue, match="two nodes or more, not 1"):
         power_law_topology(1)

@@ -47,8 +47,8 @@ class Plain:
         return list(rewritings.members[own].tolist())
 
     def place(self, view: int) -> int:
-        at = int(self.plans.join_at[self.configuration.choice[view]])
-        owner = view if at == AT_VIEW else self.members(view)[at]
+        position = int(self.plans.join_at[self.configuration.choice[view]])
+        owner = view if position == AT_VIEW else self.members(view)[position]
         return int(self.area.view_site[owner])
 
     def at(self, time: float, kind: str, view: int, document: int) -> None:
@@ -65,7 +65,7 @@ class Plain:
 
     def run(self, published_s: Floats, scales: Floats) -> Floats:
         area, views = self.area, range(len(self.configuration.choice))
-        found = np.zeros((len(views), len(scales)))
+        result = np.zeros((len(views), len(scales)))
         missing = {(v, d): len(self.members(v)) for v in views for d in range(len(scales))}
         for document, (time, scale) in enumerate(zip(published_s, scales, strict=True)):
             for view in views:
@@ -78,7 +78,7 @@ class Plain:
             now, _, kind, view, document = heapq.heappop(self.events)
             site, size = int(area.view_site[view]), area.view_bytes[view] * scales[document]
             if kind == "ready":
-                found[view, document] = now - published_s[document]
+                result[view, document] = now - published_s[document]
                 read = now + size * area.seconds_per_byte[site, READING]
                 for reader in views:
                     if view in self.members(reader):
@@ -94,12 +94,12 @@ class Plain:
                     self.at(self.processor[place], "joined", view, document)
             else:
                 self.at(self.sent(now, self.place(view), site, size), "ready", view, document)
-        return found
+        return result
 
 
 @given(problems(), st.integers(0, 999), st.integers(1, 4), st.integers(1, 4))
 @settings(max_examples=150, deadline=None)
-def test_it_does_what_the_plain_one_does(
+def test_the_simulator_equals_the_plain_one(
     problem: Problem, seed: int, sites: int, documents: int
 ) -> None:
     area = area_of(problem.rewritings.view_count, sites=sites, seed=seed)
@@ -111,24 +111,24 @@ def test_it_does_what_the_plain_one_does(
     chance = np.random.default_rng(seed)
     published_s = np.cumsum(chance.integers(0, 3, documents) / 16)
     scales = chance.integers(1, 5, documents) / 2
-    found = run_configuration(plan.fast, plans, area, published_s=published_s, scales=scales)
+    result = run_configuration(plan.fast, plans, area, published_s=published_s, scales=scales)
     expected = Plain(plan.fast, plans, area).run(published_s, scales)
-    assert found.latency_s == pytest.approx(expected)
-    assert found.delivery_s == pytest.approx(expected.max(axis=0))
+    assert result.latency_s == pytest.approx(expected)
+    assert result.delivery_s == pytest.approx(expected.max(axis=0))
 
 
-def test_a_chain_without_queues_takes_what_the_model_says() -> None:
+def test_a_chain_without_queues_takes_the_latency_of_the_model() -> None:
     rewritings = rewritings_of([[], [(0,)], [(1,)], [(2,)]])
     area = uniform_area(np.array([4000.0, 900.0, 500.0, 90.0]), document_bytes=5000.0)
     plans = price_rewritings(rewritings, area)
     plan = configure(Problem(rewritings, plans.costs, Limits.uniform(4, source=1)))
-    found = run_configuration(
+    result = run_configuration(
         plan.fast, plans, area, published_s=np.array([7.0]), scales=np.ones(1)
     )
-    assert found.latency_s[:, 0].tolist() == pytest.approx(plan.fast.latencies_s().tolist())
+    assert result.latency_s[:, 0].tolist() == pytest.approx(plan.fast.latencies_s().tolist())
 
 
-def test_who_feeds_many_makes_them_wait() -> None:
+def test_a_view_with_many_readers_delays_them() -> None:
     """The same views, all from one view or in a tree: the flat one is slower for its last."""
     count = 2000
     flat = rewritings_of([[], *([(0,)] for _ in range(1, count))])
@@ -138,10 +138,10 @@ def test_who_feeds_many_makes_them_wait() -> None:
     for rewritings in (flat, tree):
         plans = price_rewritings(rewritings, area)
         plan = configure(Problem(rewritings, plans.costs, Limits.uniform(count, source=1)))
-        found = run_configuration(
+        result = run_configuration(
             plan.fast, plans, area, published_s=np.zeros(1), scales=np.ones(1)
         )
-        slowest.append(float(found.delivery_s[0]))
+        slowest.append(float(result.delivery_s[0]))
     assert slowest[0] > 5 * slowest[1]
 
 

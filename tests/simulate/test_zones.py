@@ -22,17 +22,17 @@ CUTS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3), st.sampled_from
 def cut(zones: Zones, some: list[tuple[int, int, float]]) -> Zones:
     for zone, coordinate, value in some:
         arrays = zones.arrays
-        at = zone % len(zones)
-        if arrays.least[at, coordinate] < value <= arrays.most[at, coordinate]:
-            zones.split(at, coordinate, value)
+        position = zone % len(zones)
+        if arrays.least[position, coordinate] < value <= arrays.most[position, coordinate]:
+            zones.split(position, coordinate, value)
     return zones
 
 
 def holding(zones: Zones, point: np.ndarray) -> list[int]:
     arrays = zones.arrays
     inside = (arrays.least <= point).all(axis=1) & (point <= arrays.most).all(axis=1)
-    found: list[int] = np.flatnonzero(inside).tolist()
-    return found
+    result: list[int] = np.flatnonzero(inside).tolist()
+    return result
 
 
 @given(some=CUTS)
@@ -43,7 +43,7 @@ def test_every_point_is_in_one_zone(some: list[tuple[int, int, float]]) -> None:
 
 
 @given(some=CUTS)
-def test_neighbours_are_one_step_apart(some: list[tuple[int, int, float]]) -> None:
+def test_neighbours_differ_by_one_float_step(some: list[tuple[int, int, float]]) -> None:
     zones = cut(Zones(2), [(zone, m % 2, value) for zone, m, value in some])
     arrays = zones.arrays
     stepped: set[tuple[int, int]] = set()
@@ -64,7 +64,7 @@ def test_neighbours_are_one_step_apart(some: list[tuple[int, int, float]]) -> No
 
 
 @given(some=CUTS, goal=st.tuples(*[st.sampled_from(VALUES)] * 4))
-def test_every_zone_finds_its_way_by_neighbours(
+def test_the_goal_is_reached_from_every_zone_by_neighbours(
     some: list[tuple[int, int, float]], goal: tuple[float, ...]
 ) -> None:
     zones = cut(Zones(4), some)
@@ -88,7 +88,7 @@ def test_a_cut_outside_of_its_zone_is_refused() -> None:
         zones.split(1, 0, 4.0)
 
 
-def test_a_zone_that_is_one_point_is_not_split() -> None:
+def test_a_zone_of_one_point_cannot_be_split() -> None:
     network = ZoneNetwork(1)
     network.subscribe(Boxes(np.arange(1), np.zeros((1, 1)), np.zeros((1, 1))))
     for coordinate in range(2):

@@ -1,4 +1,4 @@
-"""Embeddings and covers by trying all maps: the judge of the embedding graph."""
+"""The oracle of the embedding graph: embeddings and covers by trying all maps."""
 
 from __future__ import annotations
 
@@ -62,33 +62,33 @@ def _is_way_down(places: list[tuple[PatternNode, int]], above: int, below: int, 
 
 def attributes(query: PatternNode) -> list[Attribute]:
     """In the order in which they are numbered."""
-    found: list[Attribute] = []
+    result: list[Attribute] = []
     for m, (node, _) in enumerate(preorder(query)):
-        found.append((m, "id"))
-        found += [(m, mark) for mark in MARKS if mark in node.marks]
-        found += [(m, number) for number in range(len(node.predicates))]
-    return found
+        result.append((m, "id"))
+        result += [(m, mark) for mark in MARKS if mark in node.marks]
+        result += [(m, number) for number in range(len(node.predicates))]
+    return result
 
 
 def cover(view: PatternNode, query: PatternNode) -> set[Attribute] | None:
-    """The attributes of the query that the view has in any embedding; None if there is none."""
-    places, found, is_embedded = preorder(query), set[Attribute](), False
+    """The attributes of the query that the view covers; None if it does not embed."""
+    places, result, is_embedded = preorder(query), set[Attribute](), False
     for goes_to in embeddings(view, query):
         is_embedded = True
         for (node, _), m in zip(preorder(view), goes_to, strict=True):
             place = places[m][0]
             if node.label == place.label:
-                found.add((m, "id"))
-            found |= {(m, mark) for mark in node.marks & place.marks}
+                result.add((m, "id"))
+            result |= {(m, mark) for mark in node.marks & place.marks}
             for number, predicate in enumerate(place.predicates):
                 enforced = any(implied(predicate, own) for own in node.predicates)
                 if enforced or MARKS[0] in node.marks:
-                    found.add((m, number))
-    return found if is_embedded else None
+                    result.add((m, number))
+    return result if is_embedded else None
 
 
 def has_cycle(reads: Mapping[int, set[int]]) -> bool:
-    """Whether views read each other in a circle; `reads` says from which views each can be had."""
+    """Whether the views that each view may read (`reads`) form a cycle."""
     left = dict(reads)
     while free := [view for view, others in left.items() if not others & set(left)]:
         for view in free:

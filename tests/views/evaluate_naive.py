@@ -1,4 +1,4 @@
-"""The naive evaluator of views: every embedding of a pattern, by trying all. It is the judge.
+"""The naive evaluator of views: every embedding of a pattern, by trying all. It is the oracle.
 
 It agrees with model/tree_pattern.py, which only says whether there is one. Written to be obviously
 right, not to be fast.
@@ -20,12 +20,12 @@ from headgate.views.view_tuples import ViewTuples, marked_nodes
 def evaluate_naive(pattern: PatternNode, document: Document) -> ViewTuples:
     """All tuples of the view."""
     tops = [0] if pattern.axis is Axis.CHILD else range(len(document.labels))
-    found = [row for top in tops for row in _embeddings(pattern, top, document)]
+    result = [row for top in tops for row in _embeddings(pattern, top, document)]
     width = len(preorder(pattern))
-    numbers = np.array(found, np.int64).reshape(-1, width)
+    numbers = np.array(result, np.int64).reshape(-1, width)
     texts = {
-        (at, mark): {int(n): document.marked(int(n), mark) for n in numbers[:, at]}
-        for at, mark in marked_nodes(pattern)
+        (position, mark): {int(n): document.marked(int(n), mark) for n in numbers[:, position]}
+        for position, mark in marked_nodes(pattern)
     }
     return ViewTuples(document.ids[numbers], texts)
 

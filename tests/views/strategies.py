@@ -54,7 +54,7 @@ all_patterns = patterns([*NAMES, "*"])
 
 @st.composite
 def weaker(draw: st.DrawFn, pattern: PatternNode) -> PatternNode:
-    """A pattern that often embeds into this one: less is asked for, other things are marked."""
+    """A pattern that often embeds into this one: with fewer conditions and other marks."""
     children = [draw(weaker(child)) for child in pattern.children if draw(st.integers(0, 3))]
     if children and not draw(st.integers(0, 5)):
         return draw(st.sampled_from(children))
@@ -69,6 +69,6 @@ def weaker(draw: st.DrawFn, pattern: PatternNode) -> PatternNode:
 
 @st.composite
 def families(draw: st.DrawFn) -> list[PatternNode]:
-    """A pattern and others that may give it together."""
+    """A pattern and others that together may cover it."""
     query = draw(all_patterns)
     return [query, *draw(st.lists(weaker(query), min_size=1, max_size=6))]

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import embedding_oracle as judge
+from tests.views import embedding_oracle as oracle
 from tests.views.strategies import all_patterns, families
 
 from headgate.model.atoms import Relation
@@ -29,41 +29,45 @@ def graph_of(views: list[PatternNode]) -> EmbeddingGraph:
 def edges_of(graph: EmbeddingGraph) -> dict[tuple[int, int], int]:
     """From (embedded view, query) to the cover."""
     return {
-        (int(graph.embedded[at]), query): int(graph.covers[at])
+        (int(graph.embedded[position]), query): int(graph.covers[position])
         for query in range(len(graph.start) - 1)
-        for at in range(graph.start[query], graph.start[query + 1])
+        for position in range(graph.start[query], graph.start[query + 1])
     }
 
 
-def mask_of(found: set[judge.Attribute], query: PatternNode) -> int:
-    return sum(1 << at for at, each in enumerate(judge.attributes(query)) if each in found)
+def mask_of(found: set[oracle.Attribute], query: PatternNode) -> int:
+    return sum(
+        1 << position for position, each in enumerate(oracle.attributes(query)) if each in found
+    )
 
 
 @given(st.lists(all_patterns, max_size=6) | families())
 def test_edges_and_covers_are_those_of_all_pairs(views: list[PatternNode]) -> None:
     graph = graph_of(views)
-    judged = {
-        (one, other): found
-        for one, view in enumerate(views)
-        for other, query in enumerate(views)
-        if one != other and (found := judge.cover(view, query)) is not None
+    all_covers = {
+        (view_number, query_number): result
+        for view_number, view in enumerate(views)
+        for query_number, query in enumerate(views)
+        if view_number != query_number and (result := oracle.cover(view, query)) is not None
     }
     edges = edges_of(graph)
-    assert set(edges) <= set(judged)
-    for (one, other), cover in edges.items():
-        assert cover == mask_of(judged[one, other], views[other])
-    left_out = set(judged) - set(edges)
+    assert set(edges) <= set(all_covers)
+    for (view_number, query_number), cover in edges.items():
+        assert cover == mask_of(all_covers[view_number, query_number], views[query_number])
+    left_out = set(all_covers) - set(edges)
     assert len(left_out) == graph.edges_left_out
-    for one, other in left_out:
-        assert (other, one) in edges, "only one of two views that embed into each other loses"
+    for view_number, query_number in left_out:
+        assert (query_number, view_number) in edges, (
+            "only one of two views that embed into each other loses"
+        )
 
 
 @given(st.lists(all_patterns, max_size=4) | families())
 def test_there_is_no_cycle(views: list[PatternNode]) -> None:
-    below: dict[int, set[int]] = {view: set() for view in range(len(views))}
-    for one, other in edges_of(graph_of(views)):
-        below[other].add(one)
-    assert not judge.has_cycle(below)
+    below: dict[int, set[int]] = {number: set() for number in range(len(views))}
+    for view, query in edges_of(graph_of(views)):
+        below[query].add(view)
+    assert not oracle.has_cycle(below)
 
 
 def test_figure_4_of_the_paper() -> None:
@@ -104,7 +108,9 @@ def above(limit: float) -> PatternNode:
 def test_a_view_has_a_limit_of_embedded_views(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_graph_module, "EMBEDDED_MAX", 5)
     graph = graph_of([above(limit) for limit in range(40)])
-    assert (graph.start[1:] - graph.start[:-1]).tolist() == [min(at, 5) for at in range(40)]
+    assert (graph.start[1:] - graph.start[:-1]).tolist() == [
+        min(position, 5) for position in range(40)
+    ]
 
 
 def test_of_many_views_with_one_key_the_nearest_are_compared() -> None:
@@ -115,13 +121,15 @@ def test_of_many_views_with_one_key_the_nearest_are_compared() -> None:
     graph = graph_of([above(limit) for limit in limits])
     assert graph.candidates <= count * KEY_MAX
     for view in range(count):
-        found = [limits[each] for each in graph.embedded[graph.start[view] : graph.start[view + 1]]]
-        nearest = range(limits[view] - len(found), limits[view])
-        assert sorted(found) == list(nearest), "the next ones below, without a gap"
-        assert len(found) >= min(limits[view], KEY_MAX // 2 - 1)
+        result = [
+            limits[each] for each in graph.embedded[graph.start[view] : graph.start[view + 1]]
+        ]
+        nearest = range(limits[view] - len(result), limits[view])
+        assert sorted(result) == list(nearest), "the next ones below, without a gap"
+        assert len(result) >= min(limits[view], KEY_MAX // 2 - 1)
 
 
-def test_views_that_differ_in_no_bound_are_spread() -> None:
+def test_views_with_equal_bounds_are_chosen_by_hash() -> None:
     """All 4^5 ways to mark five nodes have one key."""
     marks = [frozenset[Mark](), VAL, CONT, VAL | CONT]
     views = [
@@ -135,26 +143,26 @@ def test_views_that_differ_in_no_bound_are_spread() -> None:
     assert len(set(graph.embedded.tolist())) > len(views) // 2
 
 
-def test_no_views_at_all() -> None:
+def test_no_views() -> None:
     assert edges_of(graph_of([])) == {}
 
 
 @given(families(), st.lists(all_patterns, max_size=3))
-def test_a_new_view_is_rewritten_as_if_it_had_been_there(
+def test_a_new_view_is_rewritten_if_the_views_cover_it(
     family: list[PatternNode], others: list[PatternNode]
 ) -> None:
     query, views = family[0], family[1:] + others
-    found = {frozenset(members.tolist()) for members in rewrite_new(EncodedViews.of(views), query)}
-    covers = [judge.cover(view, query) for view in views]
-    wanted = set(judge.attributes(query))
+    result = {frozenset(members.tolist()) for members in rewrite_new(EncodedViews.of(views), query)}
+    covers = [oracle.cover(view, query) for view in views]
+    expected = set(oracle.attributes(query))
     reachable = set().union(*(cover for cover in covers if cover is not None))
-    assert bool(found) == (reachable == wanted)
-    for members in found:
-        union = set[judge.Attribute]()
+    assert bool(result) == (reachable == expected)
+    for members in result:
+        union = set[oracle.Attribute]()
         for each in members:
             assert covers[each] is not None
             union |= covers[each] or set()
-        assert union == wanted
+        assert union == expected
 
 
 def test_a_new_constant_lies_between_the_known_ones() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from bench.workloads.canonical_pattern import canonical
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import embedding_oracle as judge
+from tests.views import embedding_oracle as oracle
 from tests.views.strategies import documents, families
 from tests.views.test_rewrite_cgr import members_of
 
@@ -43,12 +43,12 @@ def shuffled(draw: st.DrawFn, pattern: PatternNode) -> PatternNode:
 
 
 @given(copied())
-def test_classes_are_those_of_the_canonical_form(views: list[PatternNode]) -> None:
+def test_classes_equal_those_of_the_canonical_form(views: list[PatternNode]) -> None:
     classes = classes_of(views)
     forms = [canonical(view) for view in views]
-    for one, form in enumerate(forms):
+    for left, form in enumerate(forms):
         for other, another in enumerate(forms):
-            assert (classes.of[one] == classes.of[other]) == (form == another)
+            assert (classes.of[left] == classes.of[other]) == (form == another)
     assert [sorted(classes.copies.tolist())] == [list(range(len(views)))]
 
 
@@ -56,33 +56,33 @@ def test_classes_are_those_of_the_canonical_form(views: list[PatternNode]) -> No
 def test_every_rewriting_of_a_copy_gives_the_view(views: list[PatternNode], text: str) -> None:
     document = Document.read(text)
     assert document is not None
-    held = PatternSet(views).evaluate(document)
-    found = find_rewritings(views, k=6)
+    tuples = PatternSet(views).evaluate(document)
+    result = find_rewritings(views, k=6)
     for view, pattern in enumerate(views):
-        rewritings = members_of(found, view)
+        rewritings = members_of(result, view)
         assert len(set(rewritings)) == len(rewritings) <= 6
         for members in rewritings:
             plan = rewriting_plan(pattern, {each: views[each] for each in members})
-            assert run_rewriting(plan, dict(enumerate(held))).rows() == held[view].rows()
+            assert run_rewriting(plan, dict(enumerate(tuples))).rows() == tuples[view].rows()
 
 
 @given(copied())
 def test_there_is_no_cycle(views: list[PatternNode]) -> None:
-    found = find_rewritings(views, k=6)
+    result = find_rewritings(views, k=6)
     reads = {
-        view: {each for members in members_of(found, view) for each in members}
+        view: {each for members in members_of(result, view) for each in members}
         for view in range(len(views))
     }
-    assert not judge.has_cycle(reads)
+    assert not oracle.has_cycle(reads)
 
 
 def test_a_thousand_copies_share_the_load() -> None:
-    found = find_rewritings([PatternNode("a", marks=frozenset([Mark.VAL]))] * 1_000)
-    assert np.diff(found.view_start).tolist() == [min(copy, 15) for copy in range(1_000)]
-    served = np.bincount(found.members, minlength=1_000)
+    result = find_rewritings([PatternNode("a", marks=frozenset([Mark.VAL]))] * 1_000)
+    assert np.diff(result.view_start).tolist() == [min(copy, 15) for copy in range(1_000)]
+    served = np.bincount(result.members, minlength=1_000)
     assert served.max() < 200
 
 
-def test_identifiers_are_there_whether_they_are_marked_or_not() -> None:
+def test_views_that_differ_only_in_identifier_marks_are_equal() -> None:
     classes = classes_of([PatternNode("a"), PatternNode("a", marks=frozenset([Mark.ID]))])
     assert len(classes) == 1

@@ -1,4 +1,4 @@
-"""Flat feeds from other flat feeds: the example of the paper, and whatever atoms there are."""
+"""Flat feeds from other flat feeds: the example of the paper, and generated atoms of all kinds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import embedding_oracle as judge
+from tests.views import embedding_oracle as oracle
 from tests.views.test_rewrite_cgr import members_of
 
 from headgate.model.atoms import (
@@ -73,25 +73,27 @@ feeds = st.builds(
 
 
 @given(st.lists(feeds, min_size=2, max_size=8), items)
-def test_every_rewriting_gives_what_the_feed_gives(all_: list[FlatFeed], some: list[Item]) -> None:
-    held = {number: evaluate_flat(feed, some) for number, feed in enumerate(all_)}
-    found = rewrite_flat(all_)
+def test_every_rewriting_gives_the_items_of_the_feed(
+    all_: list[FlatFeed], some: list[Item]
+) -> None:
+    tuples = {number: evaluate_flat(feed, some) for number, feed in enumerate(all_)}
+    result = rewrite_flat(all_)
     for number, feed in enumerate(all_):
-        for members in members_of(found, number):
-            got = run_flat_rewriting(feed, {each: all_[each] for each in members}, held)
-            assert got == held[number]
+        for members in members_of(result, number):
+            got = run_flat_rewriting(feed, {each: all_[each] for each in members}, tuples)
+            assert got == tuples[number]
             for id_, item in got.items():
-                assert item.attributes == held[number][id_].attributes
+                assert item.attributes == tuples[number][id_].attributes
 
 
 @given(st.lists(feeds, min_size=2, max_size=8))
 def test_there_is_no_cycle(all_: list[FlatFeed]) -> None:
-    found = rewrite_flat(all_)
+    result = rewrite_flat(all_)
     below = {
-        number: {each for members in members_of(found, number) for each in members}
+        number: {each for members in members_of(result, number) for each in members}
         for number in range(len(all_))
     }
-    assert not judge.has_cycle(below)
+    assert not oracle.has_cycle(below)
 
 
 @given(st.lists(st.lists(conditions, max_size=3).map(tuple), min_size=2, max_size=8))
@@ -104,7 +106,7 @@ def test_there_is_no_cycle_where_few_conditions_are_compared(
 
 
 def test_a_cycle_of_three_is_found() -> None:
-    """0 ◄ 2 ◄ 1 ◄ 0, and 3 reads 2: who is behind a cycle never runs out of input either."""
+    """0 ◄ 2 ◄ 1 ◄ 0, and 3 reads 2: a feed downstream of a cycle is reported too."""
     start, views = np.array([0, 1, 2, 3, 4]), np.array([2, 0, 1, 2], np.int32)
     assert flat_graph.on_cycles(start, views).tolist() == [True, True, True, True]
     assert flat_graph.on_cycles(np.array([0, 0, 1]), views[1:2]).tolist() == [False, False]
@@ -126,9 +128,9 @@ def test_sales_positions_in_asia() -> None:
 def test_implied_conditions_count_as_covers() -> None:
     above_5 = FlatFeed.of("S", Comparison("price", Relation.GREATER, 5), frozenset())
     above_9 = FlatFeed.of("S", Comparison("price", Relation.GREATER, 9), frozenset(["price"]))
-    found = rewrite_flat([above_5, above_9])
-    assert members_of(found, 0) == []
-    assert members_of(found, 1) == []
+    result = rewrite_flat([above_5, above_9])
+    assert members_of(result, 0) == []
+    assert members_of(result, 1) == []
     seen = FlatFeed.of("S", Comparison("price", Relation.GREATER, 5), frozenset(["price"]))
     assert members_of(rewrite_flat([seen, above_9]), 1) == [(0,)]
 
@@ -147,10 +149,10 @@ def test_conditions_that_share_variables_stay_together() -> None:
 
 @given(st.lists(conditions, max_size=6, unique=True))
 def test_implications_are_those_of_the_model(some: list[Filter]) -> None:
-    found = implications(some)
-    for one, specific in enumerate(some):
-        alike = (n for n, each in enumerate(some) if reads(each) == reads(specific) and n != one)
-        assert found[one] == {one, *(n for n in alike if implies_filter(specific, some[n]))}
+    result = implications(some)
+    for left, specific in enumerate(some):
+        alike = (n for n, each in enumerate(some) if reads(each) == reads(specific) and n != left)
+        assert result[left] == {left, *(n for n in alike if implies_filter(specific, some[n]))}
 
 
 CONSTANTS = [
@@ -177,7 +179,7 @@ worded = st.builds(Contains, st.just("x"), st.sampled_from(["a", "b a", "a b c"]
 
 
 @given(st.lists(plain | worded, max_size=8, unique=True))
-def test_what_is_told_at_a_glance_is_what_the_model_says(some: list[Filter]) -> None:
+def test_fast_paths_of_implications_agree_with_the_model(some: list[Filter]) -> None:
     test_implications_are_those_of_the_model.hypothesis.inner_test(some)
 
 

@@ -1,4 +1,4 @@
-"""Every rewriting is equivalent to its view; and there is one where there can be one."""
+"""Every rewriting is equivalent to its view, and there is one if the views cover it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import or_
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.views import embedding_oracle as judge
+from tests.views import embedding_oracle as oracle
 from tests.views.evaluate_naive import evaluate_naive
 from tests.views.strategies import all_patterns, documents, families, weaker
 
@@ -37,48 +37,48 @@ def members_of(found: Rewritings, view: int) -> list[tuple[int, ...]]:
 
 
 @given(families(), documents)
-def test_every_rewriting_gives_what_the_view_gives(views: list[PatternNode], text: str) -> None:
+def test_every_rewriting_gives_the_tuples_of_the_view(views: list[PatternNode], text: str) -> None:
     document = Document.read(text)
     assert document is not None
-    held = PatternSet(views).evaluate(document)
-    found = rewritings_of(views)
+    tuples = PatternSet(views).evaluate(document)
+    result = rewritings_of(views)
     for view, pattern in enumerate(views):
-        for members in members_of(found, view):
+        for members in members_of(result, view):
             plan = rewriting_plan(pattern, {each: views[each] for each in members})
-            assert run_rewriting(plan, dict(enumerate(held))).rows() == held[view].rows()
+            assert run_rewriting(plan, dict(enumerate(tuples))).rows() == tuples[view].rows()
 
 
 @given(st.lists(all_patterns, max_size=5) | families())
-def test_ranges_give_what_a_whole_graph_gives(views: list[PatternNode]) -> None:
+def test_rewriting_by_ranges_equals_rewriting_of_the_whole_graph(views: list[PatternNode]) -> None:
     encoded = EncodedViews.of(views)
-    found, whole = rewrite_by_ranges(encoded), rewrite_cgr(encoded, embedding_graph(encoded))
-    assert found.view_count == whole.view_count
+    result, whole = rewrite_by_ranges(encoded), rewrite_cgr(encoded, embedding_graph(encoded))
+    assert result.view_count == whole.view_count
     for view in range(len(views)):
-        assert members_of(found, view) == members_of(whole, view)
+        assert members_of(result, view) == members_of(whole, view)
 
 
 def minimal_covers(views: list[PatternNode], query: int) -> set[tuple[int, ...]]:
-    """All minimal covers of a view by those that the embedding graph has at it, by trying all."""
+    """All minimal covers of a view by the views that embed into it, by trying all sets."""
     graph = embedding_graph(EncodedViews.of(views))
     low, high = graph.start[query], graph.start[query + 1]
     covers = dict(
         zip(graph.embedded[low:high].tolist(), graph.covers[low:high].tolist(), strict=True)
     )
-    wanted = (1 << len(judge.attributes(views[query]))) - 1
-    found: set[tuple[int, ...]] = set()
+    expected = (1 << len(oracle.attributes(views[query]))) - 1
+    result: set[tuple[int, ...]] = set()
     for size in range(1, len(covers) + 1):
         for choice in combinations(sorted(covers), size):
-            is_cover = reduce(or_, (covers[each] for each in choice)) == wanted
-            if is_cover and not any(set(small) < set(choice) for small in found):
-                found.add(choice)
-    return found
+            is_cover = reduce(or_, (covers[each] for each in choice)) == expected
+            if is_cover and not any(set(small) < set(choice) for small in result):
+                result.add(choice)
+    return result
 
 
 @given(families())
-def test_they_are_the_minimal_covers(views: list[PatternNode]) -> None:
-    found = rewritings_of(views, k=200)
+def test_rewritings_are_the_minimal_covers(views: list[PatternNode]) -> None:
+    result = rewritings_of(views, k=200)
     for view in range(len(views)):
-        members = members_of(found, view)
+        members = members_of(result, view)
         assert set(members) == minimal_covers(views, view)
         assert len(set(members)) == len(members)
         few = members_of(rewritings_of(views, k=2), view)
@@ -102,56 +102,56 @@ def test_the_view_of_most_interest_comes_first() -> None:
     u1 = path(("a", frozenset()), ("b", CONT))
     u2 = path(("a", CONT), ("b", frozenset()))
     u3 = path(("a", CONT))
-    found = rewrite_new(EncodedViews.of([u1, u2, u3]), v)
-    assert sorted(members.tolist() for members in found) == [[0, 1], [0, 2]]
+    result = rewrite_new(EncodedViews.of([u1, u2, u3]), v)
+    assert sorted(members.tolist() for members in result) == [[0, 1], [0, 2]]
 
 
-def test_of_views_that_embed_into_each_other_the_one_with_most_attributes_serves() -> None:
-    """The same views all in one: v gives u1 and u2, so they must not give v."""
+def test_of_mutually_embedded_views_the_one_with_most_attributes_serves() -> None:
+    """With v among the views: u1 and u2 are rewritten from v, so v must not be from them."""
     v = path(("a", CONT), ("b", CONT))
     u1 = path(("a", frozenset()), ("b", CONT))
     u2 = path(("a", CONT), ("b", frozenset()))
-    found = rewritings_of([u1, u2, v])
-    assert [members_of(found, view) for view in range(3)] == [[(2,)], [(2,)], []]
+    result = rewritings_of([u1, u2, v])
+    assert [members_of(result, view) for view in range(3)] == [[(2,)], [(2,)], []]
 
 
-def test_of_equal_interest_the_one_that_covers_more_nodes_comes_first() -> None:
+def test_ties_go_to_the_view_that_covers_more_nodes() -> None:
     """Each covers two of four attributes; 0 and 1 both of one node, 2 and 3 one of each node."""
     covers = np.array([0b0011, 0b1100, 0b0101, 0b1010], np.uint64)
-    wanted, tops = np.uint64(0b1111), np.uint64(0b1010)
-    found, sizes = np.empty((1, 64), np.int64), np.empty(1, np.int64)
+    expected, tops = np.uint64(0b1111), np.uint64(0b1010)
+    result, sizes = np.empty((1, 64), np.int64), np.empty(1, np.int64)
     for view in range(20):  # whatever a hash of their numbers says
         numbers = np.arange(4, dtype=np.int32)
-        query = Query(view, numbers, covers, np.zeros(4, np.int64), wanted, tops)
-        assert find_covers(query, found, sizes) == 1
-        assert found[0, : sizes[0]].tolist() == [2, 3]
+        query = Query(view, numbers, covers, np.zeros(4, np.int64), expected, tops)
+        assert find_covers(query, result, sizes) == 1
+        assert result[0, : sizes[0]].tolist() == [2, 3]
 
 
 def test_rewritings_begin_with_different_views() -> None:
     """Each of 12 views covers one half, each of 12 others the other half: 144 pairs."""
     covers = np.array([0b01] * 12 + [0b10] * 12, np.uint64)
-    wanted, tops = np.uint64(0b11), np.uint64(0b11)
-    found, sizes = np.empty((30, 64), np.int64), np.empty(30, np.int64)
+    expected, tops = np.uint64(0b11), np.uint64(0b11)
+    result, sizes = np.empty((30, 64), np.int64), np.empty(30, np.int64)
     numbers = np.arange(24, dtype=np.int32)
-    query = Query(0, numbers, covers, np.zeros(24, np.int64), wanted, tops)
-    assert find_covers(query, found, sizes) == 30
-    pairs = [tuple(line[:2].tolist()) for line in found]
+    query = Query(0, numbers, covers, np.zeros(24, np.int64), expected, tops)
+    assert find_covers(query, result, sizes) == 30
+    pairs = [tuple(line[:2].tolist()) for line in result]
     assert len(set(pairs)) == 30
     fed = np.bincount(np.array(pairs).reshape(-1), minlength=24)
     assert fed.max() <= 12, "without a limit one of them would be in all 30"
 
 
-def test_the_last_rewritings_lean_on_the_least_popular_views() -> None:
-    """20 views cover all but one attribute, 10 cover that; all are popular but the last of each."""
+def test_the_last_rewritings_use_the_least_popular_views() -> None:
+    """20 views cover all attributes but one, 10 cover that one; the last of each is unpopular."""
     covers = np.array([0b0111] * 20 + [0b1000] * 10, np.uint64)
     popular = np.array([900] * 19 + [3] + [900] * 9 + [5])
     numbers = np.arange(30, dtype=np.int32)
-    wanted, tops = np.uint64(0b1111), np.uint64(0b1111)
-    found, sizes = np.empty((12, 64), np.int64), np.empty(12, np.int64)
-    query = Query(7, numbers, covers, popular, wanted, tops)
+    expected, tops = np.uint64(0b1111), np.uint64(0b1111)
+    result, sizes = np.empty((12, 64), np.int64), np.empty(12, np.int64)
+    query = Query(7, numbers, covers, popular, expected, tops)
     assert popularity_needed(query) == 5
-    assert find_covers(query, found, sizes) == 12
-    pairs = [tuple(line[:2].tolist()) for line in found]
+    assert find_covers(query, result, sizes) == 12
+    pairs = [tuple(line[:2].tolist()) for line in result]
     assert len(set(pairs)) == 12
     assert (19, 29) in pairs
 
@@ -160,24 +160,24 @@ masks_and_popularity = st.lists(st.tuples(st.integers(1, 15), st.integers(0, 5))
 
 
 @given(masks_and_popularity)
-def test_the_popularity_that_is_needed_is_the_lowest_that_leaves_a_cover(
+def test_popularity_needed_is_the_lowest_with_a_cover(
     drawn: list[tuple[int, int]],
 ) -> None:
     covers = np.array([cover for cover, _ in drawn], np.uint64)
     popular = np.array([each for _, each in drawn], np.int64)
-    wanted = reduce(or_, (cover for cover, _ in drawn))
-    wanted = (1 << wanted.bit_length()) - 1
+    expected = reduce(or_, (cover for cover, _ in drawn))
+    expected = (1 << expected.bit_length()) - 1
     enough = [
         most
         for most in range(6)
-        if reduce(or_, (cover for cover, each in drawn if each <= most), 0) == wanted
+        if reduce(or_, (cover for cover, each in drawn if each <= most), 0) == expected
     ]
     numbers, none = np.arange(len(drawn), dtype=np.int32), np.uint64(0)
-    needed = popularity_needed(Query(0, numbers, covers, popular, np.uint64(wanted), none))
+    needed = popularity_needed(Query(0, numbers, covers, popular, np.uint64(expected), none))
     assert needed == (enough[0] if enough else np.iinfo(np.int64).max)
 
 
-def test_a_predicate_needs_the_predicate_or_the_value() -> None:
+def test_a_predicate_is_covered_by_an_implying_one_or_the_value() -> None:
     def node(*predicates: ValuePredicate, marks: frozenset[Mark] = frozenset()) -> PatternNode:
         return PatternNode("a", marks=marks, predicates=predicates)
 
@@ -189,29 +189,29 @@ def test_a_predicate_needs_the_predicate_or_the_value() -> None:
     assert explain_rewriting(plan, ["q", "v"]) == "⋈\n  v(a)\n  where a > 5"
 
 
-def test_a_plan_says_what_it_does() -> None:
-    """q = /a//b from all a, all b and a structural join; the root is tested, too."""
+def test_a_plan_as_text() -> None:
+    """q = /a//b by a structural join of all a and all b; that a is the root is tested too."""
     query = PatternNode("a", Axis.CHILD, children=(PatternNode("b", marks=VAL),))
     plan = rewriting_plan(query, {1: PatternNode("a"), 2: PatternNode("b", marks=VAL)})
     text = explain_rewriting(plan, ["q", "v1", "v2"])
     assert text == "⋈\n  v1(a)\n  v2(b)\n  where /a\n  where a//b"
 
 
-def test_a_view_may_come_in_twice() -> None:
-    """//a[b{val}][b{val}] from //a/b{val}: pairs of what the view has."""
+def test_a_view_may_have_two_instances() -> None:
+    """//a[b{val}][b{val}] from //a/b{val}: pairs of tuples of the view."""
     b = PatternNode("b", Axis.CHILD, marks=VAL)
     query, view = PatternNode("a", children=(b, b)), PatternNode("a", children=(b,))
     document = Document.read("<r><a><b>1</b><b>2</b></a><a><b>3</b></a></r>")
     assert document is not None
-    held = PatternSet([query, view]).evaluate(document)
+    tuples = PatternSet([query, view]).evaluate(document)
     plan = rewriting_plan(query, {1: view})
     assert len(plan.instances) == 2
-    assert len(run_rewriting(plan, {1: held[1]})) == len(held[0]) == 5
+    assert len(run_rewriting(plan, {1: tuples[1]})) == len(tuples[0]) == 5
 
 
 @given(st.data())
 def test_without_a_cover_there_is_no_rewriting(data: st.DataObject) -> None:
-    """Proposition 4.1, only if: two documents that the views cannot tell apart, and the query can.
+    """Proposition 4.1, only if: two documents with equal tuples of all views, but not of the query.
 
     The first is the query itself as a document, with texts that occur nowhere else. In the second,
     what is not covered is changed: the label of a node, or the value that a predicate asks for.
@@ -219,8 +219,8 @@ def test_without_a_cover_there_is_no_rewriting(data: st.DataObject) -> None:
     query = data.draw(small_patterns)
     views = data.draw(st.lists(small_patterns | weaker(query), max_size=4))
     views = [without_marks(view) for view in views]
-    covered = set().union(*(judge.cover(view, query) or set() for view in views))
-    missing = [each for each in judge.attributes(query) if each not in covered]
+    covered = set().union(*(oracle.cover(view, query) or set() for view in views))
+    missing = [each for each in oracle.attributes(query) if each not in covered]
     for node, what in missing:
         before = Document.read(canonical_document(query))
         after = Document.read(canonical_document(query, changed=(node, what)))
@@ -252,7 +252,7 @@ small_patterns = st.recursive(
 
 
 def without_marks(pattern: PatternNode) -> PatternNode:
-    """Identifiers only, no '*', and predicates at leaves only: texts of inner nodes tell more."""
+    """The pattern without marks and '*', with predicates only at leaves."""
     return PatternNode(
         "a" if pattern.label == "*" else pattern.label,
         pattern.axis,
@@ -262,14 +262,14 @@ def without_marks(pattern: PatternNode) -> PatternNode:
 
 
 def canonical_document(query: PatternNode, *, changed: tuple[int, object] = (-1, None)) -> str:
-    """The query as a document: '//' has an element between that no pattern knows."""
+    """The query as a document; a '//' edge has an element between that no pattern names."""
     number = iter(range(100))
 
     def written(node: PatternNode) -> str:
-        at = next(number)
-        label = "z" if changed == (at, "id") else node.label
-        text = str(node.predicates[0].value) if node.predicates else f"u{at}"
-        if changed[0] == at and changed[1] == 0:
+        position = next(number)
+        label = "z" if changed == (position, "id") else node.label
+        text = str(node.predicates[0].value) if node.predicates else f"u{position}"
+        if changed[0] == position and changed[1] == 0:
             text = "changed"
         own = f"<{label}>{text}{''.join(map(written, node.children))}</{label}>"
         return own if node.axis is Axis.CHILD else f"<z>{own}</z>"

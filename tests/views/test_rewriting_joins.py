@@ -1,4 +1,4 @@
-"""How a rewriting joins: by the lowest node that it knows."""
+"""The order of joins in a rewriting: by the lowest link to bound nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ways(query: PatternNode, *views: PatternNode) -> list[int]:
     return [each.head[WAY] for each in rows.instances]
 
 
-def test_ways_to_find_lines() -> None:
+def test_ways_to_look_up_rows() -> None:
     query = path("a", "b", "c")
     assert ways(query, path("a", "b"), path("b", "c")) == [ALL, EQUAL]
     assert ways(query, path("a", "b"), path("c")) == [ALL, BELOW]
@@ -30,7 +30,7 @@ def test_ways_to_find_lines() -> None:
 
 
 def test_a_low_structural_link_comes_before_a_high_equal_one() -> None:
-    """a is known by both, and is in every line; c is below one b."""
+    """Both have a, which is in every row; c is below one b."""
     query = path("a", "b", "c")
     plan = rewriting_plan(query, {0: path("a", "b"), 1: path("a", "c")})
     table, way, column, node = join_rows(plan, [7, 8]).instances[1].head

@@ -1,4 +1,4 @@
-"""Every view has what its pattern has over the document, however it is served."""
+"""Every view has the tuples of its pattern over the document, in any configuration."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ VAL = frozenset([Mark.VAL])
 
 
 def read(text: str) -> Document:
-    found = Document.read(text)
-    assert found is not None
-    return found
+    result = Document.read(text)
+    assert result is not None
+    return result
 
 
 def run(views: list[PatternNode], reads: Reads, text: str, **limits: int) -> HeldTuples:
@@ -45,37 +45,37 @@ def run(views: list[PatternNode], reads: Reads, text: str, **limits: int) -> Hel
 def served(draw: st.DrawFn) -> tuple[list[PatternNode], list[tuple[int, ...]]]:
     """Views with copies among them, and for each a rewriting or the source; no cycles."""
     views = draw(families() | st.lists(all_patterns, min_size=1, max_size=5))
-    found = rewritings_of(views)
-    reads = [draw(st.sampled_from([(), *members_of(found, view)])) for view in range(len(views))]
+    result = rewritings_of(views)
+    reads = [draw(st.sampled_from([(), *members_of(result, view)])) for view in range(len(views))]
     for view in draw(st.lists(st.integers(0, len(views) - 1), max_size=3)):
         views = [*views, views[view]]
-        reads = [*reads, draw(st.sampled_from([(view,), *members_of(found, view)]))]
+        reads = [*reads, draw(st.sampled_from([(view,), *members_of(result, view)]))]
     return views, reads
 
 
 @given(served(), documents)
-def test_views_have_what_their_patterns_have(
+def test_views_have_the_tuples_of_their_patterns(
     configured: tuple[list[PatternNode], list[tuple[int, ...]]], text: str
 ) -> None:
     views, reads = configured
     document = read(text)
-    held = run(views, reads, text)
-    assert held.refused() == []
+    tuples = run(views, reads, text)
+    assert tuples.refused() == []
     for view, pattern in enumerate(views):
-        judged = evaluate_naive(pattern, document)
-        assert held.view(view).rows() == judged.rows()
-        assert held.tuples[view] == len(judged.rows())
-        assert held.bytes[view] == judged.size_bytes()
+        expected = evaluate_naive(pattern, document)
+        assert tuples.view(view).rows() == expected.rows()
+        assert tuples.tuples[view] == len(expected.rows())
+        assert tuples.bytes[view] == expected.size_bytes()
 
 
 @given(served(), st.lists(documents, min_size=2, max_size=3))
 def test_one_runner_takes_many_documents(
     configured: tuple[list[PatternNode], list[tuple[int, ...]]], texts: list[str]
 ) -> None:
-    """What an earlier document has left in the room is not seen; results stay as they were."""
+    """Reused buffers do not leak between documents, and earlier results stay unchanged."""
     runner = LevelRunner(compile_levels(*configured))
-    held = [runner.run(read(text)) for text in texts]
-    for text, own in zip(texts, held, strict=True):
+    tuples = [runner.run(read(text)) for text in texts]
+    for text, own in zip(texts, tuples, strict=True):
         alone = run(*configured, text)
         for view in range(len(configured[0])):
             assert own.view(view).rows() == alone.view(view).rows()
@@ -88,39 +88,39 @@ def chain(*labels: str) -> PatternNode:
     return pattern
 
 
-def test_equal_work_is_done_once() -> None:
+def test_equal_views_share_tables() -> None:
     a, b, both = chain("a"), chain("b"), chain("a", "b")
     ids_a = PatternNode("a")
     views = [a, b, both, both, both, a, ids_a]
     program = compile_levels(views, [(), (), (0, 1), (2,), (5, 1), (0,), (0,)])
-    # Copies read a table that is there; a mark less makes no other table.
+    # Copies share the table of their view; marks make no difference to tables.
     assert program.views.table.tolist() == [0, 1, 2, 2, 2, 0, 0]
     assert program.views.level.tolist() == [1, 1, 2, 3, 3, 2, 2]
     assert program.level_start.tolist() == [0, 2, 3, 3]
 
 
-def test_a_view_that_is_too_wide_is_refused_and_no_other() -> None:
+def test_only_views_beyond_a_limit_and_their_readers_are_refused() -> None:
     pairs, triple = chain("a", "a"), chain("a", "a", "a")
     views = [pairs, chain("b"), triple, chain("a")]
     text = "<a>" * 20 + "<b>x</b>" + "</a>" * 20
-    held = run(views, [(), (), (0,), ()], text, tuples=100)
-    assert held.refused() == [0, 2]
-    assert "more than 100 embeddings" in held.reason(0)
-    assert "computed from was refused" in held.reason(2)
-    assert [len(held.view(view)) for view in (1, 3)] == [1, 20]
-    assert held.tuples.tolist() == [0, 1, 0, 20]
+    tuples = run(views, [(), (), (0,), ()], text, tuples=100)
+    assert tuples.refused() == [0, 2]
+    assert "more than 100 embeddings" in tuples.reason(0)
+    assert "computed from was refused" in tuples.reason(2)
+    assert [len(tuples.view(view)) for view in (1, 3)] == [1, 20]
+    assert tuples.tuples.tolist() == [0, 1, 0, 20]
     with pytest.raises(InvalidValue, match="more than 100"):
-        held.view(0)
+        tuples.view(0)
 
 
-def test_a_join_that_looks_at_too_much_is_refused() -> None:
+def test_a_join_that_reads_too_many_rows_is_refused() -> None:
     views = [chain("a"), chain("b"), chain("a", "b")]
     text = "<r>" + "<a/>" * 200 + "<b/>" * 200 + "</r>"
     assert run(views, [(), (), (0, 1)], text, rows_read=100).refused() == [2]
     assert run(views, [(), (), (0, 1)], text, cells=300).refused() == [1, 2]
 
 
-def test_joins_share_what_a_document_may_cost() -> None:
+def test_joins_of_a_document_share_a_limit_of_rows_read() -> None:
     views = [chain("a"), chain("b"), chain("a", "b"), chain("b", "a")]
     reads = [(), (), (0, 1), (1, 0)]
     text = "<r>" + "<a><b/></a>" * 50 + "</r>"
@@ -129,7 +129,7 @@ def test_joins_share_what_a_document_may_cost() -> None:
     assert run(views, reads, text, rows_read_total=20).refused() == [2, 3]
 
 
-def test_what_nobody_feeds_is_told() -> None:
+def test_a_cycle_is_rejected() -> None:
     with pytest.raises(PlanError, match="view 1 is not fed from the source"):
         view_levels([(), (2,), (1,)])
 
@@ -140,34 +140,34 @@ def test_a_node_may_have_many_branches() -> None:
     assert run([wide], [()], "<a><b/><b/></a>").refused() == [0]
 
 
-def test_a_rewriting_refuses_what_is_no_number_of_a_node() -> None:
+def test_a_rewriting_rejects_invalid_node_numbers() -> None:
     query = chain("a", "b")
-    held = PatternSet([chain("a"), chain("b")]).evaluate(read("<a><b>x</b></a>"))
+    tuples = PatternSet([chain("a"), chain("b")]).evaluate(read("<a><b>x</b></a>"))
     plan = rewriting_plan(query, {0: chain("a"), 1: chain("b")})
-    assert len(run_rewriting(plan, dict(enumerate(held)))) == 1
+    assert len(run_rewriting(plan, dict(enumerate(tuples)))) == 1
     for wrong in (-5, 1 << 40):
-        held[0].ids[0, 0, 0] = wrong
+        tuples[0].ids[0, 0, 0] = wrong
         with pytest.raises(InvalidValue, match="tuples have a node beyond"):
-            run_rewriting(plan, dict(enumerate(held)))
+            run_rewriting(plan, dict(enumerate(tuples)))
 
 
-# Many patterns at once give what each gives alone, what the judge says, and what XPath finds.
+# Many patterns at once give the tuples of each alone, of the oracle, and the nodes of XPath.
 
 
 def read_document(text: str) -> Document:
-    found = Document.read(text)
-    assert found is not None
-    return found
+    result = Document.read(text)
+    assert result is not None
+    return result
 
 
 @given(st.lists(all_patterns, max_size=5), documents)
 def test_tuples_are_those_of_the_naive_evaluator(patterns: list[PatternNode], text: str) -> None:
     document = read_document(text)
-    found = PatternSet(patterns).evaluate(document)
-    for pattern, tuples in zip(patterns, found, strict=True):
-        judged = evaluate_naive(pattern, document)
-        assert tuples.rows() == judged.rows()
-        assert len(tuples) == len(judged.rows())
+    result = PatternSet(patterns).evaluate(document)
+    for pattern, tuples in zip(patterns, result, strict=True):
+        expected = evaluate_naive(pattern, document)
+        assert tuples.rows() == expected.rows()
+        assert len(tuples) == len(expected.rows())
         assert bool(tuples) == matches_pattern(pattern, text)
 
 
@@ -182,28 +182,28 @@ def test_a_path_finds_the_nodes_that_xpath_finds(path: list[tuple[Axis, str]], t
         below = () if pattern is None else (pattern,)
         pattern = PatternNode(label, axis, children=below)
     assert pattern is not None
-    found = PatternSet([pattern]).evaluate(document)[0].ids[:, -1, NUMBER]
+    result = PatternSet([pattern]).evaluate(document)[0].ids[:, -1, NUMBER]
     root = document.nodes[0]
     assert isinstance(root, etree._Element)
     xpath = "".join(f"{'/' if axis is Axis.CHILD else '//'}{label}" for axis, label in path)
-    wanted = root.getroottree().xpath(xpath)
-    assert {document.nodes[number] for number in found.tolist()} == set(wanted)
+    expected = root.getroottree().xpath(xpath)
+    assert {document.nodes[number] for number in result.tolist()} == set(expected)
 
 
 @given(documents)
 def test_two_identifiers_decide_order_parent_and_ancestor(text: str) -> None:
     document = read_document(text)
     count = len(document.labels)
-    for one in range(count):
+    for left in range(count):
         above = set()
-        at = int(document.parent[one])
-        while at >= 0:
-            above.add(at)
-            at = int(document.parent[at])
+        position = int(document.parent[left])
+        while position >= 0:
+            above.add(position)
+            position = int(document.parent[position])
         for other in range(count):
-            pair = document.ids[other], document.ids[one]
+            pair = document.ids[other], document.ids[left]
             assert is_ancestor(*pair) == (other in above)
-            assert is_parent(*pair) == (other == document.parent[one])
+            assert is_parent(*pair) == (other == document.parent[left])
 
 
 def test_the_pattern_of_the_paper() -> None:
@@ -243,11 +243,11 @@ def test_a_hostile_pattern_that_matches_nothing_takes_no_time() -> None:
     assert time.process_time() - began < 1
 
 
-def test_what_is_no_xml_is_no_document() -> None:
+def test_malformed_xml_gives_no_document() -> None:
     assert Document.read("<a") is None
 
 
-# What differs is found: tuples, and texts.
+# Differences between two configurations are found: tuples and texts.
 
 VALUES = frozenset([Mark.VAL])
 A, B = PatternNode("a", marks=VALUES), PatternNode("b", marks=VALUES)
@@ -260,19 +260,19 @@ def held(reads: list[tuple[int, ...]]) -> HeldTuples:
     return LevelRunner(compile_levels([A, B, BOTH], reads)).run(document)
 
 
-def test_the_same_however_it_was_served() -> None:
+def test_no_view_differs_between_configurations() -> None:
     assert differing_views(held([(), (), (0, 1)]), held([(), (), ()])) == []
 
 
-def test_other_tuples_and_other_texts_are_told() -> None:
-    right, judge = held([(), (), (0, 1)]), held([(), (), ()])
-    fewer = right.rows.copy()
-    fewer[right.program.views.table[2]] = 1
-    assert differing_views(replace(right, rows=fewer), judge) == [2]
-    fewer[right.program.views.table[2]] = -1
-    assert differing_views(replace(right, rows=fewer), judge) == []
-    cells = right.cells.copy()
-    cells[right.start[right.program.views.table[0]]] += 1
-    assert differing_views(replace(right, cells=cells), judge) == [0]
-    texts = {**right.texts, Mark.VAL: {**right.texts[Mark.VAL], 1: "other"}}
-    assert differing_views(replace(right, texts=texts), judge) == [1, 2]
+def test_differing_tuples_and_texts_are_found() -> None:
+    actual, expected = held([(), (), (0, 1)]), held([(), (), ()])
+    fewer = actual.rows.copy()
+    fewer[actual.program.views.table[2]] = 1
+    assert differing_views(replace(actual, rows=fewer), expected) == [2]
+    fewer[actual.program.views.table[2]] = -1
+    assert differing_views(replace(actual, rows=fewer), expected) == []
+    cells = actual.cells.copy()
+    cells[actual.start[actual.program.views.table[0]]] += 1
+    assert differing_views(replace(actual, cells=cells), expected) == [0]
+    texts = {**actual.texts, Mark.VAL: {**actual.texts[Mark.VAL], 1: "other"}}
+    assert differing_views(replace(actual, texts=texts), expected) == [1, 2]

@@ -1,4 +1,4 @@
-"""What a view holds of a document, and how much it is."""
+"""The size of the tuples of a view."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ def test_a_text_counts_once_however_many_tuples_have_it() -> None:
     document = Document.read("<a>xyz<b/><b/></a>")
     assert document is not None
     view = PatternNode("a", marks=frozenset([Mark.VAL]), children=(PatternNode("b", Axis.CHILD),))
-    held = PatternSet([view]).evaluate(document)[0]
-    assert held.rows() == {((0, 2, 0), (n, n, 1), "xyz") for n in (1, 2)}
-    assert held.size_bytes() == 2 * 2 * 12 + 3
+    tuples = PatternSet([view]).evaluate(document)[0]
+    assert tuples.rows() == {((0, 2, 0), (n, n, 1), "xyz") for n in (1, 2)}
+    assert tuples.size_bytes() == 2 * 2 * 12 + 3
