@@ -197,7 +197,7 @@ def test_cells_of_advertisements_are_conditional_probabilities(
 def test_advertisements_of_unknown_probability_are_rejected() -> None:
     with pytest.raises(PlanError, match="sample"):
         cells_of_statistics(UNIFORM, [Contains("title", "rock")])
-    with pytest.raises(PlanError, match="satisfy the advertisements"):
+    with pytest.raises(PlanError, match="no item satisfies the advertisements"):
         cells_of_statistics(UNIFORM, [])
     with pytest.raises(PlanError, match="no item"):
         cells_of_sample(WORLD, SCHEMA, [Contains("title", "rock")])
