@@ -89,7 +89,7 @@ def test_an_item_without_a_place_is_nowhere() -> None:
 def test_names_that_are_not_on_the_map() -> None:
     with pytest.raises(OperatorError, match="'Bronks' is not on the map: did you mean 'Bronx'"):
         places.loc_in(at(None), "Bronks")
-    with pytest.raises(OperatorError, match="without extent: ask with locWithin"):
+    with pytest.raises(OperatorError, match="without extent: use locWithin"):
         places.loc_in(at(None), "Times Square")
     with pytest.raises(OperatorError, match="no attribute 'longitude'"):
         places.loc_in(pa.RecordBatch.from_pydict({"latitude": [1.0]}), "Bronx")

@@ -169,7 +169,7 @@ def test_batches_may_be_asked_in_turns(operators: OperatorRuntime) -> None:
 
 
 def test_a_row_that_is_not_there_is_a_bug(operators: OperatorRuntime) -> None:
-    with pytest.raises(IndexError, match="a row is from 0 to 1"):
+    with pytest.raises(IndexError, match="rows must be from 0 to 1"):
         ask(operators, "divides", 2, about=[1, 2], rows=[2])
 
 

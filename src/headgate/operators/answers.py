@@ -82,7 +82,7 @@ class RoundAnswers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartialAnswers:
-    """CallAnswers for some of the rows of a question. `lists` has one list array for each
+    """CallAnswers for some of the rows of a call. `lists` has one list array for each
     variable."""
 
     states: States

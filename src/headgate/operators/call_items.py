@@ -63,15 +63,15 @@ class RowItems:
         self._items: list[Item | None] = [None] * batch.num_rows
 
     def items(self, rows: Rows) -> list[Item]:
-        made = self._items
-        missing = np.array([row for row in rows.tolist() if made[row] is None], np.int32)
+        items = self._items
+        missing = np.array([row for row in rows.tolist() if items[row] is None], np.int32)
         if missing.size:
-            taken = items_from_arrow(self.batch.take(arrow_of(missing)), self.schema)
-            for row, item in zip(missing.tolist(), taken, strict=True):
+            new_items = items_from_arrow(self.batch.take(arrow_of(missing)), self.schema)
+            for row, item in zip(missing.tolist(), new_items, strict=True):
                 # One operator must not change what the next one sees.
-                kept = MappingProxyType(dict(item.attributes))
-                made[row] = Item(item.id, item.source, item.time, kept)
-        return [item for row in rows.tolist() if (item := made[row]) is not None]
+                attributes = MappingProxyType(dict(item.attributes))
+                items[row] = Item(item.id, item.source, item.time, attributes)
+        return [item for row in rows.tolist() if (item := items[row]) is not None]
 
     def take(self, rows: Rows) -> pa.RecordBatch:
         """Without a copy where the rows lie side by side."""
@@ -99,20 +99,20 @@ def call_items(
     began = now = time.monotonic()
     for position, item in enumerate(items, first):
         mark(position, now)
-        found: bool | list[tuple[Value, ...]] | None = None
+        answer: bool | list[tuple[Value, ...]] | None = None
         try:
-            found = solve(prepared, item, bindings_max=bindings_max)
+            answer = solve(prepared, item, bindings_max=bindings_max)
         except WrongAnswer as error:
             _failed(called, Failure.WRONG, str(error))
         except (Exception, SystemExit) as error:
             called.out_of_memory |= isinstance(error, MemoryError)
             _failed(called, Failure.RAISED, f"{type(error).__name__}: {_message_of(error)}")
-        if found is None:
+        if answer is None:
             states.append(FAILED)
             solutions.append([])
         else:
-            states.append(TRUE if found else FALSE)
-            solutions.append([] if isinstance(found, bool) else found)
+            states.append(TRUE if answer else FALSE)
+            solutions.append([] if isinstance(answer, bool) else answer)
         now = time.monotonic()
         if now >= until or called.out_of_memory:
             break
@@ -128,8 +128,8 @@ def solve(
     answer = prepared.operator.function(item, *prepared.arguments)
     if not prepared.types:
         return truth_of(answer)
-    found = select(prepared, solutions_of(answer, prepared.types, bindings_max=bindings_max))
-    return found if prepared.variables else bool(found)
+    selected = select(prepared, solutions_of(answer, prepared.types, bindings_max=bindings_max))
+    return selected if prepared.variables else bool(selected)
 
 
 def call_batch(prepared: PreparedCall, batch: pa.RecordBatch, *, bindings_max: int) -> CallResult:
@@ -190,8 +190,8 @@ def _oracle_operator(operator: LoadedOperator, schema: Schema, *, bindings_max: 
         if not prepared.variables:
             return bool(called.part.states[0] == TRUE)
         types = tuple(prepared.types[at] for at in prepared.variables)
-        found = zip(*(each[0].as_py() for each in called.part.lists), strict=True)
-        return solutions_of(found, types, bindings_max=bindings_max)  # links are links again
+        solutions = zip(*(each[0].as_py() for each in called.part.lists), strict=True)
+        return solutions_of(solutions, types, bindings_max=bindings_max)  # links are links again
 
     return answer
 

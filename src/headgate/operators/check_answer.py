@@ -41,10 +41,10 @@ def solutions_of(
     """The tuples of an answer with variables. A generator runs here, so this may raise anything."""
     if not isinstance(answer, Iterable) or isinstance(answer, str | bytes | dict):
         raise WrongAnswer(f"it answered {shown(answer)}, expected a tuple for each solution")
-    found = [_solution(each, types) for each in islice(answer, bindings_max + 1)]
-    if len(found) > bindings_max:
+    solutions = [_solution(each, types) for each in islice(answer, bindings_max + 1)]
+    if len(solutions) > bindings_max:
         raise WrongAnswer(f"it answered more than {bindings_max:,} solutions for one item")
-    return found
+    return solutions
 
 
 def _solution(solution: object, types: tuple[Type, ...]) -> tuple[Value, ...]:
@@ -143,8 +143,8 @@ def _mask(answer: object, count: int) -> States:
     array = _array(answer, count)
     if not pa.types.is_boolean(array.type):
         raise WrongAnswer(f"it answered an array of {array.type}, expected one of bool")
-    found = np.asarray(pc.fill_null(array, False))
-    return found.astype(np.uint8)
+    mask = np.asarray(pc.fill_null(array, False))
+    return mask.astype(np.uint8)
 
 
 def _list_column(answer: object, type_: Type, count: int) -> tuple[Longs, pa.Array]:
@@ -182,9 +182,9 @@ def _selected(prepared: PreparedCall, starts: Longs, values: Sequence[pa.Array])
     if prepared.constants or prepared.equal:
         solutions = zip(*(each.to_pylist() for each in values), strict=True)
         keep[:] = [fits(prepared, _typed_values(each, prepared.types)) for each in solutions]
-    kept = np.zeros(len(keep) + 1, np.int64)
-    np.cumsum(keep, out=kept[1:])
-    starts = kept[starts]
+    kept_before = np.zeros(len(keep) + 1, np.int64)
+    np.cumsum(keep, out=kept_before[1:])
+    starts = kept_before[starts]
     states = np.where(np.diff(starts) > 0, TRUE, 0).astype(np.uint8)
     offsets = arrow_of(starts.astype(np.int32))
     mask = arrow_of(keep)

@@ -78,9 +78,12 @@ class ChildServer:
             self._mark(position, time.monotonic())
             self._declarations[declaration.name] = declaration
             try:
-                found = load(declaration, setup["allowed"])
-                self._loaded[declaration.name] = found
-                loaded[declaration.name] = {"batch": found.form.batch, "binds": found.form.binds}
+                operator = load(declaration, setup["allowed"])
+                self._loaded[declaration.name] = operator
+                loaded[declaration.name] = {
+                    "batch": operator.form.batch,
+                    "binds": operator.form.binds,
+                }
             except OperatorError as error:
                 loaded[declaration.name] = {"error": str(error)}
         self._mark(frames.IDLE, 0.0)
@@ -91,15 +94,15 @@ class ChildServer:
         always fails; the parent sends the rest again, or gives up."""
         answers: list[CallResult] = []
         failing: dict[str, int] = {}
-        at, first, until = 0, 0, self._begin_response()
-        for question, (call, end) in enumerate(
+        answered_rows, first, until = 0, 0, self._begin_response()
+        for number, (call, end) in enumerate(
             zip(request.calls, request.ends.tolist(), strict=True)
         ):
-            while at < end:
-                called = self._call(call, request.rows[at:end], at, until)
+            while answered_rows < end:
+                called = self._call(call, request.rows[answered_rows:end], answered_rows, until)
                 answers.append(called)
-                at += len(called.part)
-                then = frames.LAST if at == len(request.rows) else frames.MORE
+                answered_rows += len(called.part)
+                then = frames.LAST if answered_rows == len(request.rows) else frames.MORE
                 if called.out_of_memory:
                     then = frames.REPLACE
                 elif called.failures and self._fails_always(call, called, failing):
@@ -107,7 +110,11 @@ class ChildServer:
                 if then != frames.MORE or time.monotonic() >= until:
                     self._mark(frames.IDLE, 0.0)
                     self._send(frames.pack_response(first, answers, then))
-                    answers, first, until = [], question + (at == end), self._begin_response()
+                    answers, first, until = (
+                        [],
+                        number + (answered_rows == end),
+                        self._begin_response(),
+                    )
                 if then != frames.MORE:
                     return
 
@@ -116,8 +123,8 @@ class ChildServer:
         self._limit_cpu(max(self._limits.item_s, self._limits.batch_s))
         return time.monotonic() + RESPONSE_S
 
-    def _call(self, encoded: bytes, rows: Rows, at: int, until: float) -> CallResult:
-        assert self._items is not None, "items come before questions"
+    def _call(self, encoded: bytes, rows: Rows, position: int, until: float) -> CallResult:
+        assert self._items is not None, "the items are sent before the first call"
         try:
             prepared = self._prepared(encoded)
         except OperatorError as error:
@@ -125,14 +132,14 @@ class ChildServer:
         bindings_max = self._limits.bindings_max
         if prepared.operator.form.batch:
             batch = self._items.take(rows)
-            self._mark(at, time.monotonic())
+            self._mark(position, time.monotonic())
             return call_batch(prepared, batch, bindings_max=bindings_max)
         return call_items(
             prepared,
             self._items.items(rows),
             bindings_max=bindings_max,
             mark=self._mark,
-            first=at,
+            first=position,
             until=until,
         )
 
@@ -148,17 +155,17 @@ class ChildServer:
         return failing[name] >= FAILURES_MAX
 
     def _prepared(self, encoded: bytes) -> PreparedCall:
-        found = self._calls.get(encoded)
-        if found is None:
+        prepared = self._calls.get(encoded)
+        if prepared is None:
             call = decode_call(encoded, self._declarations)
             operator = self._loaded.get(call.operator)
             if operator is None:
                 raise OperatorError(f"operator '{call.operator}' is not loaded")
-            found = prepare(operator, call)
+            prepared = prepare(operator, call)
             if len(self._calls) >= CALLS_KEPT:
                 self._calls.clear()
-            self._calls[encoded] = found
-        return found
+            self._calls[encoded] = prepared
+        return prepared
 
     def _refusal(self, encoded: bytes, count: int, message: str) -> CallResult:
         call = decode_call(encoded, self._declarations)
@@ -206,10 +213,10 @@ def limit_memory(allowed_bytes: int) -> None:
             used = int(file.read().split()[0]) * resource.getpagesize()
     except OSError:
         used = 1 << 30
-    for which, value in ((resource.RLIMIT_AS, used + allowed_bytes), (resource.RLIMIT_CORE, 0)):
-        _, hard = resource.getrlimit(which)
+    for limit, value in ((resource.RLIMIT_AS, used + allowed_bytes), (resource.RLIMIT_CORE, 0)):
+        _, hard = resource.getrlimit(limit)
         soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (soft, hard))
+        resource.setrlimit(limit, (soft, hard))
 
 
 def main() -> None:

@@ -13,9 +13,9 @@ however many calls, and 0.1 to 0.3 µs for each item in them more than the same 
 same process (`headgate bench operator-calls`).
 
 Rejected. A *signal* (SIGALRM) in the process itself: Python runs handlers between its instructions
-only, so a loop in C goes on for ever, it works in the main thread only, and an exception out of
-nowhere leaves a module in the middle of whatever it did. *Threads*: cannot be stopped. *A process
-for each call*: 0.4 s. *A child that is forked* from one that has loaded everything, which saves
+only, so a loop in C never ends; it works in the main thread only; and an exception at an arbitrary
+point may leave a module in an inconsistent state. *Threads*: cannot be stopped. *A process for each
+call*: 0.4 s. *A child that is forked* from one that has loaded everything, which saves
 most of the 0.4 s: a child that is killed has used up its time limit of a second before, and
 libraries that start threads do not survive a fork. *A message for each item*: a system call and a
 switch of processes each, where the page takes 0.2 µs.
@@ -112,13 +112,13 @@ class ChildProcess:
         return loaded
 
     def send(self, frame: bytes) -> None:
-        to = self._pipes[0].fileno()
+        descriptor = self._pipes[0].fileno()
         unsent, until = memoryview(frame), time.monotonic() + IDLE_S
         while unsent:
             if not self._writable.poll(max(until - time.monotonic(), 0) * 1000):
                 raise self._stopped(Failure.LATE, "it does not read its requests", None)
             try:
-                unsent = unsent[os.write(to, unsent[:_PIPE_BYTES]) :]
+                unsent = unsent[os.write(descriptor, unsent[:_PIPE_BYTES]) :]
             except OSError:
                 raise self._died() from None
 
@@ -151,7 +151,7 @@ class ChildProcess:
             return None
         kind, length = frames.HEAD.unpack_from(self._buffer)
         if length > _ANSWER_BYTES_MAX:
-            raise self._stopped(Failure.WRONG, "it answers more than fits into memory", None)
+            raise self._stopped(Failure.WRONG, "its answer is larger than 1 GB", None)
         end = frames.HEAD.size + length
         if len(self._buffer) < end:
             return None
@@ -167,7 +167,7 @@ class ChildProcess:
                 return
         elif self._process.poll() is None:
             return
-        # The end of the pipe, or of the process: a copy that it left may hold the pipe open.
+        # The pipe is closed, or the process has ended and a copy that it forked keeps the pipe open.
         raise self._died()
 
     def _died(self) -> Stopped:
@@ -175,10 +175,10 @@ class ChildProcess:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=_POLL_S)
         code = self._process.poll()
-        how = "it was stopped"
+        message = "it was stopped"
         if code is not None:
-            how = f"its process ended with {code}" if code >= 0 else _signalled(-code)
-        return self._stopped(Failure.DIED, how, None if position == frames.IDLE else position)
+            message = f"its process ended with {code}" if code >= 0 else _signalled(-code)
+        return self._stopped(Failure.DIED, message, None if position == frames.IDLE else position)
 
     def _stopped(self, failure: Failure, message: str, position: int | None) -> Stopped:
         self.kill()

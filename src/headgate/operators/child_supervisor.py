@@ -103,7 +103,7 @@ class ChildSupervisor:
     def _ready(self) -> ChildProcess:
         if self._child is None:
             if self._clock() < self._not_before:
-                raise OperatorError("the process for operators could not be started a moment ago")
+                raise OperatorError("the process for operators could not be started; retried later")
             try:
                 self._child = self._start()
             except OperatorError:

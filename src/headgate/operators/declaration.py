@@ -54,16 +54,16 @@ class Declaration:
         return asdict(self)
 
     @staticmethod
-    def from_json(found: dict[str, object]) -> Declaration:
+    def from_json(declared: dict[str, object]) -> Declaration:
         parameters, cost, selectivity = (
-            found[each] for each in ("parameters", "cost", "selectivity")
+            declared[each] for each in ("parameters", "cost", "selectivity")
         )
         assert isinstance(parameters, list | tuple)
         assert cost is None or isinstance(cost, int | float)
         assert selectivity is None or isinstance(selectivity, int | float)
         return Declaration(
-            str(found["name"]),
-            str(found["target"]),
+            str(declared["name"]),
+            str(declared["target"]),
             tuple((str(name), Type(type_)) for name, type_ in parameters),
             cost,
             selectivity,
@@ -106,8 +106,8 @@ class Form:
 
 
 def form_of(function: Callable[..., object]) -> Form:
-    found = getattr(function, MARK, None)
-    return found if isinstance(found, Form) else Form()
+    form = getattr(function, MARK, None)
+    return form if isinstance(form, Form) else Form()
 
 
 def binds(*names: str) -> Callable[[Function], Function]:

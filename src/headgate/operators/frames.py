@@ -54,9 +54,9 @@ def pack_batch(batch: pa.RecordBatch, schema: Schema) -> bytes:
 
 
 def unpack_batch(content: bytes) -> tuple[pa.RecordBatch, Schema]:
-    described, rest = _cut(content)
+    described, stream = _cut(content)
     attributes = (Attribute(name, Type(type_)) for name, type_ in json.loads(described))
-    return arrow_batch(rest), Schema(tuple(attributes))
+    return arrow_batch(stream), Schema(tuple(attributes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,10 +94,10 @@ def pack_request(request: CallRequest) -> bytes:
 def unpack_request(content: bytes) -> CallRequest:
     count, size = _REQUEST.unpack_from(content)
     ends, lengths = np.frombuffer(content, np.int32, 2 * count, _REQUEST.size).reshape(2, count)
-    at = _REQUEST.size + 8 * count
-    places = [at, *(at + np.cumsum(lengths)).tolist()]
+    offset = _REQUEST.size + 8 * count
+    places = [offset, *(offset + np.cumsum(lengths)).tolist()]
     calls = [content[begin:end] for begin, end in pairwise(places)]
-    return CallRequest(calls, ends, np.frombuffer(content, np.int32, offset=at + size))
+    return CallRequest(calls, ends, np.frombuffer(content, np.int32, offset=offset + size))
 
 
 def pack_response(first: int, answers: Sequence[CallResult], then: int) -> bytes:
@@ -106,41 +106,41 @@ def pack_response(first: int, answers: Sequence[CallResult], then: int) -> bytes
     seconds = np.array([each.seconds for each in answers], np.float64)
     failures = {n: each.failures for n, each in enumerate(answers) if each.failures}
     by_types: dict[tuple[pa.DataType, ...], list[int]] = {}
-    for n, each in enumerate(answers):
-        if each.part.lists:
-            by_types.setdefault(tuple(column.type for column in each.part.lists), []).append(n)
+    for n, answer in enumerate(answers):
+        if answer.part.lists:
+            by_types.setdefault(tuple(column.type for column in answer.part.lists), []).append(n)
     bound = [_pack_lists([answers[n].part.lists for n in group]) for group in by_types.values()]
-    more = b""
+    details = b""
     if failures or bound:
         sizes = [len(each) for each in bound]
         groups = list(zip(by_types.values(), sizes, strict=True))
-        more = json.dumps({"failures": failures, "groups": groups}).encode()
+        details = json.dumps({"failures": failures, "groups": groups}).encode()
     states = b"".join(each.part.states.tobytes() for each in answers)
-    head = _RESPONSE.pack(then, first, len(answers), len(states), len(more))
-    return pack(RESPONSE, head, counts.tobytes(), seconds.tobytes(), states, more, *bound)
+    head = _RESPONSE.pack(then, first, len(answers), len(states), len(details))
+    return pack(RESPONSE, head, counts.tobytes(), seconds.tobytes(), states, details, *bound)
 
 
 def unpack_response(content: bytes) -> CallResponse:
-    then, first, questions, rows, size = _RESPONSE.unpack_from(content)
-    at = _RESPONSE.size
-    counts = np.frombuffer(content, np.int32, questions, at)
-    seconds = np.frombuffer(content, np.float64, questions, at + 4 * questions)
-    at += 12 * questions
-    states = np.frombuffer(content, np.uint8, rows, at)
+    then, first, calls, rows, size = _RESPONSE.unpack_from(content)
+    offset = _RESPONSE.size
+    counts = np.frombuffer(content, np.int32, calls, offset)
+    seconds = np.frombuffer(content, np.float64, calls, offset + 4 * calls)
+    offset += 12 * calls
+    states = np.frombuffer(content, np.uint8, rows, offset)
     if int(counts.sum()) != rows:
         raise ValueError("the number of rows is not the sum of the counts")
-    at += rows
-    more = json.loads(content[at : at + size] or b'{"failures": {}, "groups": []}')
-    at += size
+    offset += rows
+    details = json.loads(content[offset : offset + size] or b'{"failures": {}, "groups": []}')
+    offset += size
     lists: dict[int, tuple[pa.ListArray, ...]] = {}
-    for group, length in more["groups"]:
-        lists |= _unpack_lists(content[at : at + length], group, counts)
-        at += length
+    for group, length in details["groups"]:
+        lists |= _unpack_lists(content[offset : offset + length], group, counts)
+        offset += length
     failures = {
         int(n): {
             Failure(name): (int(str(count)), str(said)) for name, (count, said) in each.items()
         }
-        for n, each in more["failures"].items()
+        for n, each in details["failures"].items()
     }
     return CallResponse(then, first, counts, seconds, states, failures, lists)
 
@@ -154,12 +154,12 @@ def _pack_lists(parts: Sequence[tuple[pa.ListArray, ...]]) -> bytes:
 def _unpack_lists(
     content: bytes, group: Sequence[int], counts: Rows
 ) -> dict[int, tuple[pa.ListArray, ...]]:
-    columns, found, at = arrow_batch(content).columns, {}, 0
-    for question in group:
-        count = int(counts[question])
-        found[question] = tuple(column.slice(at, count) for column in columns)
-        at += count
-    return found
+    columns, lists, row = arrow_batch(content).columns, {}, 0
+    for call in group:
+        count = int(counts[call])
+        lists[call] = tuple(column.slice(row, count) for column in columns)
+        row += count
+    return lists
 
 
 def arrow_bytes(batch: pa.RecordBatch) -> bytes:

@@ -126,20 +126,22 @@ def _sibling_modules(name: str) -> list[str]:
 
 
 def _function(module: ModuleType, name: str, declaration: Declaration) -> Callable[..., object]:
-    found = getattr(module, name, None)
-    if found is None:
+    attribute = getattr(module, name, None)
+    if attribute is None:
         functions = [each for each in vars(module) if callable(getattr(module, each))]
         raise _error(
             declaration,
             f"module '{module.__name__}' has no function '{name}'",
             did_you_mean(name, functions),
         )
-    if not callable(found) or inspect.isclass(found):
-        what = "a class" if inspect.isclass(found) else f"of type {type(found).__name__}"
-        raise _error(declaration, f"'{declaration.target}' is {what}, not a function")
-    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found):
+    if not callable(attribute) or inspect.isclass(attribute):
+        described = (
+            "a class" if inspect.isclass(attribute) else f"of type {type(attribute).__name__}"
+        )
+        raise _error(declaration, f"'{declaration.target}' is {described}, not a function")
+    if inspect.iscoroutinefunction(attribute) or inspect.isasyncgenfunction(attribute):
         raise _error(declaration, f"'{declaration.target}' is asynchronous")
-    function: Callable[..., object] = found
+    function: Callable[..., object] = attribute
     return function
 
 
@@ -166,5 +168,5 @@ def _broken(declaration: Declaration, module: str, error: BaseException) -> Oper
 
 
 def _error(declaration: Declaration, message: str, hint: str = "") -> OperatorError:
-    whole = f"operator '{declaration.name}': {message}" + (f"; {hint}" if hint else "")
-    return OperatorError(printable(whole))
+    text = f"operator '{declaration.name}': {message}" + (f"; {hint}" if hint else "")
+    return OperatorError(printable(text))

@@ -58,8 +58,8 @@ def prepare(operator: LoadedOperator, call: Call) -> PreparedCall:
     # In the order of the call, whatever the order in which the function answers.
     bound = [(names.index(name), each) for name, each in places.items() if name in names]
     first: dict[Argument, int] = {}
-    for at, each in bound:
-        first.setdefault(each, at)
+    for position, argument in bound:
+        first.setdefault(argument, position)
     variables = [(at, each) for at, each in bound if isinstance(each, Variable)]
     bound_positions = tuple(at for at, _ in variables)
     return PreparedCall(
@@ -139,5 +139,5 @@ def fits(prepared: PreparedCall, solution: Sequence[Value]) -> bool:
     )
 
 
-def _are_equal(one: Value, other: Value) -> bool:
-    return kind_of(one) is kind_of(other) and comparable(one) == comparable(other)
+def _are_equal(left: Value, right: Value) -> bool:
+    return kind_of(left) is kind_of(right) and comparable(left) == comparable(right)

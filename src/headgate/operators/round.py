@@ -1,11 +1,11 @@
-"""A round of operator calls: predicates, each for some rows of a batch, until every row is answered
-or has failed.
+"""One round of operator calls: each evaluates a predicate for some rows of a batch. A round ends
+when every row is answered or has failed.
 
-    question     0                   1           2
+    call         0                   1           2
     predicate    locIn('Bronx')      mob(?n)     locIn('Queens')
     rows         0 … 99              5           7               all in one message
 
-All open rows go into one message to the child process, however many questions there are. Where
+All open rows go into one message to the child process, however many calls there are. Where
 something goes wrong, the rest goes into the next message:
 
     rows 0 … 99, item by item               rows 0 … 99, batch form
@@ -19,7 +19,7 @@ before it have arrived already, and the rest goes to a new child. A batch form f
 items, so it is called again for each half: one bad item of 4,096 costs 24 calls instead of 4,095
 answers. Splitting ends after `split_s`, or when the circuit breaker opens.
 
-Cost: about 10 µs for a question, in both processes together, besides the exchange itself.
+Cost: about 10 µs for a call, in both processes together, besides the exchange itself.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from headgate.operators.failures import Breaker, Failure, FailureCounts
 from headgate.operators.statistics import OperatorStatistics
 
 Span = tuple[int, int, int]
-"""(question, first, end): rows of a question that are open, as positions in the round."""
+"""(call, first, end): rows of a call that are open, as positions in the round."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallMessage:
     """Spans that are sent together:
 
-        round      question 0: rows 0 … 99       question 1: row 100     question 2: rows 101, 102
+        round      call 0: rows 0 … 99           call 1: row 100         call 2: rows 101, 102
         open       0: 43 … 99                                            2: 101, 102
         message    places 0 … 56                                         places 57, 58
 
@@ -76,25 +76,26 @@ class CallMessage:
         return CallMessage(spans, ends, positions)
 
     def span_at(self, place: int) -> Span:
-        at = int(np.searchsorted(self.ends, place, side="right"))
-        return self.spans[min(at, len(self.spans) - 1)]
+        number = int(np.searchsorted(self.ends, place, side="right"))
+        return self.spans[min(number, len(self.spans) - 1)]
 
     def spans_between(self, first: int, last: int | None = None) -> list[Span]:
         """The spans from one place up to another."""
         last = len(self.positions) if last is None else last
-        found: list[Span] = []
+        spans: list[Span] = []
         if first < last:
             begin = 0
-            for (question, row, _), end in zip(self.spans, self.ends.tolist(), strict=True):
+            for (call, row, _), end in zip(self.spans, self.ends.tolist(), strict=True):
                 low, high = max(first, begin), min(last, end)
                 if low < high:
-                    found.append((question, row + low - begin, row + high - begin))
+                    spans.append((call, row + low - begin, row + high - begin))
                 begin = end
-        return found
+        return spans
 
 
 RETRIES_MAX = 1
-"""Of a question whose child stopped outside of an operator, so that the cause is unknown."""
+"""How often a call is sent again after its child stopped outside of an operator, where nobody
+knows which call was the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class RoundContext:
 
 
 class Round:
-    """Question n is predicates[n], for rows[starts[n]] … rows[starts[n + 1]]."""
+    """Call n evaluates predicates[n] for rows[starts[n]] … rows[starts[n + 1] - 1]."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class Round:
         self._states = np.full(len(rows), FAILED, np.uint8)
         self._seconds = np.zeros(len(predicates))
         self._bound: dict[int, list[tuple[Rows, PartialAnswers]]] = {
-            question: [] for question, each in enumerate(predicates) if each.types
+            call: [] for call, each in enumerate(predicates) if each.types
         }
         self._pending: list[Span] = []
         self._halves: list[Span] = []
@@ -153,7 +154,7 @@ class Round:
         self._split_until: dict[int, float] = {}
 
     def answer(self) -> RoundAnswers:
-        self._begin()
+        self._open_calls()
         while self._pending or self._halves:
             pending, self._pending = self._pending, []
             if self._halves:  # one at a time, so that the breaker opens before all have failed
@@ -164,31 +165,31 @@ class Round:
             if admitted:
                 self._exchange(admitted)
         bound = {
-            question: bound_of(parts, self._predicates[question].types)
-            for question, parts in self._bound.items()
+            call: bound_of(parts, self._predicates[call].types)
+            for call, parts in self._bound.items()
         }
         states = self._states
         return RoundAnswers(states != FAILED, states == TRUE, self._seconds, bound)
 
-    def _begin(self) -> None:
-        """Fail the questions that cannot be called; the others are pending."""
+    def _open_calls(self) -> None:
+        """Fail the calls whose operator cannot be called; all others are pending."""
         start_problem, refused = "", {}
         try:
             refused = dict(self._context.child.refused())
             self._forms = self._context.child.forms()
         except OperatorError as error:
             start_problem = str(error)
-        for question, predicate in enumerate(self._predicates):
-            first, end = self._starts[question], self._starts[question + 1]
+        for call, predicate in enumerate(self._predicates):
+            first, end = self._starts[call], self._starts[call + 1]
             problem = start_problem or refused.get(predicate.operator, "") or predicate.problem
             if problem:
-                self._fail((question, first, end), Failure.NOT_LOADED, problem)
+                self._fail((call, first, end), Failure.NOT_LOADED, problem)
             elif first < end:
-                self._pending.append((question, first, end))
+                self._pending.append((call, first, end))
 
     def _admitted(self, spans: list[Span]) -> list[Span]:
         """The spans whose operators are not paused; of one that is probing, a single item."""
-        operators = {self._operator(question) for question, _, _ in spans}
+        operators = {self._operator(call) for call, _, _ in spans}
         paused = {name for name in operators if self._context.breakers[name].paused}
         probing = {name for name in operators if self._context.breakers[name].probing}
         if not paused and not probing:
@@ -196,7 +197,7 @@ class Round:
         admitted: list[Span] = []
         tried: set[str] = set()
         for span in spans:
-            name, (question, first, end) = self._operator(span[0]), span
+            name, (call, first, end) = self._operator(span[0]), span
             if name in paused:
                 message = "it is not called, as it failed too often"
                 self._fail(span, Failure.PAUSED, message)
@@ -206,14 +207,14 @@ class Round:
                 self._pending.append(span)
             else:
                 tried.add(name)
-                admitted.append((question, first, first + 1))
-                self._pending += [(question, first + 1, end)] if first + 1 < end else []
+                admitted.append((call, first, first + 1))
+                self._pending += [(call, first + 1, end)] if first + 1 < end else []
         return admitted
 
     def _exchange(self, spans: list[Span]) -> None:
         message = CallMessage.of(spans)
         request = frames.CallRequest(
-            [self._predicates[question].encoded for question, _, _ in spans],
+            [self._predicates[call].encoded for call, _, _ in spans],
             message.ends,
             self._rows[message.positions],
         )
@@ -225,7 +226,7 @@ class Round:
                 pack_items=self._items.pack,
                 limit_s=lambda place: self._limit_s(message.span_at(place)[0]),
             ):
-                self._note(message, reached, response)
+                self._apply_response(message, reached, response)
                 reached += len(response.states)
         except Stopped as stop:
             self._after_stop(message, reached, stop)
@@ -235,41 +236,43 @@ class Round:
         else:
             self._pending += message.spans_between(reached)  # the child gave up on an operator
 
-    def _note(self, message: CallMessage, reached: int, response: frames.CallResponse) -> None:
+    def _apply_response(
+        self, message: CallMessage, reached: int, response: frames.CallResponse
+    ) -> None:
         positions = message.positions[reached : reached + len(response.states)]
         spans = message.spans[response.first : response.first + len(response.counts)]
-        questions = [question for question, _, _ in spans]
+        calls = [call for call, _, _ in spans]
         self._states[positions] = response.states
-        np.add.at(self._seconds, questions, response.seconds)
-        operators = {self._operator(question) for question in questions}
-        if response.failures or response.lists or any(each in self._bound for each in questions):
-            at = 0
+        np.add.at(self._seconds, calls, response.seconds)
+        operators = {self._operator(call) for call in calls}
+        if response.failures or response.lists or any(each in self._bound for each in calls):
+            place = 0
             for n, count in enumerate(response.counts.tolist()):
-                first = int(positions[at])
-                span = (questions[n], first, first + count)
-                states, at = response.states[at : at + count], at + count
+                first = int(positions[place])
+                span = (calls[n], first, first + count)
+                states, place = response.states[place : place + count], place + count
                 part = PartialAnswers(states, response.lists.get(n, ()))
-                self._note_one(span, part, response.failures.get(n, {}))
+                self._apply_part(span, part, response.failures.get(n, {}))
         else:
             for name in operators:
                 self._context.breakers[name].answered()
         if response.then == frames.REPLACE:
-            self._context.breakers[self._operator(questions[-1])].failed(0, stopped=True)
+            self._context.breakers[self._operator(calls[-1])].failed(0, stopped=True)
 
-    def _note_one(self, span: Span, part: PartialAnswers, failures: FailureCounts) -> None:
-        question, first, end = span
-        predicate, breaker = self._predicates[question], self._breaker(question)
-        if self._is_batch(question) and failures and Failure.NOT_LOADED not in failures:
-            ((failure, (_, said)),) = failures.items()
-            self._split(span, failure, said, stopped=False)
+    def _apply_part(self, span: Span, part: PartialAnswers, failures: FailureCounts) -> None:
+        call, first, end = span
+        predicate, breaker = self._predicates[call], self._breaker(call)
+        if self._is_batch(call) and failures and Failure.NOT_LOADED not in failures:
+            ((failure, (_, message)),) = failures.items()
+            self._split(span, failure, message, stopped=False)
             return
         if [each.type.value_type for each in part.lists] != list(predicate.types):
             self._fail(span, Failure.WRONG, "its values are not of the types that it binds")
             return
         if predicate.types:
-            self._bound[question].append((np.arange(first, end, dtype=np.int32), part))
-        for failure, (count, said) in failures.items():
-            self._context.statistics.fail(predicate.operator, failure, count, said)
+            self._bound[call].append((np.arange(first, end, dtype=np.int32), part))
+        for failure, (count, message) in failures.items():
+            self._context.statistics.fail(predicate.operator, failure, count, message)
         answered = np.flatnonzero(part.states != FAILED)
         if answered.size:
             breaker.answered()
@@ -283,18 +286,16 @@ class Round:
         if stopped_at is None or not reached <= stopped_at < len(message.positions):
             self._retry(message.spans_between(reached), stop)
             return
-        question, first, end = message.span_at(stopped_at)
+        call, first, end = message.span_at(stopped_at)
         if stop.failure is Failure.LATE:
-            self._seconds[question] += self._limit_s(question)
+            self._seconds[call] += self._limit_s(call)
         row = int(message.positions[stopped_at])
         unanswered = message.spans_between(reached)
-        if self._is_batch(question):
-            self._pending += [
-                each for each in unanswered if each[0] != question or each[1] != first
-            ]
-            self._split((question, first, end), stop.failure, str(stop), stopped=True)
+        if self._is_batch(call):
+            self._pending += [each for each in unanswered if each[0] != call or each[1] != first]
+            self._split((call, first, end), stop.failure, str(stop), stopped=True)
         else:
-            self._fail((question, row, row + 1), stop.failure, str(stop), stopped=True)
+            self._fail((call, row, row + 1), stop.failure, str(stop), stopped=True)
             self._pending += message.spans_between(reached, stopped_at) + message.spans_between(
                 stopped_at + 1
             )
@@ -302,43 +303,43 @@ class Round:
     def _retry(self, unanswered: list[Span], stop: Stopped) -> None:
         if not unanswered:
             return
-        question = unanswered[0][0]
-        self._retries[question] = self._retries.get(question, 0) + 1
-        if self._retries[question] > RETRIES_MAX:
+        call = unanswered[0][0]
+        self._retries[call] = self._retries.get(call, 0) + 1
+        if self._retries[call] > RETRIES_MAX:
             self._fail(unanswered.pop(0), stop.failure, str(stop), stopped=True)
         self._pending += unanswered
 
     def _split(self, span: Span, failure: Failure, message: str, *, stopped: bool) -> None:
-        question, first, end = span
+        call, first, end = span
         now = self._context.clock()
-        until = self._split_until.setdefault(question, now + self._context.limits.split_s)
+        until = self._split_until.setdefault(call, now + self._context.limits.split_s)
         if end - first == 1 or now >= until:
             self._fail(span, failure, message, stopped=stopped)
         else:
             middle = (first + end) // 2
-            self._halves += [(question, middle, end), (question, first, middle)]
+            self._halves += [(call, middle, end), (call, first, middle)]
 
     def _fail(self, span: Span, failure: Failure, message: str, *, stopped: bool = False) -> None:
-        question, first, end = span
-        count, predicate = end - first, self._predicates[question]
+        call, first, end = span
+        count, predicate = end - first, self._predicates[call]
         self._states[first:end] = FAILED
         if predicate.types:
             part = failed_part(count, predicate.types)
-            self._bound[question].append((np.arange(first, end, dtype=np.int32), part))
+            self._bound[call].append((np.arange(first, end, dtype=np.int32), part))
         if count:
             self._context.statistics.fail(predicate.operator, failure, count, message)
         if failure not in (Failure.PAUSED, Failure.NOT_LOADED):
-            self._breaker(question).failed(count, stopped=stopped)
+            self._breaker(call).failed(count, stopped=stopped)
 
-    def _operator(self, question: int) -> str:
-        return self._predicates[question].operator
+    def _operator(self, call: int) -> str:
+        return self._predicates[call].operator
 
-    def _breaker(self, question: int) -> Breaker:
-        return self._context.breakers[self._operator(question)]
+    def _breaker(self, call: int) -> Breaker:
+        return self._context.breakers[self._operator(call)]
 
-    def _is_batch(self, question: int) -> bool:
-        return self._forms.get(self._operator(question), Form()).batch
+    def _is_batch(self, call: int) -> bool:
+        return self._forms.get(self._operator(call), Form()).batch
 
-    def _limit_s(self, question: int) -> float:
+    def _limit_s(self, call: int) -> float:
         limits = self._context.limits
-        return limits.batch_s if self._is_batch(question) else limits.item_s
+        return limits.batch_s if self._is_batch(call) else limits.item_s

@@ -88,9 +88,9 @@ class OperatorRuntime:
     def failures(self) -> Mapping[str, Failures]:
         return self.statistics.failures
 
-    def observed(self, found: Iterable[tuple[EncodedCall, Sequence[float]]]) -> None:
+    def observed(self, observed: Iterable[tuple[EncodedCall, Sequence[float]]]) -> None:
         with self._lock:
-            for predicate, (items, true, seconds) in found:
+            for predicate, (items, true, seconds) in observed:
                 self.statistics.estimates.observe(
                     predicate.operator, predicate.encoded, items=items, true=true, seconds=seconds
                 )
@@ -147,27 +147,29 @@ class BatchCalls:
 
     def evaluate_round(self, predicates: Rows, starts: Longs, rows: Rows) -> RoundAnswers:
         """Evaluate predicates[n] for rows[starts[n]] … rows[starts[n + 1] - 1], for each n."""
-        own_rows = np.ascontiguousarray(rows, np.int32)
+        batch_rows = np.ascontiguousarray(rows, np.int32)
         if (
-            own_rows.size
-            and not 0 <= int(own_rows.min()) <= int(own_rows.max()) < self._batch.num_rows
+            batch_rows.size
+            and not 0 <= int(batch_rows.min()) <= int(batch_rows.max()) < self._batch.num_rows
         ):
-            raise IndexError(f"a row is from 0 to {self._batch.num_rows - 1}")
-        known = self._calls.encoded
-        own = [known[each] for each in predicates.tolist()]
+            raise IndexError(f"rows must be from 0 to {self._batch.num_rows - 1}")
+        encoded = self._calls.encoded
+        calls = [encoded[each] for each in predicates.tolist()]
         items = RoundItems(self, self._packed)
-        answers = self._calls.runtime.answer(own, starts, own_rows, items)
-        for question, bound in answers.bound.items():
-            answers.bound[question] = _marked(bound, own[question].marks)
+        answers = self._calls.runtime.answer(calls, starts, batch_rows, items)
+        for call, bound in answers.bound.items():
+            answers.bound[call] = _marked(bound, calls[call].marks)
         return answers
 
     def evaluate(self, predicate: int, rows: Rows) -> CallAnswers:
         """Evaluate one predicate."""
         starts = np.array([0, len(rows)], np.int64)
-        found = self.evaluate_round(np.array([predicate], np.int32), starts, rows)
-        if not found.bound:
-            return CallAnswers(found.answered, found.true)
-        return CallAnswers(found.answered, found.true, found.bound[0].starts, found.bound[0].values)
+        answers = self.evaluate_round(np.array([predicate], np.int32), starts, rows)
+        if not answers.bound:
+            return CallAnswers(answers.answered, answers.true)
+        return CallAnswers(
+            answers.answered, answers.true, answers.bound[0].starts, answers.bound[0].values
+        )
 
     def _packed(self) -> bytes:
         return frames.pack_batch(self._batch, self._schema)

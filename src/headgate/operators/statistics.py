@@ -108,8 +108,8 @@ class CallStatistics:
 
     def take_unsent(self) -> list[Observed]:
         """The counts since the last report, for `add` in another process."""
-        taken, self._unsent = self._unsent, {}
-        return [_observation(*key, counts) for key, counts in taken.items()]
+        unsent, self._unsent = self._unsent, {}
+        return [_observation(*key, counts) for key, counts in unsent.items()]
 
     def all_observed(self) -> list[Observed]:
         """All counts, for `add` in a new process."""
@@ -131,16 +131,18 @@ class CallStatistics:
     def counts_of(self, calls: Sequence[bytes]) -> Floats:
         """[call, 2]: on how many items it was measured, and of how many it was true."""
         unknown = CallCounts()
-        found = (self._calls.get(call, unknown) for call in calls)
-        return np.array([(each.items, each.true) for each in found]).reshape(-1, 2)
+        counts = (self._calls.get(call, unknown) for call in calls)
+        return np.array([(each.items, each.true) for each in counts]).reshape(-1, 2)
 
     def of_call(self, operator: str, call: bytes) -> CallEstimate:
-        known = self.of_operator(operator)
+        operator_estimate = self.of_operator(operator)
         counts = self._calls.get(call)
         if counts is None:
-            return CallEstimate(known.cost_s, known.selectivity, 0)
+            return CallEstimate(operator_estimate.cost_s, operator_estimate.selectivity, 0)
         weight = PRIOR_ITEMS
-        prior = CallCounts(weight, weight * known.selectivity, weight * known.cost_s)
+        prior = CallCounts(
+            weight, weight * operator_estimate.selectivity, weight * operator_estimate.cost_s
+        )
         return _learned(prior, counts)
 
     def _forget_half(self) -> None:
@@ -215,12 +217,12 @@ class OperatorStatistics:
 
 
 def read_report(path: Path) -> Report:
-    """The report in a file; empty if the file is missing or damaged, because it is only a help."""
+    """The report in a file; empty if the file is missing or damaged, as estimates are optional."""
     try:
-        found = json.loads(path.read_bytes())
+        report = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return report if isinstance(report, dict) else {}
 
 
 def _report(observed: list[Observed], failed: Mapping[str, Failures]) -> Report:

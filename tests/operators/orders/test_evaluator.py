@@ -101,7 +101,7 @@ def test_a_predicate_is_asked_for_all_items_at_once() -> None:
     for order in EVALUATION_ORDERS.values():
         found, counted = evaluate(table, order(), world, items)
         assert len(found) == 10
-        assert (counted.evaluated, counted.questions) == (20, 2)
+        assert (counted.evaluated, counted.call_count) == (20, 2)
 
 
 def test_constraints_refuse_early() -> None:

@@ -119,36 +119,39 @@ def count_of(item: Item, kind: str) -> Iterator[tuple[int]]:
 
 
 def scene_of(item: Item) -> Scene:
-    found = item.attributes.get("detections")
-    if not isinstance(found, str):
+    detections = item.attributes.get("detections")
+    if not isinstance(detections, str):
         raise OperatorError("the item has no text 'detections'")
-    return _scene(found)
+    return _scene(detections)
 
 
 @lru_cache(maxsize=SCENES_KEPT)
 def _scene(text: str) -> Scene:
-    things = json.loads(text)
-    if not isinstance(things, list) or len(things) > THINGS_MAX:
-        raise OperatorError(f"detections are a list of at most {THINGS_MAX:,} things")
+    detections = json.loads(text)
+    if not isinstance(detections, list) or len(detections) > THINGS_MAX:
+        raise OperatorError(f"detections are a list of at most {THINGS_MAX:,} entries")
     try:
-        numbers = np.array([each[1:] for each in things], np.float64).reshape(len(things), 4)
-        kinds = tuple(str(each[0]) for each in things)
+        numbers = np.array([each[1:] for each in detections], np.float64)
+        numbers = numbers.reshape(len(detections), 4)
+        kinds = tuple(str(each[0]) for each in detections)
     except (TypeError, ValueError, IndexError, KeyError):
-        raise OperatorError("a detection is [what, east, north, velocity, velocity]") from None
+        raise OperatorError(
+            "a detection must be [kind, east, north, velocity east, velocity north]"
+        ) from None
     if not np.isfinite(numbers).all():
-        raise OperatorError("a detection is somewhere, not at infinity")
+        raise OperatorError("the numbers of a detection must be finite")
     return Scene(kinds, numbers[:, :2], numbers[:, 2:])
 
 
 def largest_crowd(places: Floats) -> int:
-    """The size of the largest set in which each is near another one of it: a tree over the places
-    finds who is near, and a search over these pairs who hangs together."""
+    """The size of the largest connected component, where places closer than CROWD_GAP_M are
+    connected. A spatial index finds the pairs, and a depth-first search the components."""
     if not len(places):
         return 0
     near: list[list[int]] = [[] for _ in range(len(places))]
-    for one, other in _pairs_within(places, CROWD_GAP_M).T.tolist():
-        near[one].append(other)
-        near[other].append(one)
+    for first, second in _pairs_within(places, CROWD_GAP_M).T.tolist():
+        near[first].append(second)
+        near[second].append(first)
     seen = [False] * len(places)
     largest = 0
     for start in range(len(places)):
@@ -156,10 +159,10 @@ def largest_crowd(places: Floats) -> int:
         seen[start] = True
         while stack:
             size += 1
-            for each in near[stack.pop()]:
-                if not seen[each]:
-                    seen[each] = True
-                    stack.append(each)
+            for place in near[stack.pop()]:
+                if not seen[place]:
+                    seen[place] = True
+                    stack.append(place)
         largest = max(largest, size)
     return largest
 

@@ -121,9 +121,9 @@ LANGUAGES = tuple(sorted(TEXTS))
 @binds("language")
 def language_of(item: Item) -> Iterator[tuple[str]]:
     texts = (each for each in item.attributes.values() if isinstance(each, str))
-    found = guess(" ".join(each for each in texts if kind_of(each) is Kind.TEXT))
-    if found is not None:
-        yield (found,)
+    language = guess(" ".join(each for each in texts if kind_of(each) is Kind.TEXT))
+    if language is not None:
+        yield (language,)
 
 
 def guess(text: str) -> str | None:
@@ -131,8 +131,8 @@ def guess(text: str) -> str | None:
     groups = _groups(text[:LETTERS_MAX])
     if len(groups) < LETTERS_MIN:
         return None
-    known = np.array([_NUMBERS.get(each, _UNKNOWN) for each in groups])
-    return LANGUAGES[int(_LIKELIHOODS[known].sum(axis=0).argmax())]
+    numbers = np.array([_NUMBERS.get(each, _UNKNOWN) for each in groups])
+    return LANGUAGES[int(_LIKELIHOODS[numbers].sum(axis=0).argmax())]
 
 
 def _groups(text: str) -> list[str]:
@@ -147,9 +147,9 @@ def _learn() -> tuple[dict[str, int], npt.NDArray[np.float64]]:
     counted = {code: Counter(_groups(text)) for code, text in TEXTS.items()}
     numbers = {group: at for at, group in enumerate(sorted(set().union(*counted.values())))}
     counts = np.zeros((len(numbers) + 1, len(LANGUAGES)))
-    for at, code in enumerate(LANGUAGES):
+    for column, code in enumerate(LANGUAGES):
         for group, count in counted[code].items():
-            counts[numbers[group], at] = count
+            counts[numbers[group], column] = count
     smoothed = counts + _SMOOTHING
     return numbers, np.log(smoothed / smoothed.sum(axis=0))
 

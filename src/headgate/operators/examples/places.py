@@ -57,11 +57,11 @@ class Area:
 @batch_operator
 def loc_in(batch: pa.RecordBatch, area: str) -> Bools:
     """Whether the item is in the area."""
-    found = area_of(area)
-    if found.is_point:
-        raise OperatorError(f"'{found.name}' is a place without extent: ask with locWithin")
+    region = area_of(area)
+    if region.is_point:
+        raise OperatorError(f"'{region.name}' is a point without extent: use locWithin")
     x, y = plane(batch)
-    return shapely.contains_xy(found.shape, x, y)  # type: ignore[no-any-return]
+    return shapely.contains_xy(region.shape, x, y)  # type: ignore[no-any-return]
 
 
 @batch_operator
@@ -78,27 +78,27 @@ def distance_from(batch: pa.RecordBatch, area: str) -> pa.Array:
 
 
 def area_of(name: str) -> Area:
-    found = areas().get(_key(name))
-    if found is None:
+    region = areas().get(_key(name))
+    if region is None:
         near = did_you_mean(name, [each.name for each in areas().values()])
         raise OperatorError(f"'{name}' is not on the map" + (f": {near}" if near else ""))
-    return found
+    return region
 
 
 @cache
 def areas() -> dict[str, Area]:
     """The areas and places of the map, by key, on the plane."""
-    found: dict[str, Area] = {}
+    by_key: dict[str, Area] = {}
     for feature in json.loads(MAP.read_text(encoding="utf-8"))["features"]:
         name, geometry = feature["properties"]["name"], feature["geometry"]
         shape = shapely.transform(shapely.from_geojson(json.dumps(geometry)), _projected)
         shapely.prepare(shape)
-        found[_key(name)] = Area(name, shape)
-    return found
+        by_key[_key(name)] = Area(name, shape)
+    return by_key
 
 
 def plane(batch: pa.RecordBatch) -> tuple[Floats, Floats]:
-    """Metres east and north of the city's centre; NaN where an item does not say where it is."""
+    """Metres east and north of the city's centre; NaN for items without coordinates."""
     missing = {"latitude", "longitude"} - set(batch.schema.names)
     if missing:
         raise OperatorError(f"items have no attribute '{min(missing)}'")
@@ -111,11 +111,11 @@ def plane(batch: pa.RecordBatch) -> tuple[Floats, Floats]:
 
 
 def _points(batch: pa.RecordBatch) -> npt.NDArray[np.object_]:
-    """Nothing where an item does not say where it is: it is near nothing then."""
+    """None for an item without coordinates, which is near nothing."""
     x, y = plane(batch)
     points: npt.NDArray[np.object_] = np.full(len(x), None)
-    known = ~(np.isnan(x) | np.isnan(y))
-    points[known] = shapely.points(x[known], y[known])
+    located = ~(np.isnan(x) | np.isnan(y))
+    points[located] = shapely.points(x[located], y[located])
     return points
 
 

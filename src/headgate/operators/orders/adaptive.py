@@ -51,7 +51,7 @@ from headgate.operators.orders.estimates import PredicateEstimates
 from headgate.operators.orders.evaluator import ChooseNext, PreparedOrder
 from headgate.operators.orders.item_evaluations import ItemEvaluations
 from headgate.operators.orders.item_kernels import (
-    ASKED,
+    CHOSEN,
     REQUIRED_BITS,
     UNDECIDED,
     UNKNOWN,
@@ -165,18 +165,18 @@ def next_adaptive(graphs, state, buckets, items):  # type: ignore[no-untyped-def
         item, first = items[n], end
         if open_slots[item] == 0:
             continue
-        own = chosen[first : first + NODES_PER_ROUND]
-        end += choose_unit_nodes(graphs, state, item, own)
+        room = chosen[first : first + NODES_PER_ROUND]
+        end += choose_unit_nodes(graphs, state, item, room)
         if end == first:
             choice[0] += 1
-            end += choose_best_nodes(graphs, state, buckets, item, own)
+            end += choose_best_nodes(graphs, state, buckets, item, room)
         chosen_items[first:end] = item
     return chosen_items[:end], chosen[:end]
 
 
 @nb.njit(nogil=True, cache=True)
 def choose_unit_nodes(graphs, state, item, chosen):  # type: ignore[no-untyped-def]
-    """Write the open nodes of unit slots to `chosen`, and mark them as ASKED; returns how many."""
+    """Write the open nodes of unit slots to `chosen`, and mark them as CHOSEN; returns how many."""
     edge_start, edges = graphs.clause_edge_start, graphs.clause_edges
     slot_offset, node_offset = state.slot_offset[item], state.node_offset[item]
     verdicts, answers, unit_slots = state.verdicts, state.answers, state.unit_slots
@@ -189,7 +189,7 @@ def choose_unit_nodes(graphs, state, item, chosen):  # type: ignore[no-untyped-d
             first, last = edge_start[clause], edge_start[clause + 1]
             node = first_unknown(edges, first, last, node_offset, answers)
             if node >= 0:  # -1: chosen for another slot in this round
-                answers[node] = ASKED
+                answers[node] = CHOSEN
                 chosen[count] = node
                 count += 1
     state.unit_count[item] = height

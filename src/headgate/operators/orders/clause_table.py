@@ -185,8 +185,8 @@ class OperatorSubscriptions:
         for name in self._clauses_of:
             self._clauses_of[name] = range(0)
         for place, name in enumerate(names):
-            known = self._clauses_of[name]
-            self._clauses_of[name] = range(known.start if known else place, place + 1)
+            places = self._clauses_of[name]
+            self._clauses_of[name] = range(places.start if places else place, place + 1)
 
 
 def _starts(lengths: Ints) -> Ints:
@@ -227,7 +227,7 @@ def _check_columns(table: ClauseTable) -> None:
         np.int32,
     )
     literal = np.repeat(np.arange(table.predicates.size), np.diff(table.test_start))
-    known = counts[table.predicates[literal]] if literal.size else counts[:0]
+    column_counts = counts[table.predicates[literal]] if literal.size else counts[:0]
     columns = table.test_columns
-    within = bool(((columns >= 0) & (columns < known)).all())
+    within = bool(((columns >= 0) & (columns < column_counts)).all())
     refuse_unless(within, "test_columns", "there is no such variable")

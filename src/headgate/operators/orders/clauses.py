@@ -84,8 +84,8 @@ def clauses_of(filter_: Filter) -> tuple[Clause, ...]:
         return (plain,)
     check_safety(filter_)
     _check_negations(filter_, filter_, frozenset())
-    found = (_clause(disjunct) for disjunct in _disjuncts(filter_))
-    return tuple(clause for clause in found if clause is not None)
+    clauses = (_clause(disjunct) for disjunct in _disjuncts(filter_))
+    return tuple(clause for clause in clauses if clause is not None)
 
 
 def _plain_conjunction(filter_: Filter) -> Clause | None:
@@ -154,8 +154,8 @@ def _absorb(disjuncts: list[Conjuncts]) -> list[Conjuncts]:
     return list(kept.values())
 
 
-def _check_count(count: int, most: int) -> None:
-    if count > most:
+def _check_count(count: int, limit: int) -> None:
+    if count > limit:
         raise InvalidValue(
             f"a filter with operators has more than {CLAUSES_MAX} alternatives; "
             "make several feeds of it, with fewer alternatives each"
@@ -207,8 +207,8 @@ def _clause(disjunct: Conjuncts) -> Clause | None:
                 return None
             required[predicate] = before if answer == KNOWN else answer
             if answer == TRUE:
-                found = (value_test(call, each) for each in constraints)
-                tests.setdefault(predicate, []).extend(each for each in found if each)
+                value_tests = (value_test(call, each) for each in constraints)
+                tests.setdefault(predicate, []).extend(each for each in value_tests if each)
     # A predicate with two sets of variable names may have a different solution for each.
     twice = _twice(about_operators)
     literals = tuple(

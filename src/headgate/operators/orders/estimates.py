@@ -35,7 +35,7 @@ from headgate.operators.orders.clause_table import Floats
 PREDICATE_PRIOR_ITEMS = 4.0
 FORGET_ITEMS = 100_000.0
 SELECTIVITY_MIN = 1e-3
-"""No predicate is taken to be never or always true: an order must still evaluate it some day."""
+"""No predicate counts as never or always true: an order must evaluate it at some point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class PredicateEstimates:
         """The predicates evaluated since the last report: items, items true, seconds of each."""
         unreported = self._counts.unreported
         predicates = np.flatnonzero(unreported.any(axis=1))
-        taken = unreported[predicates]
+        counts = unreported[predicates]
         unreported[predicates] = 0
-        return predicates, taken
+        return predicates, counts
 
     @property
     def items(self) -> Floats:

@@ -50,8 +50,7 @@ ITEMS_MAX = 4_096
 
 ChooseNext = Callable[[Ints], tuple[Ints, Ints]]
 """From items to the nodes to evaluate next: pairs (item, node), sorted by item. An item that needs
-no
-more predicates is in no pair."""
+no more predicates is in no pair."""
 
 EvaluateRound = Callable[[Ints, Longs, Ints], RoundAnswers]
 """`evaluate(predicates, starts, rows)` evaluates predicates[n] for the rows
@@ -97,8 +96,8 @@ class OperatorMatches:
     subscriptions: Ints
     evaluated: int
     """How many pairs of a predicate and an item were evaluated."""
-    questions: int
-    """How many calls that took: one evaluates a predicate for several items."""
+    call_count: int
+    """How many calls that took; one call evaluates a predicate for several items."""
 
 
 class Evaluator:
@@ -121,7 +120,7 @@ class Evaluator:
     ) -> OperatorMatches:
         rows: list[Ints] = []
         subscriptions: list[Ints] = []
-        evaluated = questions = 0
+        evaluated = call_count = 0
         for evaluations in self._groups(candidates):
             rounds = _Rounds(evaluations, evaluate_round, self._estimates, self._binding)
             rounds.run(self._prepared.begin(evaluations))
@@ -129,13 +128,13 @@ class Evaluator:
             rows.append(evaluations.rows[items])
             subscriptions.append(matched)
             evaluated += rounds.evaluated
-            questions += rounds.questions
+            call_count += rounds.call_count
         none = np.zeros(0, np.int32)
         return OperatorMatches(
             np.concatenate([*rows, none]),
             np.concatenate([*subscriptions, none]),
             evaluated,
-            questions,
+            call_count,
         )
 
     def _groups(self, candidates: CandidateClauses) -> Iterator[ItemEvaluations]:
@@ -182,7 +181,7 @@ class _Rounds:
         self._evaluations, self._evaluate_round = evaluations, evaluate_round
         self._estimates, self._binding = estimates, binding
         self._joint = JointConstraints(evaluations, binding.numbers)
-        self.evaluated = self.questions = 0
+        self.evaluated = self.call_count = 0
 
     def run(self, choose_next: ChooseNext) -> None:
         active = np.arange(self._evaluations.count, dtype=np.int32)
@@ -205,15 +204,15 @@ class _Rounds:
         answers = self._evaluate_round(predicates, starts, rows)
         answered, true = answers.answered, answers.true
         self._estimates.observe(predicates, starts, answered, true, answers.seconds)
-        for question in self._binding.positions_in(predicates):
-            own = slice(*starts[question : question + 2].tolist())
-            holds, bound = answered[own] & true[own], answers.bound.get(question)
-            self._bind(int(predicates[question]), items[own], nodes[own], holds, bound)
+        for call in self._binding.positions_in(predicates):
+            span = slice(*starts[call : call + 2].tolist())
+            holds, bound = answered[span] & true[span], answers.bound.get(call)
+            self._bind(int(predicates[call]), items[span], nodes[span], holds, bound)
         joint_slots = evaluations.apply(items, nodes, answered, true)
         if joint_slots.size:
             evaluations.decide(joint_slots, self._joint.are_satisfiable(joint_slots))
         self.evaluated += items.size
-        self.questions += predicates.size
+        self.call_count += predicates.size
 
     def _bind(
         self, predicate: int, items: Ints, nodes: Ints, holds: Bools, bound: BoundValues | None
@@ -226,8 +225,8 @@ class _Rounds:
         starts = bound.starts.tolist()
         for position in np.flatnonzero(holds).tolist():
             item, node = int(items[position]), int(nodes[position])
-            own = [column[starts[position] : starts[position + 1]] for column in columns]
+            solutions = [column[starts[position] : starts[position + 1]] for column in columns]
             if predicate in self._binding.tested:
-                self._evaluations.apply_tests(item, node, numbers_of(own))
+                self._evaluations.apply_tests(item, node, numbers_of(solutions))
             if predicate in self._binding.joined:
-                self._joint.remember(node, list(zip(*own, strict=True)))
+                self._joint.remember(node, list(zip(*solutions, strict=True)))

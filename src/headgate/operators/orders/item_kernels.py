@@ -21,7 +21,7 @@ from headgate.operators.answers import Bools
 from headgate.operators.orders.clause_table import Bytes
 from headgate.operators.orders.predicates import has_passing_solution
 
-ASKED, UNKNOWN, ANSWER_FALSE, ANSWER_TRUE, FAILED = -2, -1, 0, 1, 2
+CHOSEN, UNKNOWN, ANSWER_FALSE, ANSWER_TRUE, FAILED = -2, -1, 0, 1, 2
 """The state of a node. The answers FALSE and TRUE are equal to what clauses require."""
 
 UNDECIDED, SATISFIED, REFUTED, DROPPED = 0, 1, 2, 3
@@ -282,11 +282,11 @@ def satisfy_slot(slot, item, graphs, state):  # type: ignore[no-untyped-def]
     """Satisfy a slot and drop the other slots of its subscription."""
     close_slot(slot, SATISFIED, item, graphs, state)
     offset = state.slot_offset[item]
-    other = graphs.sibling[slot - offset] + offset
-    while other != slot:
-        if state.verdicts[other] == UNDECIDED:
-            close_slot(other, DROPPED, item, graphs, state)
-        other = graphs.sibling[other - offset] + offset
+    sibling = graphs.sibling[slot - offset] + offset
+    while sibling != slot:
+        if state.verdicts[sibling] == UNDECIDED:
+            close_slot(sibling, DROPPED, item, graphs, state)
+        sibling = graphs.sibling[sibling - offset] + offset
 
 
 @nb.njit(nogil=True, cache=True)

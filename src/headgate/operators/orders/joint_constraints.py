@@ -80,8 +80,8 @@ class JointConstraints:
         self._evaluations, self._numbers = evaluations, numbers
         self._solutions: dict[int, Solutions] = {}
 
-    def remember(self, node: int, found: Solutions) -> None:
-        self._solutions[node] = found
+    def remember(self, node: int, found_solutions: Solutions) -> None:
+        self._solutions[node] = found_solutions
 
     def are_satisfiable(self, slots: Ints) -> Bools:
         """For each slot whether a substitution satisfies its joint constraint as far as known."""
@@ -96,17 +96,17 @@ class JointConstraints:
         return np.array([checked[key] for key in keys], np.bool_)
 
     def _is_satisfiable(self, slot: int, joint: Filter) -> bool:
-        known = self._known_solutions(slot)
+        known_solutions = self._known_solutions(slot)
         calls = [atom for atom in atoms_of(joint) if isinstance(atom, Call)]
         answers: dict[Call, Solutions] = {}
         for call in calls:
             number = self._numbers[unify(call)]
-            if number in known:
-                answers[call] = known[number]
+            if number in known_solutions:
+                answers[call] = known_solutions[number]
         parts = _checkable_parts(joint, answers, complete=len(answers) == len(set(calls)))
         operators = {call.operator: _answer_from(call.operator, answers) for call in answers}
-        found = solutions(And(parts), NO_ITEM, {}, operators=operators, window_item=None)
-        return next(found, None) is not None
+        substitutions = solutions(And(parts), NO_ITEM, {}, operators=operators, window_item=None)
+        return next(substitutions, None) is not None
 
     def _known_solutions(self, slot: int) -> dict[int, Solutions]:
         """Solutions by predicate; a predicate that is false has none."""

@@ -141,12 +141,12 @@ class Chains:
     def insert(self, visit: Ints, chain: int) -> Ints:
         """The path with one more chain where it saves most, or at the end if it saves nothing."""
         start, literals = self._arrays.start, self._arrays.literals
-        own = literals[start[chain] : start[chain + 1]]
+        chain_literals = literals[start[chain] : start[chain + 1]]
         linked = np.zeros(self.table.clause_count, np.bool_)
-        linked[self._chain_of[np.isin(literals, own)]] = True
+        linked[self._chain_of[np.isin(literals, chain_literals)]] = True
         places = np.flatnonzero(linked[visit])
-        others = visit[places]
-        saved = self.savings(np.full(others.size, chain, np.int32), others)
+        linked_chains = visit[places]
+        saved = self.savings(np.full(linked_chains.size, chain, np.int32), linked_chains)
         # Before others[k] it saves against all from there on, and loses against those before.
         before = np.append(0.0, np.cumsum(saved))
         best = places.size - int(np.argmax((saved.sum() - 2 * before)[::-1]))
@@ -205,8 +205,8 @@ def next_in_chains(graphs, state, items, current_slot):  # type: ignore[no-untyp
 
 @nb.njit(nogil=True, cache=True)
 def is_in(literal, chain):  # type: ignore[no-untyped-def]
-    for each in chain:  # noqa: SIM110 - any() is no kernel
-        if each == literal:
+    for chain_literal in chain:  # noqa: SIM110 - any() is no kernel
+        if chain_literal == literal:
             return True
     return False
 
@@ -227,18 +227,18 @@ def reach_and_cost(chain, shares, costs, end, other_chain):  # type: ignore[no-u
 def savings(first, second, chains):  # type: ignore[no-untyped-def]
     """How much less it costs to evaluate the first chain before the second than after it."""
     start, literals, shares, costs = chains
-    one, two = slice(start[first], start[first + 1]), slice(start[second], start[second + 1])
+    left, right = slice(start[first], start[first + 1]), slice(start[second], start[second + 1])
     total = 0.0
-    for a in range(one.stop - one.start):
-        for b in range(two.stop - two.start):
-            if literals[one.start + a] == literals[two.start + b]:
+    for a in range(left.stop - left.start):
+        for b in range(right.stop - right.start):
+            if literals[left.start + a] == literals[right.start + b]:
                 reach_1, cost_1 = reach_and_cost(
-                    literals[one], shares[one], costs[one], a, literals[two]
+                    literals[left], shares[left], costs[left], a, literals[right]
                 )
                 reach_2, cost_2 = reach_and_cost(
-                    literals[two], shares[two], costs[two], b, literals[one]
+                    literals[right], shares[right], costs[right], b, literals[left]
                 )
-                total += (1 - shares[one.start + a]) * (reach_1 * cost_2 - reach_2 * cost_1)
+                total += (1 - shares[left.start + a]) * (reach_1 * cost_2 - reach_2 * cost_1)
     return total
 
 
@@ -285,14 +285,14 @@ def list_pairs(order, literals, chain_of, limits, pairs):  # type: ignore[no-unt
         is_small = end - begin <= group_max
         for place in range(begin, end):
             opposite = begin + end - 1 - place
-            for other in range(place + 1, end):
-                if not is_small and other > place + window and abs(other - opposite) > window:
-                    if other > opposite:
+            for second in range(place + 1, end):
+                if not is_small and second > place + window and abs(second - opposite) > window:
+                    if second > opposite:
                         break
                     continue
                 if write:
                     pairs[0, count] = chain_of[order[place]]
-                    pairs[1, count] = chain_of[order[other]]
+                    pairs[1, count] = chain_of[order[second]]
                 count += 1
         begin = end
     return count
@@ -308,15 +308,15 @@ def join_path(count, firsts, seconds, order):  # type: ignore[no-untyped-def]
         u, v = firsts[pair], seconds[pair]
         if after[u] >= 0 or before[v] >= 0:
             continue
-        one, two = u, v
-        while root[one] != one:
-            root[one] = root[root[one]]
-            one = root[one]
-        while root[two] != two:
-            root[two] = root[root[two]]
-            two = root[two]
-        if one != two:
-            root[one] = two
+        first_root, second_root = u, v
+        while root[first_root] != first_root:
+            root[first_root] = root[root[first_root]]
+            first_root = root[first_root]
+        while root[second_root] != second_root:
+            root[second_root] = root[root[second_root]]
+            second_root = root[second_root]
+        if first_root != second_root:
+            root[first_root] = second_root
             after[u], before[v] = v, u
     visit = np.empty(count, np.int32)
     place = 0
