@@ -154,5 +154,5 @@ def test_values_that_are_none_are_refused(argument: JSON, told: str) -> None:
 
 def test_an_atom_that_cannot_be_is_refused() -> None:
     between: JSON = {"is": "Between", "attribute": "a", "low": 3, "high": 1, "part": None}
-    with pytest.raises(WrongShape, match="lies nothing"):
+    with pytest.raises(WrongShape, match="is nothing"):
         from_arrays(Kept, {}, {"is": "Kept", "filters": [between]})

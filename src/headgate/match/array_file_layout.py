@@ -287,22 +287,22 @@ def _entry(content: object, number: int) -> ArrayEntry:
     name = content["name"]
     if not isinstance(name, str):
         raise LayoutError(f"array {number} of its header has no name")
-    where = f"array '{printable(name)}'"
+    label = f"array '{printable(name)}'"
     for field, form in (("checksum", _CHECKSUM), ("sha256", _SHA256)):
         value = content[field]
         if not isinstance(value, str) or not form.fullmatch(value):
-            raise LayoutError(f"the {field} of {where} is no hash")
+            raise LayoutError(f"the {field} of {label} is no hash")
     for field in ("offset", "length"):
         if not _is_size(content[field]):
-            raise LayoutError(f"the {field} of {where} is no size in bytes")
+            raise LayoutError(f"the {field} of {label} is no size in bytes")
     shape, dtype = content["shape"], content["dtype"]
     if not isinstance(shape, list) or not all(map(_is_size, shape)):
-        raise LayoutError(f"the shape of {where} is no list of sizes")
+        raise LayoutError(f"the shape of {label} is no list of sizes")
     entry = ArrayEntry(**{**content, "shape": tuple(shape)})
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        known = ", ".join(DTYPES)
-        raise LayoutError(f"{where} has an unknown type {dtype!r:.40}; known are {known}")
-    _check_shape(entry, where)
+        names = ", ".join(DTYPES)
+        raise LayoutError(f"{label} has an unknown type {dtype!r:.40}; known are {names}")
+    _check_shape(entry, label)
     return entry
 
 
@@ -310,29 +310,29 @@ def _is_size(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**63
 
 
-def _check_shape(entry: ArrayEntry, where: str) -> None:
+def _check_shape(entry: ArrayEntry, label: str) -> None:
     if len(entry.shape) > DIMENSIONS_MAX:
         raise LayoutError(
-            f"{where} has {len(entry.shape)} dimensions and may have {DIMENSIONS_MAX}"
+            f"{label} has {len(entry.shape)} dimensions and may have {DIMENSIONS_MAX}"
         )
     itemsize = DTYPES[entry.dtype].itemsize
     if math.prod(entry.shape) * itemsize != entry.length:
-        raise LayoutError(f"{where} has a shape that does not fit its length in bytes")
+        raise LayoutError(f"{label} has a shape that does not fit its length in bytes")
     # NumPy's own limit, which counts even where another dimension is zero.
     if math.prod(each or 1 for each in entry.shape) * itemsize >= 2**63:
-        raise LayoutError(f"{where} has a shape beyond every address")
+        raise LayoutError(f"{label} has a shape beyond every address")
 
 
 def _check_places(entries: Sequence[ArrayEntry], *, data_length: int) -> None:
-    place, before = 0, None
+    offset, before = 0, None
     for entry in entries:
-        where = f"array '{printable(entry.name)}'"
+        label = f"array '{printable(entry.name)}'"
         if before is not None and entry.name <= before:
-            raise LayoutError(f"{where} comes twice or out of order")
-        if entry.offset != place:
-            raise LayoutError(f"{where} begins at {entry.offset:,} and should at {place:,}")
+            raise LayoutError(f"{label} comes twice or out of order")
+        if entry.offset != offset:
+            raise LayoutError(f"{label} begins at {entry.offset:,} and should at {offset:,}")
         if entry.end > data_length:
-            raise LayoutError(f"{where} reaches beyond the end of the file")
-        place, before = entry.end, entry.name
-    if place != data_length:
-        raise LayoutError(f"{data_length - place:,} bytes of the file belong to no array")
+            raise LayoutError(f"{label} reaches beyond the end of the file")
+        offset, before = entry.end, entry.name
+    if offset != data_length:
+        raise LayoutError(f"{data_length - offset:,} bytes of the file belong to no array")

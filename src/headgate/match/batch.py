@@ -47,18 +47,18 @@ class Batch:
 
     def column(self, key: Key) -> Column | None:
         name, part = key
-        found = self.columns.get(name)
-        if part is None or found is None:
-            return found
-        return part_of(found[0].astype(np.int64, copy=False), part), found[1]
+        column = self.columns.get(name)
+        if part is None or column is None:
+            return column
+        return part_of(column[0].astype(np.int64, copy=False), part), column[1]
 
     def columns_of(self, attribute: str | None, *types: Type) -> list[TextColumn]:
         """The column of an attribute, or all columns; only those of these types."""
         if attribute is None:
-            found = list(self.texts.values())
+            columns = list(self.texts.values())
         else:
-            found = [self.texts[attribute]] if attribute in self.texts else []
-        return [column for column in found if column.type in types]
+            columns = [self.texts[attribute]] if attribute in self.texts else []
+        return [column for column in columns if column.type in types]
 
 
 def batch_of_items(items: Sequence[Item], types: Mapping[str, Type]) -> Batch:
@@ -114,33 +114,33 @@ def microseconds(instant: datetime) -> int:
 
 def part_of(values: npt.NDArray[np.int64], part: TimestampPart) -> npt.NDArray[np.int64]:
     """A part of timestamps, as the naive evaluator takes it."""
-    taken: npt.NDArray[np.int64]
+    parts: npt.NDArray[np.int64]
     match part:
         case TimestampPart.DATE:
-            taken = values - values % DAY_US
+            parts = values - values % DAY_US
         case TimestampPart.WEEKDAY:
-            taken = (values // DAY_US + 3) % 7 + 1  # 1970 began on a Thursday
+            parts = (values // DAY_US + 3) % 7 + 1  # 1970 began on a Thursday
         case TimestampPart.HOUR:
-            taken = values // 3_600_000_000 % 24
+            parts = values // 3_600_000_000 % 24
         case TimestampPart.MINUTE:
-            taken = values // 60_000_000 % 60
+            parts = values // 60_000_000 % 60
         case TimestampPart.SECOND:
-            taken = values // 1_000_000 % 60
+            parts = values // 1_000_000 % 60
         case _:
-            taken = _calendar_part(values.astype("datetime64[us]"), part)
-    return taken
+            parts = _calendar_part(values.astype("datetime64[us]"), part)
+    return parts
 
 
 def _calendar_part(
     stamps: npt.NDArray[np.datetime64], part: TimestampPart
 ) -> npt.NDArray[np.int64]:
     months = stamps.astype("datetime64[M]")
-    taken: npt.NDArray[np.int64] = (stamps.astype("datetime64[D]") - months).astype(np.int64) + 1
+    parts: npt.NDArray[np.int64] = (stamps.astype("datetime64[D]") - months).astype(np.int64) + 1
     if part is TimestampPart.YEAR:
-        taken = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
+        parts = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
     elif part is TimestampPart.MONTH:
-        taken = months.astype(np.int64) % 12 + 1
-    return taken
+        parts = months.astype(np.int64) % 12 + 1
+    return parts
 
 
 def batch_of_arrow(table: pa.RecordBatch, schema: Schema) -> Batch:
@@ -149,10 +149,10 @@ def batch_of_arrow(table: pa.RecordBatch, schema: Schema) -> Batch:
     columns: dict[str, Column] = {}
     texts: dict[str, TextColumn] = {}
     for attribute in schema.attributes:
-        at = table.schema.get_field_index(attribute.name)
-        if at >= 0:
+        index = table.schema.get_field_index(attribute.name)
+        if index >= 0:
             name, type_ = str(attribute.name), attribute.type
-            column = _cast(name, table.column(at), type_)
+            column = _cast(name, table.column(index), type_)
             if type_ in ORDERED_TYPES:
                 columns[name] = _arrow_column(column, type_)
             else:
@@ -188,8 +188,8 @@ def _arrow_column(column: pa.Array, type_: Type) -> Column:
     if type_ is Type.FLOAT:
         numbers = np.asarray(_filled(column, 0.0))
         return numbers, valid & ~np.isnan(numbers)
-    whole = column.cast(pa.int64())
-    return np.asarray(_filled(whole, 0)).astype(np.int64, copy=False), valid
+    integers = column.cast(pa.int64())
+    return np.asarray(_filled(integers, 0)).astype(np.int64, copy=False), valid
 
 
 # Most columns have no nulls: then nothing is computed or copied.

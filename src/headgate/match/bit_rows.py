@@ -49,13 +49,12 @@ def lowest_bit(word):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def first_not_less(values, start, end, wanted):  # type: ignore[no-untyped-def]
-    """The first position in values[start:end], which is sorted, whose value is not less than
-    wanted."""
+def first_not_less(values, start, end, value):  # type: ignore[no-untyped-def]
+    """The first position in values[start:end], which is sorted, whose value is at least `value`."""
     low, length = start, end - start
     while length > 0:
         half = length >> 1
-        if values[low + half] < wanted:
+        if values[low + half] < value:
             low += half + 1
             length -= half + 1
         else:
@@ -70,17 +69,17 @@ def fill_derived_rows(first, operators, operand_start, operands, rows):  # type:
     In: operators int32 [derived], operand_start int32 [derived + 1], operands int32, rows uint64
     [rows, words].
     """
-    for at in range(operators.shape[0]):
-        row, start, end = first + at, operand_start[at], operand_start[at + 1]
+    for derived in range(operators.shape[0]):
+        row, start, end = first + derived, operand_start[derived], operand_start[derived + 1]
         for word in range(rows.shape[1]):
             value = rows[operands[start], word]
-            if operators[at] == NOT:
+            if operators[derived] == NOT:
                 value = ~value
-            for each in range(start + 1, end):
-                if operators[at] == AND:
-                    value &= rows[operands[each], word]
+            for operand in range(start + 1, end):
+                if operators[derived] == AND:
+                    value &= rows[operands[operand], word]
                 else:
-                    value |= rows[operands[each], word]
+                    value |= rows[operands[operand], word]
             rows[row, word] = value
 
 
@@ -167,10 +166,10 @@ def transpose(bits):  # type: ignore[no-untyped-def]
     while width > 0:
         shift = np.uint64(width)
         for block in range(0, 64, 2 * width):
-            for at in range(block, block + width):
-                swapped = ((bits[at] >> shift) ^ bits[at + width]) & mask
-                bits[at + width] ^= swapped
-                bits[at] ^= swapped << shift
+            for line in range(block, block + width):
+                swapped = ((bits[line] >> shift) ^ bits[line + width]) & mask
+                bits[line + width] ^= swapped
+                bits[line] ^= swapped << shift
         width >>= 1
         mask ^= mask << np.uint64(width)
 
@@ -188,46 +187,47 @@ def write_squares(waiting, names, places, limits, write):  # type: ignore[no-unt
     bits = np.zeros((SQUARES, 64), np.uint64)
     for word in range(waiting.shape[1]):
         for square in range(SQUARES):
-            for at in range(64):
-                line = (square << 6) + at
-                bits[square, at] = waiting[line, word] if line < names.shape[0] else np.uint64(0)
+            for column in range(64):
+                line = (square << 6) + column
+                is_used = line < names.shape[0]
+                bits[square, column] = waiting[line, word] if is_used else np.uint64(0)
             transpose(bits[square])
-        for each in range(64):
-            item, count = (word << 6) + each, popcount(bits[0, each])
+        for bit in range(64):
+            item, count = (word << 6) + bit, popcount(bits[0, bit])
             for square in range(1, SQUARES):
-                count += popcount(bits[square, each])
+                count += popcount(bits[square, bit])
             if count == 0:
                 continue
             begin = np.uint64(places[item])
             places[item] += np.int64(count)
             if begin + count + AT_ONCE <= np.uint64(limits[item]):
-                _write_fast(bits, each, names, begin, write)
+                _write_fast(bits, bit, names, begin, write)
             else:
-                _write_exactly(bits, each, names, begin, write)
+                _write_exactly(bits, bit, names, begin, write)
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _write_fast(bits, each, names, at, write):  # type: ignore[no-untyped-def]
-    """Write the names of item `each` two at a time, even if only one is left: the surplus is
+def _write_fast(bits, line, names, place, write):  # type: ignore[no-untyped-def]
+    """Write the names of one item two at a time, even if only one is left: the surplus is
     overwritten by the item's next matches, and an unpredictable branch is avoided."""
     for square in range(SQUARES):
-        left, base = bits[square, each], np.uint64(square << 6)
-        next_at = at + popcount(left)
+        remaining, base = bits[square, line], np.uint64(square << 6)
+        next_place = place + popcount(remaining)
         while True:
             for step in range(AT_ONCE):
-                write[at + np.uint64(step)] = names[base + lowest_bit(left)]
-                left &= left - ONE
-            if left == 0:
+                write[place + np.uint64(step)] = names[base + lowest_bit(remaining)]
+                remaining &= remaining - ONE
+            if remaining == 0:
                 break
-            at += AT_ONCE
-        at = next_at
+            place += AT_ONCE
+        place = next_place
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _write_exactly(bits, each, names, at, write):  # type: ignore[no-untyped-def]
+def _write_exactly(bits, line, names, place, write):  # type: ignore[no-untyped-def]
     for square in range(SQUARES):
-        left, base = bits[square, each], np.uint64(square << 6)
-        while left != 0:
-            write[at] = names[base + lowest_bit(left)]
-            left &= left - ONE
-            at += ONE
+        remaining, base = bits[square, line], np.uint64(square << 6)
+        while remaining != 0:
+            write[place] = names[base + lowest_bit(remaining)]
+            remaining &= remaining - ONE
+            place += ONE

@@ -81,10 +81,10 @@ class Conjunctions:
 
     def row_filters(self) -> list[Filter]:
         """The condition of each row, as a filter."""
-        found: list[Filter] = list(self.atoms)
+        conditions: list[Filter] = list(self.atoms)
         for operator, rows in self.derived:
-            found.append(_derived_filter(operator, [found[row] for row in rows]))
-        return found
+            conditions.append(_derived_filter(operator, [conditions[row] for row in rows]))
+        return conditions
 
 
 def conjunctions_of(filters: Sequence[Filter]) -> Conjunctions:
@@ -153,10 +153,12 @@ class ConjunctionBuilder:
             lengths.append(len(numbers))
             flat += numbers
             owners.append(owner)
-        found = np.array(flat, np.int64)
+        numbers_of_rows = np.array(flat, np.int64)
         return Conjunctions(
             np.array(lengths, np.int32),
-            np.where(found >= 0, found, len(self.atoms) - 1 - found).astype(np.int32),
+            np.where(
+                numbers_of_rows >= 0, numbers_of_rows, len(self.atoms) - 1 - numbers_of_rows
+            ).astype(np.int32),
             np.array(owners, np.int32),
             tuple(always),
             tuple(self.atoms),
@@ -181,10 +183,10 @@ class ConjunctionBuilder:
             if isinstance(part, Or) and not part.parts:
                 return None
             rows[self._row(part)] = None
-        found = list(rows)
-        if len(found) > CONJUNCTION_MAX:
-            found[CONJUNCTION_MAX - 1 :] = [self._derive(AND, found[CONJUNCTION_MAX - 1 :])]
-        return found
+        numbers = list(rows)
+        if len(numbers) > CONJUNCTION_MAX:
+            numbers[CONJUNCTION_MAX - 1 :] = [self._derive(AND, numbers[CONJUNCTION_MAX - 1 :])]
+        return numbers
 
     def _row(self, filter_: Filter) -> int:
         match filter_:
@@ -197,7 +199,9 @@ class ConjunctionBuilder:
                 operator = OR if isinstance(filter_, Or) else AND
                 return self._derive(operator, [self._row(part) for part in parts])
             case Call() | Constraint():
-                raise PlanError("an operator call is no part of a program; it comes behind it")
+                raise PlanError(
+                    "a program cannot contain operator calls; they are evaluated after it"
+                )
             case atom:
                 return self.atoms.setdefault(atom, len(self.atoms))
 

@@ -67,12 +67,12 @@ def to_arrays(part: object) -> tuple[dict[str, Array], JSON]:
             case Mapping():
                 return {str(key): encode(each, f"{path}.{key}") for key, each in value.items()}
         assert is_dataclass(value), f"{path} cannot be stored: {type(value)}"
-        found = {
+        encoded = {
             each.name: encode(getattr(value, each.name), f"{path}.{each.name}".lstrip("."))
             for each in fields(value)
             if each.init
         }
-        return {"is": type(value).__name__, **found}
+        return {"is": type(value).__name__, **encoded}
 
     return arrays, encode(part, "")
 
@@ -159,9 +159,9 @@ class _Reader:
         for kind in kinds:
             if is_dataclass(kind) and kind.__name__ == named:
                 return self.decode(kind, stored, path)
-        others = [each for each in kinds if not is_dataclass(each) and each is not type(None)]
-        if len(others) == 1:
-            return self.decode(others[0], stored, path)
+        plain_kinds = [each for each in kinds if not is_dataclass(each) and each is not type(None)]
+        if len(plain_kinds) == 1:
+            return self.decode(plain_kinds[0], stored, path)
         raise _wrong(path, "anything that may stand there")
 
     def _tuple(self, inner: tuple[Any, ...], stored: JSON, path: str) -> tuple[Any, ...]:
@@ -177,11 +177,11 @@ class _Reader:
         )
 
     def _array(self, kinds: tuple[Any, ...], path: str) -> Array:
-        found = self.arrays.get(path)
+        array = self.arrays.get(path)
         allowed = [np.dtype(get_args(get_args(kind)[1])[0]) for kind in kinds]
-        if found is None or found.ndim != 1 or found.dtype not in allowed:
+        if array is None or array.ndim != 1 or array.dtype not in allowed:
             raise _wrong(path, f"a line of {alternatives([str(each) for each in allowed])}")
-        return found
+        return array
 
 
 _VALUES = {"datetime": datetime, "bytes": bytes, "Link": str, "Xml": str}
@@ -221,8 +221,8 @@ def _hints(kind: type) -> dict[str, Any]:
     return {each.name: hints[each.name] for each in fields(kind) if each.init}
 
 
-def _wrong(path: str, what: str) -> WrongShape:
-    return WrongShape(f"{path or 'it'} is not {what}")
+def _wrong(path: str, expected: str) -> WrongShape:
+    return WrongShape(f"{path or 'it'} is not {expected}")
 
 
 class Checked(Protocol):
@@ -258,7 +258,7 @@ def open_stored(
     snapshot = open_arrays(path, verify=verify, any_name=any_name)
     metadata = snapshot.metadata
     if metadata.get("kind") != kind:
-        raise SnapshotError(f"{path} holds no {kind}; make one with the catalog at hand")
+        raise SnapshotError(f"{path} holds no {kind}; write one from the catalog")
     if metadata.get("version") != version:
         raise SnapshotError(
             f"{path} holds a {kind} of version {metadata.get('version')}, "

@@ -42,12 +42,12 @@ def counts_text(program: Program) -> str:
 
 
 def _bindings(program: Program, rows: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for at, operator in enumerate(program.derived_operators.tolist()):
-        start, end = program.operand_start[at : at + 2].tolist()
+    for number, operator in enumerate(program.derived_operators.tolist()):
+        start, end = program.operand_start[number : number + 2].tolist()
         parts = [rows[row] for row in program.operands[start:end].tolist()]
         word = " or " if operator == OR else " and "
         text = f"not {parts[0]}" if operator == NOT else word.join(parts)
-        yield f"{rows[program.atom_count + at]} := {text}", ""
+        yield f"{rows[program.atom_count + number]} := {text}", ""
 
 
 def _forest(

@@ -123,5 +123,5 @@ def _values(column: pa.Array, type_: Type) -> Sequence[Value | None]:
     return values if wrap is None else [None if each is None else wrap(each) for each in values]
 
 
-def _present(named: dict[str, Sequence[Value | None]], at: int) -> dict[str, Value]:
-    return {name: value for name, values in named.items() if (value := values[at]) is not None}
+def _present(named: dict[str, Sequence[Value | None]], row: int) -> dict[str, Value]:
+    return {name: value for name, values in named.items() if (value := values[row]) is not None}

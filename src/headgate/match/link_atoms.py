@@ -38,8 +38,8 @@ class LinkAtoms:
         items: list[int] = []
         links: list[int] = []
         for column in batch.columns_of(self.attribute, Type.LINK, *TEXT_TYPES):
-            for item, found in _links_of(column):
-                for link in found:
+            for item, item_links in _links_of(column):
+                for link in item_links:
                     items.append(item)
                     links.append(numbers.setdefault(link, len(numbers)))
         if items:
@@ -67,13 +67,13 @@ def _links_of(column: TextColumn) -> Iterable[tuple[int, Iterable[str]]]:
 
 
 @nb.njit(nogil=True, cache=True)
-def find_url_marks(start, data, found):  # type: ignore[no-untyped-def]
-    """Out: found bool [texts], which texts contain '://'. In: start int64 [texts + 1], data
+def find_url_marks(start, data, has_url):  # type: ignore[no-untyped-def]
+    """Out: has_url bool [texts], which texts contain '://'. In: start int64 [texts + 1], data
     uint8."""
     for text in range(start.shape[0] - 1):
-        for at in range(start[text], start[text + 1] - 2):
-            if data[at + 1] == 47 and data[at] == 58 and data[at + 2] == 47:
-                found[text] = True
+        for place in range(start[text], start[text + 1] - 2):
+            if data[place + 1] == 47 and data[place] == 58 and data[place + 2] == 47:
+                has_url[text] = True
                 break
 
 

@@ -1,10 +1,10 @@
-"""Links as bytes in which order and prefixes answer what `model.links` answers by its rules.
+"""Links as bytes, so that byte order and prefixes decide link atoms as model/text.py defines them.
 
 A link is split into scheme, host and path (`normal_link`), and encoded so that its parts cannot be
 confused: each part ends with 00 00, and a NUL within it becomes 00 01. As 00 00 is less than
 whatever a longer part has at its place, encoded links sort as their parts do.
 
-Every atom then asks whether a *form* of the link begins with some bytes (· ends a part,
+An atom is true if a *form* of the link begins with certain bytes (· ends a part,
 um.esum.pohs is the host backwards):
 
     form      of https://shop.muse.mu/a/b?q      answers
@@ -19,7 +19,7 @@ um.esum.pohs is the host backwards):
                                s https·m·/a/?        (the same page, with a query)
 
 Rejected: hash tables on hosts and on all ancestors of a path. A path of 10,000 slashes has 10,000
-ancestors, and somebody will send one; here it is one binary search.
+ancestors, and a sender may choose one; here it is one binary search.
 """
 
 from __future__ import annotations

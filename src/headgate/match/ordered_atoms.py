@@ -84,11 +84,11 @@ class OrderedAtoms:
         array_type = np.float64 if self.is_float else np.int64
         columns = np.empty((len(self.keys), batch.size), array_type)
         valid = np.zeros((len(self.keys), batch.size), bool)
-        for at, key in enumerate(self.keys):
-            constants = self.constants[at]
+        for group, key in enumerate(self.keys):
+            constants = self.constants[group]
             column = batch.column(key) if constants is None else _coded(batch, key[0], constants)
             if column is not None:
-                columns[at], valid[at] = column
+                columns[group], valid[group] = column
         widest = 2 * int(np.diff(self.cut_start).max()) + 2
         prefix = np.zeros((widest, rows.shape[1]), np.uint64)
         fill_ordered_rows(columns, valid, _index_of(self), prefix, rows)
@@ -103,8 +103,8 @@ class OrderedAtoms:
                 constants.check("constants")
         numbers = np.float64 if self.is_float else np.int64
         for name in ("equal_values", "cut_values", "table_low"):
-            found = getattr(self, name).dtype
-            refuse_unless(found == numbers, name, f"it holds {found}")
+            dtype = getattr(self, name).dtype
+            refuse_unless(dtype == numbers, name, f"it holds {dtype}")
         check_length("table_low", self.table_low, keys)
         check_starts("equal_start", self.equal_start, self.equal_values.size, parts=keys)
         equals = self.equal_values.size
@@ -124,13 +124,13 @@ class OrderedAtoms:
         cuts = 2 * np.diff(self.cut_start)
         of_ranges = np.repeat(cuts, np.diff(self.range_start))
         of_regions = np.repeat(cuts, np.diff(self.table_start))
-        for name, values, most in (
+        for name, values, limit in (
             ("range_low", self.range_low, of_ranges + 1),
             ("range_high", self.range_high, of_ranges + 1),
             ("region_table", self.region_table, of_regions),
         ):
-            check_length(name, values, most.size)
-            within = (values >= 0) & (values <= most)
+            check_length(name, values, limit.size)
+            within = (values >= 0) & (values <= limit)
             refuse_unless(bool(within.all()), name, "it names a cut that is not there")
 
 
@@ -139,7 +139,7 @@ def _coded(batch: Batch, name: str, constants: Texts) -> Column | None:
     if column is None:
         return None
     codes = np.zeros(batch.size, np.int64)
-    if len(constants):  # else it is only asked who has a value
+    if len(constants):  # without constants, only `is present` is tested
         code_texts(column.compared.arrays, constants.arrays, codes)
     return codes, column.valid
 
@@ -153,23 +153,23 @@ def compile_ordered(
         by_key[str(atom.attribute), getattr(atom, "part", None)].append((atom, row))
     codes: dict[Key, Codes | None] = {}
     groups: dict[Key, list[tuple[int, Range]]] = {}
-    for key, found in by_key.items():
+    for key, pairs in by_key.items():
         type_ = types[key[0]]
         if type_ in ORDERED_TYPES:
             codes[key] = None
             groups[key] = [
-                (row, each) for atom, row in found for each in number_ranges(atom, type_)
+                (row, each) for atom, row in pairs for each in number_ranges(atom, type_)
             ]
         else:
-            own = codes[key] = codes_of((atom for atom, _ in found), type_)
+            key_codes = codes[key] = codes_of((atom for atom, _ in pairs), type_)
             groups[key] = [
-                (row, each) for atom, row in found for each in ranges_of(atom, type_, own)
+                (row, each) for atom, row in pairs for each in ranges_of(atom, type_, key_codes)
             ]
     floats = [key for key in groups if types[key[0]] is Type.FLOAT]
-    whole = [key for key in groups if types[key[0]] is not Type.FLOAT]
+    integers = [key for key in groups if types[key[0]] is not Type.FLOAT]
     return [
         _compile({key: groups[key] for key in keys}, codes, is_float=is_float)
-        for keys, is_float in ((whole, False), (floats, True))
+        for keys, is_float in ((integers, False), (floats, True))
         if keys
     ]
 
@@ -183,10 +183,10 @@ def _compile(
     equal_start, equal_values, equal_rows_start, equal_rows = [0], [], [0], []
     cut_start, cut_values = [0], []
     range_start, ranges = [0], []
-    for found in groups.values():
+    for row_ranges in groups.values():
         equal: dict[Number, list[int]] = defaultdict(list)
         wide: list[tuple[int, Range]] = []
-        for row, (low, high) in found:
+        for row, (low, high) in row_ranges:
             if low[0] == high[0] and (low[1], high[1]) == (0, 1):
                 equal[low[0]].append(row)
             elif low < high:
@@ -199,9 +199,9 @@ def _compile(
         values = sorted(
             {cut[0] for _, range_ in wide for cut in range_ if cut not in (BOTTOM, TOP)}
         )
-        at = {value: position for position, value in enumerate(values)}
+        position_of = {value: position for position, value in enumerate(values)}
         ranges += [
-            (row, _prefix(low, at, len(values)), _prefix(high, at, len(values)))
+            (row, _prefix(low, position_of, len(values)), _prefix(high, position_of, len(values)))
             for row, (low, high) in wide
         ]
         cut_values += values
@@ -250,10 +250,10 @@ def _array(values: list[Number], *, is_float: bool) -> Numbers:
     return np.array(values, np.float64) if is_float else np.array(values, np.int64)
 
 
-def _prefix(cut: Cut, at: Mapping[Number, int], value_count: int) -> int:
+def _prefix(cut: Cut, position_of: Mapping[Number, int], value_count: int) -> int:
     """Which prefix row holds the items below the cut."""
     if cut == BOTTOM:
         return 0
     if cut == TOP:
         return 2 * value_count + 1
-    return 2 * at[cut[0]] + cut[1] + 1
+    return 2 * position_of[cut[0]] + cut[1] + 1

@@ -77,8 +77,12 @@ def fill_ordered_rows(columns, valid, index, prefix, rows):  # type: ignore[no-u
         for cut in range(1, cut_count + 2):
             for word in range(rows.shape[1]):
                 prefix[cut, word] |= prefix[cut - 1, word]
-        for each in range(index.range_start[group], index.range_start[group + 1]):
-            row, low, high = index.range_rows[each], index.range_low[each], index.range_high[each]
+        for range_ in range(index.range_start[group], index.range_start[group + 1]):
+            row, low, high = (
+                index.range_rows[range_],
+                index.range_low[range_],
+                index.range_high[range_],
+            )
             for word in range(rows.shape[1]):
                 rows[row, word] |= prefix[high, word] & ~prefix[low, word]
 
@@ -92,17 +96,17 @@ def _look_up(column, valid, group, index, prefix, rows):  # type: ignore[no-unty
     region_table = index.region_table[table:table_end]
     equal_rows_start, equal_rows = index.equal_rows_start, index.equal_rows
     least = index.table_low[group]
-    most = least + equal_table.shape[0] - 1
+    greatest = least + equal_table.shape[0] - 1
     for item in range(column.shape[0]):
         if valid[item]:
-            place = np.uint64(min(max(column[item], least), most) - least)
+            place = np.uint64(min(max(column[item], least), greatest) - least)
             region = np.uint64(region_table[place] + 1)
             prefix[region, item >> 6] |= ONE << (np.uint64(item) & LOW_BITS)
     for item in range(column.shape[0]):
-        equal = equal_table[np.uint64(min(max(column[item], least), most) - least)]
+        equal = equal_table[np.uint64(min(max(column[item], least), greatest) - least)]
         if equal >= 0 and valid[item]:
-            for each in range(equal_rows_start[equal], equal_rows_start[equal + 1]):
-                rows[equal_rows[each], item >> 6] |= ONE << (np.uint64(item) & LOW_BITS)
+            for place_of_row in range(equal_rows_start[equal], equal_rows_start[equal + 1]):
+                rows[equal_rows[place_of_row], item >> 6] |= ONE << (np.uint64(item) & LOW_BITS)
 
 
 @nb.njit(nogil=True, cache=True)
@@ -117,8 +121,8 @@ def _search(column, valid, group, index, prefix, rows):  # type: ignore[no-untyp
         value, word, bit = column[item], item >> 6, ONE << (np.uint64(item) & LOW_BITS)
         equal = first_not_less(equal_values, first, last, value)
         if equal < last and equal_values[equal] == value:
-            for each in range(equal_rows_start[equal], equal_rows_start[equal + 1]):
-                rows[index.equal_rows[each], word] |= bit
+            for place in range(equal_rows_start[equal], equal_rows_start[equal + 1]):
+                rows[index.equal_rows[place], word] |= bit
         cut = first_not_less(cuts, 0, cuts.shape[0], value)
         is_cut = cut < cuts.shape[0] and cuts[cut] == value
         prefix[2 * cut + is_cut + 1, word] |= bit
@@ -134,10 +138,10 @@ class Constants(NamedTuple):
 
 
 @nb.njit(nogil=True, cache=True)
-def measure_spans(constants, most, far, lows, sizes):  # type: ignore[no-untyped-def]
+def measure_spans(constants, size_max, far, lows, sizes):  # type: ignore[no-untyped-def]
     """Out: lows int64 [groups], the value below the least constant of each group; sizes int32
     [groups], how many values there are from it to the one above the greatest constant, 0 where they
-    are more than `most` or a constant is beyond ±`far`. In: constants Constants."""
+    are more than `size_max` or a constant is beyond ±`far`. In: constants Constants."""
     for group in range(sizes.shape[0]):
         low, high, any_value = 0, 0, False
         for values, start in (
@@ -149,7 +153,7 @@ def measure_spans(constants, most, far, lows, sizes):  # type: ignore[no-untyped
                 low = min(low, first) if any_value else first
                 high = max(high, last) if any_value else last
                 any_value = True
-        if any_value and low > -far and high < far and high - low + 3 <= most:
+        if any_value and low > -far and high < far and high - low + 3 <= size_max:
             lows[group], sizes[group] = low - 1, high - low + 3
 
 

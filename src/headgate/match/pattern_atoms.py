@@ -85,17 +85,17 @@ def is_wide(pattern: str) -> bool:
 
 
 def needed_literals(pattern: str) -> tuple[str, ...]:
-    r"""Texts that the pattern asks for; none if it is not clear that there are any.
+    r"""Literal texts that every match contains; none if the pattern is not certain to have any.
 
     >>> needed_literals(r"rock.*concerts?\b")
     ('rock', 'concert')
     """
-    runs, at = [""], 0
-    while at < len(pattern):
-        element = _ELEMENT.match(pattern, at)
+    runs, position = [""], 0
+    while position < len(pattern):
+        element = _ELEMENT.match(pattern, position)
         if element is None:
             return ()
-        at = element.end()
+        position = element.end()
         character = element["plain"] or element["escaped"]
         if character is None or element["repeated"]:
             runs.append("")
@@ -115,18 +115,19 @@ states."""
 TEXTS_BETWEEN_CHECKS = 32
 TEXTS_REMEMBERED = 8_192
 
-Found = list[tuple[int, int]]
+PatternPairs = list[tuple[int, int]]
+"""A pattern and a text that it matches, both by number."""
 NewSet = re2.Set.SearchSet
 
 
 class PatternSearch:
-    """Thread-safe: to split or compile something twice does no harm."""
+    """Searches texts for all patterns. Thread-safe: splitting or compiling twice is harmless."""
 
     def __init__(self, patterns: Texts) -> None:
         self._patterns = patterns
         self._ready: _PatternSets | None = None
 
-    def find(self, texts: Sequence[bytes]) -> Found:
+    def find(self, texts: Sequence[bytes]) -> PatternPairs:
         """Pairs of a pattern and a text that it matches."""
         if self._ready is None:
             count = len(self._patterns)
@@ -141,21 +142,21 @@ class _PatternSets:
         simple: list[int] = []
         wide: list[int] = []
         literals: dict[int, tuple[str, ...]] = {}
-        for at, pattern in enumerate(patterns):
+        for number, pattern in enumerate(patterns):
             if not is_wide(pattern):
-                simple.append(at)
+                simple.append(number)
             elif needed := needed_literals(pattern):
-                literals[at] = needed
+                literals[number] = needed
             else:
-                wide.append(at)
+                wide.append(number)
         self._sets = [(at, _parts([patterns[each] for each in at])) for at in (simple, wide)]
         self._guarded = _LiteralGuard(patterns, literals)
 
-    def find(self, texts: Sequence[bytes]) -> Found:
-        found = self._guarded.find(texts)
+    def find(self, texts: Sequence[bytes]) -> PatternPairs:
+        matches = self._guarded.find(texts)
         for numbers, parts in self._sets:
-            found += [(numbers[each], text) for each, text in _find_all(parts, texts)]
-        return found
+            matches += [(numbers[each], text) for each, text in _find_all(parts, texts)]
+        return matches
 
 
 class _LiteralGuard:
@@ -170,10 +171,10 @@ class _LiteralGuard:
         self._by_rarest: list[list[tuple[int, frozenset[int]]]] = [[] for _ in uses]
         for pattern, needed in literals.items():
             rarest = min(needed, key=lambda each: (uses[each], -len(each)))
-            others = frozenset(number[each] for each in needed if each != rarest)
-            self._by_rarest[number[rarest]].append((pattern, others))
+            other_literals = frozenset(number[each] for each in needed if each != rarest)
+            self._by_rarest[number[rarest]].append((pattern, other_literals))
 
-    def find(self, texts: Sequence[bytes]) -> Found:
+    def find(self, texts: Sequence[bytes]) -> PatternPairs:
         literals_of: dict[int, set[int]] = {}
         for literal, text in _find_all(self._parts, texts):
             literals_of.setdefault(text, set()).add(literal)
@@ -200,11 +201,11 @@ def _parts(patterns: Sequence[str]) -> list[_Part]:
     ]
 
 
-def _find_all(parts: Iterable[_Part], texts: Sequence[bytes]) -> Found:
-    found: Found = []
+def _find_all(parts: Iterable[_Part], texts: Sequence[bytes]) -> PatternPairs:
+    matches: PatternPairs = []
     for part in parts:
-        part.find(texts, 0, found)
-    return found
+        part.find(texts, 0, matches)
+    return matches
 
 
 class _Part:
@@ -218,16 +219,16 @@ class _Part:
         self._allowed_s = START_S_PER_PATTERN * (high - low)
         self._texts = 0
 
-    def find(self, texts: Sequence[bytes], first: int, found: Found) -> None:
-        """Add what is found in the texts from the first one on."""
+    def find(self, texts: Sequence[bytes], first: int, matches: PatternPairs) -> None:
+        """Append the matches in texts[first:]."""
         if self._halves is None:
             if self._high - self._low == 1:
-                self._find_single(texts, first, found)
+                self._find_single(texts, first, matches)
                 return
-            first = self._find_set(texts, first, found)
+            first = self._find_set(texts, first, matches)
         if first < len(texts):
             for half in self._split():
-                half.find(texts, first, found)
+                half.find(texts, first, matches)
 
     def _split(self) -> tuple[_Part, _Part]:
         if self._halves is None:
@@ -239,15 +240,15 @@ class _Part:
             self._compiled = None
         return self._halves
 
-    def _find_single(self, texts: Sequence[bytes], first: int, found: Found) -> None:
+    def _find_single(self, texts: Sequence[bytes], first: int, matches: PatternPairs) -> None:
         if self._compiled is None:
             self._compiled = compile_pattern(self._patterns[self._low])
         search = self._compiled.search
-        for at in range(first, len(texts)):
-            if search(texts[at]) is not None:
-                found.append((self._low, at))
+        for text in range(first, len(texts)):
+            if search(texts[text]) is not None:
+                matches.append((self._low, text))
 
-    def _find_set(self, texts: Sequence[bytes], first: int, found: Found) -> int:
+    def _find_set(self, texts: Sequence[bytes], first: int, matches: PatternPairs) -> int:
         """The first text that the set has not answered, because it failed or has become slow."""
         together = self._compiled or self._compile_set()
         if together is None:
@@ -257,12 +258,12 @@ class _Part:
         while first < len(texts):
             began = time.perf_counter()
             stop = min(first + TEXTS_BETWEEN_CHECKS, len(texts))
-            for at in range(first, stop):
-                answer = match(texts[at])
+            for text in range(first, stop):
+                answer = match(texts[text])
                 if answer is None:
-                    return at
+                    return text
                 if len(answer) > 1:
-                    found += [(before + number, at) for number in answer if number]
+                    matches += [(before + number, text) for number in answer if number]
             if self._has_become_slow(stop - first, time.perf_counter() - began):
                 return stop
             first = stop
@@ -310,12 +311,12 @@ class PatternAtoms:
     def fill(self, batch: Batch, rows: Words) -> None:
         """Set the bits of these atoms in rows that are zero."""
         for column in batch.columns_of(self.attribute, *TEXT_TYPES):
-            there = np.nonzero(column.valid)[0]
-            texts = [column.texts.encoded(item) for item in there.tolist()]
-            found = self.search.find(texts)
-            if found:
-                patterns, places = np.array(found, np.int64).T
-                set_bits(self.rows[patterns], there[places], rows)
+            items = np.nonzero(column.valid)[0]
+            texts = [column.texts.encoded(item) for item in items.tolist()]
+            matches = self.search.find(texts)
+            if matches:
+                patterns, places = np.array(matches, np.int64).T
+                set_bits(self.rows[patterns], items[places], rows)
 
     def check(self, row_count: int) -> None:
         """Raise `SnapshotError` where a stored place is out of its bounds."""
@@ -345,5 +346,5 @@ def _pattern_atoms(attribute: str | None, pairs: list[tuple[str, int]]) -> Patte
 @nb.njit(nogil=True, cache=True)
 def set_bits(row: Ints, items: Longs, rows: Words) -> None:
     """Set the bit of items[n] in row row[n] (int32 and int64 [pairs]) of rows (uint64)."""
-    for at in range(row.shape[0]):
-        rows[row[at], items[at] >> 6] |= ONE << (np.uint64(items[at]) & LOW_BITS)
+    for n in range(row.shape[0]):
+        rows[row[n], items[n] >> 6] |= ONE << (np.uint64(items[n]) & LOW_BITS)

@@ -80,8 +80,8 @@ class PhraseAtoms:
         order = np.arange(nodes)
         backward = bool((self.fallback[1:] < order[1:]).all() and (self.ending <= order).all())
         refuse_unless(backward, "fallback", "a node falls back to a longer one")
-        whole = self.ending[self.ending > 0]
-        refuse_unless(bool((self.row[whole] >= 0).all()), "ending", "it names what is no phrase")
+        phrases = self.ending[self.ending > 0]
+        refuse_unless(bool((self.row[phrases] >= 0).all()), "ending", "it names what is no phrase")
 
 
 def compile_phrases(

@@ -42,10 +42,10 @@ class Prefixes:
 
     def longest(self, texts: Texts) -> Longs:
         """For each text the longest prefix that it begins with, or −1."""
-        found = np.empty(len(texts), np.int64)
-        rank_texts(texts.arrays, self.texts.arrays, found)
-        find_longest(texts.arrays, self.texts.arrays, self.parent, found)
-        return found
+        longest = np.empty(len(texts), np.int64)
+        rank_texts(texts.arrays, self.texts.arrays, longest)
+        find_longest(texts.arrays, self.texts.arrays, self.parent, longest)
+        return longest
 
     def fill(self, items: Longs, longest: Longs, rows: Words) -> None:
         """Set the bits of the items that have these longest prefixes."""
@@ -71,11 +71,11 @@ def build_prefixes(pairs: Iterable[tuple[bytes, int]]) -> Prefixes:
     ordered = sorted(rows_of)
     parent: list[int] = []
     above: list[int] = []  # from the root to the prefix before this one
-    for at, prefix in enumerate(ordered):
+    for number, prefix in enumerate(ordered):
         while above and not prefix.startswith(ordered[above[-1]]):
             above.pop()
         parent.append(above[-1] if above else -1)
-        above.append(at)
+        above.append(number)
     lengths = [len(rows_of[prefix]) for prefix in ordered]
     return Prefixes(
         texts_of(ordered),
@@ -87,7 +87,7 @@ def build_prefixes(pairs: Iterable[tuple[bytes, int]]) -> Prefixes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrefixAtoms:
-    """The prefixes that are asked for on one attribute."""
+    """The `starts with` atoms on one attribute."""
 
     attribute: str
     prefixes: Prefixes

@@ -11,9 +11,9 @@
     matches                                      PatternAtoms     texts as they are
     references, extends, shares-link             LinkAtoms        links, and URLs within texts
 
-Invariant: for any batch, the program matches what `model.evaluate` says of each filter and item. An
-item has only attributes of the schema, and only values of their types; so an atom on anything else
-is false, and its row stays zero.
+Invariant: for any batch, the program gives the same matches as model/evaluate.py. An item has only
+attributes of the schema, and only values of their types; so an atom on anything else is false, and
+its row stays zero.
 
 A group is a frozen dataclass of arrays, texts, names and further such dataclasses, nothing else: it
 can be written to a file and read from it (dataclass_codec.py). `fill` sets bits in rows that are
@@ -105,17 +105,17 @@ def _can_be_true(atom: Atom, types: Mapping[str, Type]) -> bool:
     """Whether the schema has an attribute of a type that the atom can be true of."""
     match atom:
         case Call() | Constraint():
-            raise PlanError("an operator call is no part of a program; it comes behind it")
+            raise PlanError("a program cannot contain operator calls; they are evaluated after it")
         case Comparison(value=WindowAttribute()) | Similar(text=WindowAttribute()):
-            raise PlanError("a comparison with an item of a window is no part of a program")
+            raise PlanError("a program cannot contain comparisons with an item of a window")
         case Comparison() | Between() | In() | IsPresent():
             return atom.attribute in types
         case LinkAtom():
-            wanted: tuple[Type, ...] = (Type.LINK, *TEXT_TYPES)
+            accepted: tuple[Type, ...] = (Type.LINK, *TEXT_TYPES)
         case _:
-            wanted = TEXT_TYPES
-    found = types.values() if atom.attribute is None else [types.get(atom.attribute)]
-    return any(each in wanted for each in found)
+            accepted = TEXT_TYPES
+    candidates = types.values() if atom.attribute is None else [types.get(atom.attribute)]
+    return any(each in accepted for each in candidates)
 
 
 ATOMS_MAX = 2**31
@@ -155,10 +155,14 @@ class Program:
         check_indices("derived_operators", self.derived_operators, OR + 1)
         check_starts("operand_start", self.operand_start, self.operands.size, parts=derived)
         per_row = np.diff(self.operand_start)
-        refuse_unless(bool((per_row > 0).all()), "operand_start", "a row is made of nothing")
+        refuse_unless(bool((per_row > 0).all()), "operand_start", "a derived row has no operands")
         check_indices("operands", self.operands, self.row_count)
-        own = np.repeat(np.arange(derived) + self.atom_count, per_row)
-        refuse_unless(bool((self.operands < own).all()), "operands", "a row is made of later ones")
+        owner = np.repeat(np.arange(derived) + self.atom_count, per_row)
+        refuse_unless(
+            bool((self.operands < owner).all()),
+            "operands",
+            "a derived row has a later row as operand",
+        )
         self.forest.check(self.row_count, self.subscription_count)
         check_indices("always", self.always, self.subscription_count)
         ascending = bool((np.diff(self.names, prepend=np.int32(-1)) > 0).all())
@@ -182,29 +186,29 @@ def compile_program(
     filters: Sequence[Filter], schema: Schema, *, names: Sequence[int] | None = None
 ) -> Program:
     """One program for all filters; subscription i has filters[i], and the name names[i], or i."""
-    found = conjunctions_of(filters)
-    rank = _rank(found)
-    forest = build_forest(found.lengths, found.rows, found.owners, rank)
-    return with_forest(compile_rows(found, schema, names=names), forest)
+    conjunctions = conjunctions_of(filters)
+    rank = _rank(conjunctions)
+    forest = build_forest(conjunctions.lengths, conjunctions.rows, conjunctions.owners, rank)
+    return with_forest(compile_rows(conjunctions, schema, names=names), forest)
 
 
 def compile_rows(
-    found: Conjunctions, schema: Schema, *, names: Sequence[int] | None = None
+    conjunctions: Conjunctions, schema: Schema, *, names: Sequence[int] | None = None
 ) -> Program:
     """The program without its forest: it computes the rows, but matches nothing."""
     types = {str(each.name): each.type for each in schema.attributes}
-    derived = found.derived
+    derived = conjunctions.derived
     operands = [row for _, rows in derived for row in rows]
     starts = np.cumsum([0, *(len(rows) for _, rows in derived)])
-    count = found.filter_count
+    count = conjunctions.filter_count
     rows = Program(
-        compile_groups([(atom, row) for row, atom in enumerate(found.atoms)], types),
-        len(found.atoms),
+        compile_groups([(atom, row) for row, atom in enumerate(conjunctions.atoms)], types),
+        len(conjunctions.atoms),
         np.array([operator for operator, _ in derived], np.int32),
         starts.astype(np.int32),
         np.array(operands, np.int32),
         _empty_forest(),
-        np.array(found.always, np.int32),
+        np.array(conjunctions.always, np.int32),
         np.arange(count, dtype=np.int32) if names is None else np.array(names, np.int32),
         types,
     )
@@ -229,11 +233,13 @@ def atoms_of(filters: Sequence[Filter]) -> list[Atom]:
     return list(conjunctions_of(filters).atoms)
 
 
-def _rank(found: Conjunctions) -> Ints:
+def _rank(conjunctions: Conjunctions) -> Ints:
     """The common order of rows: those that are rarely true first, then those that are used
     often."""
-    uses = np.bincount(found.rows, minlength=found.row_count)
-    classes = np.array([_rarity(atom) for atom in found.atoms] + [3] * len(found.derived), np.int64)
+    uses = np.bincount(conjunctions.rows, minlength=conjunctions.row_count)
+    classes = np.array(
+        [_rarity(atom) for atom in conjunctions.atoms] + [3] * len(conjunctions.derived), np.int64
+    )
     order = np.lexsort((np.arange(classes.size), -uses, classes))
     rank = np.empty(classes.size, np.int32)
     rank[order] = np.arange(classes.size, dtype=np.int32)

@@ -151,8 +151,8 @@ def _int_cuts(value: Number) -> Range:
         return (INT_MAX, 1), (INT_MAX, 1)
     if value < INT_MIN:
         return (INT_MIN, 0), (INT_MIN, 0)
-    whole = math.floor(value)
-    return ((whole, 0), (whole, 1)) if whole == value else ((whole, 1), (whole, 1))
+    floor = math.floor(value)
+    return ((floor, 0), (floor, 1)) if floor == value else ((floor, 1), (floor, 1))
 
 
 def _float_cuts(value: Number) -> Range:

@@ -113,24 +113,24 @@ def compile_similar(
     rarity[np.argsort(uses, kind="stable")] = np.arange(word_count)
     rank = rarity.tolist()
     rarest_first = [sorted(words, key=rank.__getitem__) for words, _, _ in atoms]
-    most = [most_words(len(words), threshold) for words, threshold, _ in atoms]
-    finds: list[list[int]] = [[] for _ in range(word_count)]
-    for atom in sorted(range(len(atoms)), key=lambda atom: -most[atom]):
+    most_by_atom = [most_words(len(words), threshold) for words, threshold, _ in atoms]
+    atoms_by_word: list[list[int]] = [[] for _ in range(word_count)]
+    for atom in sorted(range(len(atoms)), key=lambda atom: -most_by_atom[atom]):
         words = rarest_first[atom]
         for number in words[: len(words) - least_common(len(words), atoms[atom][1]) + 1]:
-            finds[number].append(atom)
+            atoms_by_word[number].append(atom)
     word_start = np.cumsum([0, *map(len, rarest_first)]).astype(np.int32)
     flat = np.array([number for words in rarest_first for number in words], np.int32)
     signature = np.empty(SIGNATURE_WORDS * len(atoms), np.uint64)
     write_signatures(word_start, flat, signature)
     return SimilarAtoms(
         rarity,
-        np.cumsum([0, *map(len, finds)]).astype(np.int32),
-        np.array([atom for each in finds for atom in each], np.int32),
+        np.cumsum([0, *map(len, atoms_by_word)]).astype(np.int32),
+        np.array([atom for each in atoms_by_word for atom in each], np.int32),
         word_start,
         flat,
         signature,
-        np.array(most, np.int64),
+        np.array(most_by_atom, np.int64),
         np.array([threshold for _, threshold, _ in atoms], np.float64),
         np.array([row for _, _, row in atoms], np.int32),
     )
@@ -154,13 +154,13 @@ def most_words(size: int, threshold: float) -> int:
     >>> most_words(6, 0.5), most_words(3, 0.7)
     (12, 4)
     """
-    most = size / threshold + 2
-    if most >= WORDS_MAX:
+    bound = size / threshold + 2
+    if bound >= WORDS_MAX:
         return WORDS_MAX
-    found = math.ceil(most)
-    while size / found < threshold:
-        found -= 1
-    return found
+    count = math.ceil(bound)
+    while size / count < threshold:
+        count -= 1
+    return count
 
 
 class _ItemWords(NamedTuple):
@@ -217,15 +217,15 @@ def _is_new(items, token, item, table, table_item):  # type: ignore[no-untyped-d
     data, places = items.data, items.places
     begin, end = places[2 * token], places[2 * token + 1]
     mixed = items.mix
-    for at in range(begin, end):
-        mixed = hash_byte(mixed, LOWER[data[at]])
+    for position in range(begin, end):
+        mixed = hash_byte(mixed, LOWER[data[position]])
     slot = np.int64(hash_end(mixed) & np.uint64(table.shape[0] - 1))
     while table_item[slot] == item + 1:
-        other = places[2 * table[slot]]
-        if places[2 * table[slot] + 1] - other == end - begin:
+        other_begin = places[2 * table[slot]]
+        if places[2 * table[slot] + 1] - other_begin == end - begin:
             same = True
-            for at in range(end - begin):
-                same &= LOWER[data[begin + at]] == LOWER[data[other + at]]
+            for position in range(end - begin):
+                same &= LOWER[data[begin + position]] == LOWER[data[other_begin + position]]
             if same:
                 return False
         slot = (slot + 1) & (table.shape[0] - 1)
@@ -278,19 +278,19 @@ def write_signatures(word_start, words, signature):  # type: ignore[no-untyped-d
 def _missing(signature, place, item_signature):  # type: ignore[no-untyped-def]
     """At least how many words of an atom, whose signature is at `place`, the item lacks."""
     missing = np.uint64(0)
-    for each in range(SIGNATURE_WORDS):
-        missing += popcount(signature[place + each] & ~item_signature[each])
+    for word in range(SIGNATURE_WORDS):
+        missing += popcount(signature[place + word] & ~item_signature[word])
     return np.int64(missing)
 
 
 @nb.njit(nogil=True, cache=True)
 def _count_common(item, words, needed, word_item):  # type: ignore[no-untyped-def]
     """How many of the words the item has; a number below `needed` as soon as that is certain."""
-    common, left = 0, words.shape[0]
+    common, remaining = 0, words.shape[0]
     for word in words:
         common += word_item[word] == item + 1
-        left -= 1
-        if common + left < needed:
+        remaining -= 1
+        if common + remaining < needed:
             break
     return common
 
@@ -315,8 +315,8 @@ def fill_similar_rows(items, index, limit, lowest, scratch, rows):  # type: igno
             continue
         _sort_by_rarity(known[:known_count], index.rarity)
         _write_signature(known[:known_count], item_signature)
-        for at in range(tried):
-            for place in range(found_start[known[at]], found_start[known[at] + 1]):
+        for rank in range(tried):
+            for place in range(found_start[known[rank]], found_start[known[rank] + 1]):
                 atom = index.found[place]
                 if index.most[atom] < count:
                     break
@@ -345,17 +345,17 @@ def _least_common(size, threshold):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def _sort_by_rarity(known, rarity):  # type: ignore[no-untyped-def]
-    """Sort known (int32) in place, the rarest first; many words are sorted by the library. Not by
-    quicksort: see docs/design/2026-11-16-factorize.md, "Sorting in kernels"."""
-    count = known.shape[0]
+def _sort_by_rarity(words, rarity):  # type: ignore[no-untyped-def]
+    """Sort word numbers (int32) in place, the rarest first; many words are sorted by the library.
+    Not by quicksort: see docs/design/2026-11-16-factorize.md, "Sorting in kernels"."""
+    count = words.shape[0]
     if count > 64:
-        order = np.argsort(rarity[known], kind="mergesort")
-        known[:] = known[order]
+        order = np.argsort(rarity[words], kind="mergesort")
+        words[:] = words[order]
         return
-    for at in range(1, count):
-        number, place = known[at], at
-        while place > 0 and rarity[known[place - 1]] > rarity[number]:
-            known[place] = known[place - 1]
+    for unsorted in range(1, count):
+        number, place = words[unsorted], unsorted
+        while place > 0 and rarity[words[place - 1]] > rarity[number]:
+            words[place] = words[place - 1]
             place -= 1
-        known[place] = number
+        words[place] = number

@@ -1,7 +1,7 @@
 """The kernels over bytes: folding, words, and the places of texts among sorted texts.
 
 Texts come as TextArrays (start, data; see texts.py). What is not ASCII has been folded by
-`model.words` before a kernel reads it; a kernel only finds where a word ends, and for that it has a
+model/text.py before a kernel reads it; a kernel only finds where a word ends, and for that it has a
 bit for each code point (`letters`, uint8). Bytes that are no UTF-8 end a word; they never lead
 outside of an array.
 
@@ -92,22 +92,22 @@ def find_pieces(texts, pieces):  # type: ignore[no-untyped-def]
     count = 0
     for text in range(start.shape[0] - 1):
         begin, end = start[text], start[text + 1]
-        at = begin
-        while at < end:
-            if data[at] < 128:
-                at += 1
+        position = begin
+        while position < end:
+            if data[position] < 128:
+                position += 1
                 continue
-            first = at - 1 if at > begin and data[at - 1] != 0 else at
-            last = at
-            while at < end and at - last <= GAP_MAX and data[at] != 0:
-                at += 1
-                if data[at - 1] >= 128:
-                    last = at
+            first = position - 1 if position > begin and data[position - 1] != 0 else position
+            last = position
+            while position < end and position - last <= GAP_MAX and data[position] != 0:
+                position += 1
+                if data[position - 1] >= 128:
+                    last = position
             if 2 * count < pieces.shape[0]:
                 pieces[2 * count] = first
                 pieces[2 * count + 1] = last
             count += 1
-            at = last
+            position = last
     return count
 
 
@@ -123,15 +123,15 @@ def number_pieces(data, pieces, mix, table, numbers, first):  # type: ignore[no-
     for piece in range(numbers.shape[0]):
         begin, end = pieces[2 * piece], pieces[2 * piece + 1]
         mixed = mix
-        for at in range(begin, end):
-            mixed = hash_byte(mixed, data[at])
+        for position in range(begin, end):
+            mixed = hash_byte(mixed, data[position])
         slot = np.int64(hash_end(mixed) & np.uint64(mask))
         while table[slot] >= 0:
-            other = pieces[2 * first[table[slot]]]
-            if pieces[2 * first[table[slot]] + 1] - other == end - begin:
+            other_begin = pieces[2 * first[table[slot]]]
+            if pieces[2 * first[table[slot]] + 1] - other_begin == end - begin:
                 same = True
-                for at in range(end - begin):
-                    same &= data[begin + at] == data[other + at]
+                for position in range(end - begin):
+                    same &= data[begin + position] == data[other_begin + position]
                 if same:
                     break
             slot = (slot + 1) & mask
@@ -156,16 +156,16 @@ def fold_texts(texts, pieces, numbers, folded_pieces, folded):  # type: ignore[n
     used, piece = 0, 0
     folded_start[0] = 0
     for text in range(start.shape[0] - 1):
-        begin, at = used, start[text]
-        while at < start[text + 1]:
-            if piece < numbers.shape[0] and pieces[2 * piece] == at:
+        begin, position = used, start[text]
+        while position < start[text + 1]:
+            if piece < numbers.shape[0] and pieces[2 * piece] == position:
                 for place in range(given_start[numbers[piece]], given_start[numbers[piece] + 1]):
                     used = _put(given_bytes[place], begin, used, into)
-                at = pieces[2 * piece + 1]
+                position = pieces[2 * piece + 1]
                 piece += 1
             else:
-                used = _put(FOLDED[data[at]], begin, used, into)
-                at += 1
+                used = _put(FOLDED[data[position]], begin, used, into)
+                position += 1
         if used > begin and into[used - 1] == SPACE:
             used -= 1
         folded_start[text + 1] = used
@@ -186,8 +186,8 @@ def copy_texts(texts, into, places):  # type: ignore[no-untyped-def]
     start, data = texts
     for text in range(start.shape[0] - 1):
         place = places[text]
-        for at in range(start[text], start[text + 1]):
-            into[place] = data[at]
+        for position in range(start[text], start[text + 1]):
+            into[place] = data[position]
             place += 1
 
 
@@ -197,23 +197,23 @@ def hash_texts(texts, seed, hashes):  # type: ignore[no-untyped-def]
     start, data = texts
     for text in range(start.shape[0] - 1):
         mixed = _HASH_START ^ seed
-        for at in range(start[text], start[text + 1]):
-            mixed = hash_byte(mixed, data[at])
+        for position in range(start[text], start[text + 1]):
+            mixed = hash_byte(mixed, data[position])
         hashes[text] = hash_end(mixed)
 
 
 @nb.njit(nogil=True, cache=True)
-def _letter_length(data, at, end, letters):  # type: ignore[no-untyped-def]
+def _letter_length(data, position, end, letters):  # type: ignore[no-untyped-def]
     """How many bytes the character at this place has, which is not ASCII; negative if it is no
     letter."""
-    lead = data[at]
+    lead = data[position]
     if lead < 0xC0:
         return -1
     length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-    if at + length > end:
+    if position + length > end:
         return -1
     code = np.int64(lead & (0x7F >> length))
-    for place in range(at + 1, at + length):
+    for place in range(position + 1, position + length):
         code = code << 6 | np.int64(data[place] & 0x3F)
     if code >> 3 >= letters.shape[0] or not (letters[code >> 3] >> (code & 7)) & 1:
         return -length
@@ -230,8 +230,8 @@ def _find_word(data, begin, end, slot, table):  # type: ignore[no-untyped-def]
         place = word_start[word]
         if word_start[word + 1] - place == end - begin:
             same = True
-            for at in range(begin, end):
-                same &= LOWER[data[at]] == word_bytes[place + at - begin]
+            for position in range(begin, end):
+                same &= LOWER[data[position]] == word_bytes[place + position - begin]
             if same:
                 return word
         slot = (slot + 1) & mask
@@ -251,45 +251,45 @@ def read_words(texts, letters, table, tokens):  # type: ignore[no-untyped-def]
     used, mask = 0, np.uint64(slots.shape[0] - 1)
     token_start[0] = 0
     for text in range(start.shape[0] - 1):
-        at, end = start[text], start[text + 1]
-        while at < end:
-            begin, mixed, skipped = at, _HASH_START ^ seed, 1
-            while at < end:
-                byte = LOWER[data[at]]
+        position, end = start[text], start[text + 1]
+        while position < end:
+            begin, mixed, skipped = position, _HASH_START ^ seed, 1
+            while position < end:
+                byte = LOWER[data[position]]
                 if byte == 0:
                     break
                 if byte >= 128:
-                    length = _letter_length(data, at, end, letters)
+                    length = _letter_length(data, position, end, letters)
                     if length < 0:
                         skipped = -length
                         break
                     for _ in range(length):
-                        mixed = hash_byte(mixed, data[at])
-                        at += 1
+                        mixed = hash_byte(mixed, data[position])
+                        position += 1
                 else:
                     mixed = hash_byte(mixed, byte)
-                    at += 1
-            if at > begin:
+                    position += 1
+            if position > begin:
                 slot = np.int64(hash_end(mixed) & mask)
-                numbers[used] = _find_word(data, begin, at, slot, table)
+                numbers[used] = _find_word(data, begin, position, slot, table)
                 if places.shape[0]:
                     places[2 * used] = begin
-                    places[2 * used + 1] = at
+                    places[2 * used + 1] = position
                 used += 1
-            at += skipped
+            position += skipped
         token_start[text + 1] = used
     return used
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _is_not_greater(data, at, end, other, place, stop):  # type: ignore[no-untyped-def]
+def _is_not_greater(data, position, end, other_data, place, stop):  # type: ignore[no-untyped-def]
     """Whether other[place:stop] ≤ data[at:end], byte by byte."""
     while place < stop:
-        if at == end or other[place] > data[at]:
+        if position == end or other_data[place] > data[position]:
             return False
-        if other[place] < data[at]:
+        if other_data[place] < data[position]:
             return True
-        at += 1
+        position += 1
         place += 1
     return True
 
@@ -331,38 +331,38 @@ def code_texts(texts, ordered, codes):  # type: ignore[no-untyped-def]
             length = start[text + 1] - start[text]
             if sorted_start[rank] - place == length:
                 same = True
-                for at in range(length):
-                    same &= sorted_bytes[place + at] == data[start[text] + at]
+                for n in range(length):
+                    same &= sorted_bytes[place + n] == data[start[text] + n]
                 codes[text] -= same
 
 
 @nb.njit(nogil=True, cache=True)
-def find_longest(texts, prefixes, parent, found):  # type: ignore[no-untyped-def]
-    """In and out: found int64 [texts], the rank of each text among the prefixes, then the longest
+def find_longest(texts, prefixes, parent, longest):  # type: ignore[no-untyped-def]
+    """In and out: longest int64 [texts], the rank of each text among the prefixes, then the longest
     prefix that it begins with, −1 if none. In: texts and prefixes TextArrays, parent int32."""
     start, data = texts
     prefix_start, prefix_bytes = prefixes
     for text in range(start.shape[0] - 1):
-        prefix = found[text] - 1
+        prefix = longest[text] - 1
         if prefix >= 0:
             place = prefix_start[prefix]
-            most = min(prefix_start[prefix + 1] - place, start[text + 1] - start[text])
+            shorter = min(prefix_start[prefix + 1] - place, start[text + 1] - start[text])
             common = 0
-            while common < most and prefix_bytes[place + common] == data[start[text] + common]:
+            while common < shorter and prefix_bytes[place + common] == data[start[text] + common]:
                 common += 1
             while prefix >= 0 and prefix_start[prefix + 1] - prefix_start[prefix] > common:
                 prefix = np.int64(parent[prefix])
-        found[text] = prefix
+        longest[text] = prefix
 
 
 @nb.njit(nogil=True, cache=True)
 def fill_prefix_rows(items, longest, parent, row_start, prefix_rows, rows):  # type: ignore[no-untyped-def]
     """Set the bits of items[n] for prefix longest[n] (both int64) and all above it, in rows (uint64
     [rows, words]). In: parent int32 [prefixes], prefix_rows int32 in lists by row_start int32."""
-    for at in range(items.shape[0]):
-        item, prefix = items[at], longest[at]
+    for n in range(items.shape[0]):
+        item, prefix = items[n], longest[n]
         bit = ONE << (np.uint64(item) & LOW_BITS)
         while prefix >= 0:
-            for each in range(row_start[prefix], row_start[prefix + 1]):
-                rows[prefix_rows[each], item >> 6] |= bit
+            for row in range(row_start[prefix], row_start[prefix + 1]):
+                rows[prefix_rows[row], item >> 6] |= bit
             prefix = np.int64(parent[prefix])

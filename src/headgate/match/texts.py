@@ -9,15 +9,15 @@ surrogate pair, which JSON allows, is kept as the three bytes that it would have
 A `TextColumn` has these forms, each computed once for a batch:
 
     raw ──► texts             XML without its tags                           matches
-              ├──► folded     as `model.words` folds them                    starts with
+              ├──► folded     as model/text.py folds them                    starts with
               └──► readable   where a kernel can find the words              contains, similar
         ──► compared          bytes that compare as the values do            =, <, in
 
 Invariant: the form of a text depends on this text alone, and `model` defines it. ASCII is folded by
-a kernel. *Pieces* that are not ASCII are folded by `model.words.fold`: each distinct piece of a
+a kernel. *Pieces* that are not ASCII are folded by `model.text.fold`: each distinct piece of a
 column once, together with the ASCII character before it, which an accent may belong to. That is
-correct because nothing combines with an ASCII character that follows it: a text is normalised and
-folded as its parts are, if all but the first begin with an ASCII character. So 'it’s' costs one
+correct because no character combines with an ASCII character after it: if all parts but the first
+begin with an ASCII character, folding the parts gives the folded text. So 'it’s' costs one
 look-up.
 
 Texts in ASCII are readable as they are; if a column has others, the folded form is read instead.
@@ -64,11 +64,11 @@ class Texts:
     def __len__(self) -> int:
         return self.start.size - 1
 
-    def encoded(self, at: int) -> bytes:
-        return self.data[self.start[at] : self.start[at + 1]].tobytes()
+    def encoded(self, number: int) -> bytes:
+        return self.data[self.start[number] : self.start[number + 1]].tobytes()
 
-    def text(self, at: int) -> str:
-        return self.encoded(at).decode("utf-8", "surrogatepass")
+    def text(self, number: int) -> str:
+        return self.encoded(number).decode("utf-8", "surrogatepass")
 
     def check(self, name: str, *, count: int | None = None) -> None:
         """Raise `SnapshotError` if a text would lie outside of the data."""
@@ -123,12 +123,12 @@ class TextColumn:
     @cached_property
     def pieces(self) -> Longs:
         """Begin and end of each piece that is not ASCII."""
-        found = np.empty(0, np.int64)
-        count = find_pieces(self.texts.arrays, found)
+        bounds = np.empty(0, np.int64)
+        count = find_pieces(self.texts.arrays, bounds)
         if count:
-            found = np.empty(2 * count, np.int64)
-            find_pieces(self.texts.arrays, found)
-        return found
+            bounds = np.empty(2 * count, np.int64)
+            find_pieces(self.texts.arrays, bounds)
+        return bounds
 
     @property
     def is_ascii(self) -> bool:
@@ -138,10 +138,12 @@ class TextColumn:
     def folded(self) -> Texts:
         texts, pieces = self.texts, self.pieces
         numbers, distinct = self._distinct_pieces()
-        put = texts_of(fold_pieces([each.decode("utf-8", "surrogatepass") for each in distinct]))
-        size = int(texts.start[-1] - texts.start[0] + np.diff(put.start)[numbers].sum())
+        folded_pieces = texts_of(
+            fold_pieces([each.decode("utf-8", "surrogatepass") for each in distinct])
+        )
+        size = int(texts.start[-1] - texts.start[0] + np.diff(folded_pieces.start)[numbers].sum())
         start, data = np.empty(texts.start.size, np.int64), np.empty(size, np.uint8)
-        fold_texts(texts.arrays, pieces, numbers, put.arrays, TextArrays(start, data))
+        fold_texts(texts.arrays, pieces, numbers, folded_pieces.arrays, TextArrays(start, data))
         return Texts(start, frozen(data[: start[-1]]))
 
     def _distinct_pieces(self) -> tuple[Longs, list[bytes]]:
@@ -162,37 +164,37 @@ class TextColumn:
         if self.type is Type.BYTES:
             return self.raw
         if self.type is Type.LINK:
-            found = [self.raw.encoded(at) for at in range(len(self.raw))]
-            keys = {each: ordered_link(each.decode("utf-8", "surrogatepass")) for each in {*found}}
-            return texts_of(keys[each] for each in found)
+            links = [self.raw.encoded(at) for at in range(len(self.raw))]
+            keys = {each: ordered_link(each.decode("utf-8", "surrogatepass")) for each in {*links}}
+            return texts_of(keys[each] for each in links)
         return self.folded
 
 
 def fold_pieces(pieces: Sequence[str]) -> list[str]:
     """Each piece folded, with the space that it begins or ends with. No piece has a NUL in it."""
-    found: list[str] = []
+    folded: list[str] = []
     for first in range(0, len(pieces), PIECES_AT_ONCE):
         joined = "\0".join(["", *pieces[first : first + PIECES_AT_ONCE], ""])
-        found += fold(joined).split("\0")[1:-1]
-    return found
+        folded += fold(joined).split("\0")[1:-1]
+    return folded
 
 
 def texts_of_items(columns: Sequence[TextColumn]) -> Texts:
     """The readable texts of all columns, item by item: those of item i begin at i × columns."""
-    found = [column.readable for column in columns]
-    if len(found) == 1:
-        return found[0]
-    lengths = np.stack([np.diff(texts.start) for texts in found], axis=1)
+    parts = [column.readable for column in columns]
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.stack([np.diff(texts.start) for texts in parts], axis=1)
     start = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths.reshape(-1), out=start[1:])
     data = np.empty(int(start[-1]), np.uint8)
-    for at, texts in enumerate(found):
-        copy_texts(texts.arrays, data, start[at :: len(found)])
+    for part, texts in enumerate(parts):
+        copy_texts(texts.arrays, data, start[part :: len(parts)])
     return Texts(start, frozen(data))
 
 
 @cache
 def letter_bits() -> Bytes:
-    """A bit for each code point: whether it is part of a word, as `model.words` sees it."""
+    """A bit for each code point: whether it is part of a word, as model/text.py defines it."""
     bits = [chr(code).isalnum() for code in range(0x110000)]
     return frozen(np.packbits(bits, bitorder="little"))

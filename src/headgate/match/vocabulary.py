@@ -1,4 +1,4 @@
-"""The words that atoms ask for, and texts as the numbers of these words: one pass for all atoms.
+"""The words that occur in atoms, and texts as the numbers of these words: one pass for all atoms.
 
     "Rock in Concert!"  ──►  [17, −1, 4]        rock is word 17, concert word 4, in is unknown
 

@@ -157,17 +157,17 @@ def list_matches(nodes, names, bits, listed):  # type: ignore[no-untyped-def]
                 while some != 0:
                     word = np.uint64(block << 6) + lowest_bit(some)
                     some &= some - ONE
-                    left = stack[depth + 1, word]
-                    while left != 0:
-                        items[np.uint64(used)] = (word << np.uint64(6)) + lowest_bit(left)
+                    remaining = stack[depth + 1, word]
+                    while remaining != 0:
+                        items[np.uint64(used)] = (word << np.uint64(6)) + lowest_bit(remaining)
                         ends[np.uint64(used)] = end
-                        left &= left - ONE
+                        remaining &= remaining - ONE
                         used += 1
             continue
         listed.many[many_count] = node - 1
         many_count += 1
-        for each in range(names.start[end], names.start[end + 1]):
-            if names.name[each] < 0:
+        for place in range(names.start[end], names.start[end + 1]):
+            if names.name[place] < 0:
                 continue
             for word in range(word_count):
                 waiting[wait_count, word] = stack[depth + 1, word]
@@ -187,22 +187,22 @@ def count_listed(items, ends, names, per_item):  # type: ignore[no-untyped-def]
     """Add to per_item (int64 [items]) how many subscriptions the pairs of each item have. In: items
     and ends, int32 [pairs]; names, EndNames."""
     names = EndNames(*names)
-    for at in range(items.shape[0]):
-        end, living = np.uint64(ends[at]), 0
-        for each in range(names.start[end], names.start[end + ONE]):
-            living += names.name[np.uint64(each)] >= 0
-        per_item[np.uint64(items[at])] += living
+    for pair in range(items.shape[0]):
+        end, living = np.uint64(ends[pair]), 0
+        for place in range(names.start[end], names.start[end + ONE]):
+            living += names.name[np.uint64(place)] >= 0
+        per_item[np.uint64(items[pair])] += living
 
 
 @nb.njit(nogil=True, cache=True)
 def write_listed(items, ends, names, places, write):  # type: ignore[no-untyped-def]
     """Write the names of the pairs (items and ends, int32 [pairs]), as `write_many` does."""
     names = EndNames(*names)
-    for at in range(items.shape[0]):
-        end, item = np.uint64(ends[at]), np.uint64(items[at])
+    for pair in range(items.shape[0]):
+        end, item = np.uint64(ends[pair]), np.uint64(items[pair])
         place = places[item]
-        for each in range(names.start[end], names.start[end + ONE]):
-            name = names.name[np.uint64(each)]
+        for place_of_name in range(names.start[end], names.start[end + ONE]):
+            name = names.name[np.uint64(place_of_name)]
             if name >= 0:
                 write[place] = name
                 place += 1
@@ -235,12 +235,12 @@ def write_many(nodes, names, bits, many, places, limits, write):  # type: ignore
         descend(stack, depth, rows, nodes.row[node])
         end = nodes.end[node]
         node += 1
-        for each in range(names.start[end], names.start[end + 1]):
-            if names.name[each] < 0:
+        for place in range(names.start[end], names.start[end + 1]):
+            if names.name[place] < 0:
                 continue
             for word in range(word_count):
                 waiting[used, word] = stack[depth + 1, word]
-            owners[used] = names.name[each]
+            owners[used] = names.name[place]
             used += 1
             if used == room:
                 write_squares(waiting, owners, places, limits, write)

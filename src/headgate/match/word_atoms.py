@@ -1,7 +1,7 @@
 """Atoms on words: `contains`, phrases and `similar`, all from one reading of the text.
 
-The words that the atoms on one attribute ask for are one vocabulary. A batch is read once, and then
-is a list of word numbers (vocabulary.py):
+The words in the atoms on one attribute form one vocabulary. A batch is read once, as a list of word
+numbers (vocabulary.py):
 
     "Rock in Concert!"  ──►  [17, −1, 4]  ──►  rows of `contains 'rock'` and `contains 'concert'`
                                           ──►  phrase_atoms.py       rock concert, in concert, …

@@ -126,8 +126,8 @@ class Between:
         low, high = comparable(self.low), comparable(self.high)
         if low > high:  # type: ignore[operator]  # both are of one kind
             raise InvalidValue(
-                f"between {describe(self.low)} and {describe(self.high)} lies nothing; "
-                "the smaller bound comes first"
+                f"between {describe(self.low)} and {describe(self.high)} is nothing; "
+                "write the smaller bound first"
             )
         object.__setattr__(self, "kind", kind)
 
@@ -313,7 +313,7 @@ def _words_of(text: str) -> tuple[str, ...]:
 
 def _constant_kind(value: Value) -> Kind:
     if is_missing(value):
-        raise InvalidValue("NaN is no constant; ask with 'is present'")
+        raise InvalidValue("NaN cannot be a constant; use 'is present'")
     return kind_of(value)
 
 

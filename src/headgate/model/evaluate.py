@@ -5,7 +5,7 @@ that compares two kinds of value; `not` negates. Variables are read as in [Opera
 conjunction is true if one joint substitution satisfies all of it. A `not` is true if no
 substitution satisfies what it negates, given the bindings made outside of it.
 
-It is written to be obviously right, not to be fast: no index, no cache, no cleverness.
+It is written to be obviously right, not to be fast: it uses neither an index nor a cache.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def matches(
     window_item: Item | None = None,
 ) -> bool:
     """Whether the item satisfies the filter; in a join, together with an item of the window."""
-    found = solutions(filter_, item, {}, operators=operators or {}, window_item=window_item)
-    return next(found, None) is not None
+    substitutions = solutions(filter_, item, {}, operators=operators or {}, window_item=window_item)
+    return next(substitutions, None) is not None
 
 
 def solutions(
@@ -93,8 +93,8 @@ def solutions(
             case And(parts):
                 yield from solve_all(ready_order(parts, bound=frozenset(bound)), bound)
             case Or(parts):
-                for each in parts:
-                    yield from solve(each, bound)
+                for alternative in parts:
+                    yield from solve(alternative, bound)
             case Not(negated):
                 if next(solve(negated, bound), None) is None:
                     yield bound
@@ -201,11 +201,11 @@ def _texts(item: Item, attribute: str | None) -> list[str]:
 def _links(item: Item, attribute: str | None) -> list[str]:
     """The links of one attribute, or of all: links themselves, and the URLs within texts."""
     names = sorted(item.attributes) if attribute is None else [attribute]
-    found: list[str] = []
+    links: list[str] = []
     for value in (item.attributes.get(name) for name in names):
         if isinstance(value, str):
-            found += [value] if kind_of(value) is Kind.LINK else links_in(value)
-    return found
+            links += [value] if kind_of(value) is Kind.LINK else links_in(value)
+    return links
 
 
 def _call(

@@ -130,11 +130,11 @@ def rename_variables(filter_: Filter, new_name: Callable[[str], str]) -> Filter:
 
 
 def _flat(filters: Iterable[Filter], kind: type[And | Or]) -> Iterator[Filter]:
-    for each in filters:
-        if isinstance(each, kind):
-            yield from _flat(each.parts, kind)
+    for filter_ in filters:
+        if isinstance(filter_, kind):
+            yield from _flat(filter_.parts, kind)
         else:
-            yield each
+            yield filter_
 
 
 # --- variable safety -----------------------------------------------------------------------------

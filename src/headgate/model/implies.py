@@ -123,9 +123,9 @@ def _cases(node: Node) -> tuple[Node, ...]:
 
 
 def _literal(filter_: Filter) -> Literal:
-    found = negation_normal(filter_)
-    assert isinstance(found, Literal), f"{filter_} is no literal; use implies_filter"
-    return found
+    literal = negation_normal(filter_)
+    assert isinstance(literal, Literal), f"{filter_} is no literal; use implies_filter"
+    return literal
 
 
 class _Refutation:
@@ -139,28 +139,30 @@ class _Refutation:
 
         The facts are known not to contradict each other.
         """
-        more, choices = _split(nodes)
-        if more and self._contradicts(facts, more):
+        new_facts, choices = _split(nodes)
+        if new_facts and self._contradicts(facts, new_facts):
             return True
-        facts += more
+        facts += new_facts
         open_choices: list[AnyOf] = []
         for choice in choices:
-            left = [each for each in choice.parts if not self._contradicts(facts, _facts_of(each))]
-            if not left:
+            possible = [
+                each for each in choice.parts if not self._contradicts(facts, _facts_of(each))
+            ]
+            if not possible:
                 return True
-            open_choices.append(AnyOf(tuple(left)))
+            open_choices.append(AnyOf(tuple(possible)))
         if not open_choices or self.checks_left <= 0:
             return False
         best = min(open_choices, key=_promise)
-        others = [choice for choice in open_choices if choice is not best]
-        return all(self.refutes(facts, [each, *others]) for each in best.parts)
+        other_choices = [choice for choice in open_choices if choice is not best]
+        return all(self.refutes(facts, [each, *other_choices]) for each in best.parts)
 
-    def _contradicts(self, facts: Facts, more: Facts) -> bool:
+    def _contradicts(self, facts: Facts, new_facts: Facts) -> bool:
         """Whether the new facts contradict each other or the old ones, which do not."""
-        if not more or self.checks_left <= 0:
+        if not new_facts or self.checks_left <= 0:
             return False
         self.checks_left -= 1
-        return contradictory(_related(facts, more) + more)
+        return contradictory(_related(facts, new_facts) + new_facts)
 
 
 def _split(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
@@ -180,14 +182,14 @@ def _split(nodes: list[Node]) -> tuple[Facts, list[AnyOf]]:
     return tuple(facts), choices
 
 
-def _related(facts: Facts, more: Facts) -> Facts:
+def _related(facts: Facts, new_facts: Facts) -> Facts:
     """The facts that can contradict the new ones: those on the same attributes.
 
     A literal on the whole item can be contradicted by many attributes together.
     """
-    if any(_subject(each) is None for each in facts + more):
+    if any(_subject(each) is None for each in facts + new_facts):
         return facts
-    subjects = {_subject(each) for each in more}
+    subjects = {_subject(each) for each in new_facts}
     return tuple(each for each in facts if _subject(each) in subjects)
 
 
@@ -240,10 +242,10 @@ def contradictory(literals: Sequence[Literal]) -> bool:
     negative = [each.atom for each in literals if not each.positive]
     if any(_implies_by_form(each, other) for other in negative for each in positive):
         return True
-    left = _values_left(literals)
-    if not all(is_possible(each.values, each.parts) for each in left.values()):
+    possible = _values_left(literals)
+    if not all(is_possible(each.values, each.parts) for each in possible.values()):
         return True
-    known = known_words(positive, _certain_words(left))
+    known = known_words(positive, _certain_words(possible))
     return any(
         known[atom.attribute].satisfies(atom) for atom in negative if isinstance(atom, Contains)
     )
@@ -263,21 +265,21 @@ def _implies_by_form(specific: Atom | VariableGroup, general: Atom | VariableGro
 
 
 def _values_left(literals: Iterable[Literal]) -> dict[str, _PossibleValues]:
-    left: defaultdict[str, _PossibleValues] = defaultdict(_PossibleValues)
+    possible: defaultdict[str, _PossibleValues] = defaultdict(_PossibleValues)
     for literal in literals:
         allowed = allowed_values(literal)
         if allowed is None:
             continue
         (name, part), values = allowed
-        attribute = left[name]
+        attribute = possible[name]
         if part is None:
             attribute.values = attribute.values.intersection(values)
         else:
             attribute.parts[part] = attribute.parts.get(part, ANY).intersection(values)
-    for name, attribute in left.items():
+    for name, attribute in possible.items():
         tests = [each for each in literals if _tests_points(each, name)]
         attribute.values = _without_refuted(attribute.values, tests)
-    return left
+    return possible
 
 
 def _tests_points(literal: Literal, attribute: str) -> bool:
@@ -299,8 +301,10 @@ def _without_refuted(values: ValueSet, tests: list[Literal]) -> ValueSet:
     for kind in (Kind.TEXT, Kind.XML, Kind.LINK):
         points = values.of(kind).points()
         if points:
-            rest = [point for point in points if not any(_refutes(test, point) for test in tests)]
-            kinds[kind] = values_in(rest)
+            remaining = [
+                point for point in points if not any(_refutes(test, point) for test in tests)
+            ]
+            kinds[kind] = values_in(remaining)
     return ValueSet(values.missing, {kind: each for kind, each in kinds.items() if each})
 
 
@@ -314,13 +318,13 @@ def _refutes(literal: Literal, point: Comparable) -> bool:
     return truth is not None and truth is not literal.positive
 
 
-def _certain_words(left: dict[str, _PossibleValues]) -> list[tuple[str, frozenset[str]]]:
+def _certain_words(possible: dict[str, _PossibleValues]) -> list[tuple[str, frozenset[str]]]:
     """The words that all remaining texts of an attribute have, if it must be a text."""
     certain = []
-    for name, attribute in left.items():
+    for name, attribute in possible.items():
         values = attribute.values
         texts = [values.of(kind).points() for kind in values.kinds if kind in (Kind.TEXT, Kind.XML)]
         if texts and not values.missing and len(texts) == len(values.kinds):
-            known = [frozenset(words(str(text))) for each in texts for text in each or ("",)]
-            certain.append((name, frozenset.intersection(*known)))
+            word_sets = [frozenset(words(str(text))) for each in texts for text in each or ("",)]
+            certain.append((name, frozenset.intersection(*word_sets)))
     return certain

@@ -63,12 +63,12 @@ def known_words(
 ) -> defaultdict[str | None, KnownWords]:
     """What is known of each attribute, and under None of the item, where all the atoms are true.
 
-    `certain` are words that are known of attributes by other ways.
+    `certain` are words of attributes that are already known to occur.
     """
     known: defaultdict[str | None, KnownWords] = defaultdict(KnownWords)
-    for attribute, found in certain:
+    for attribute, certain_words in certain:
         for place in (attribute, None):
-            known[place].words |= found
+            known[place].words |= certain_words
     for atom in atoms:
         if isinstance(atom, (Contains, Similar, StartsWith)):
             for place in (atom.attribute, None):
@@ -121,14 +121,14 @@ def text_satisfies(folded: str, atom: Contains | Similar) -> bool | None:
 
     Folding twice is folding once, so the words of the folded text are those of the text itself.
     """
-    found = words(folded)
+    text_words = words(folded)
     match atom:
         case Contains(phrase=True):
-            return contains_phrase(found, atom.words)
+            return contains_phrase(text_words, atom.words)
         case Contains():
-            return set(atom.words) <= set(found)
+            return set(atom.words) <= set(text_words)
         case Similar(attribute, words=tuple(wanted)) if attribute is not None:
-            return jaccard(frozenset(found), frozenset(wanted)) >= atom.threshold
+            return jaccard(frozenset(text_words), frozenset(wanted)) >= atom.threshold
     return None
 
 

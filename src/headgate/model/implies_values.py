@@ -94,11 +94,13 @@ class ValueSet:
         return ValueSet(self.missing and other.missing, {k: v for k, v in both.items() if v})
 
     def complement(self) -> ValueSet:
-        rest = {
+        remaining = {
             kind: every.intersection(self.of(kind).complement())
             for kind, every in _ALL_OF_KIND.items()
         }
-        return ValueSet(not self.missing, {kind: values for kind, values in rest.items() if values})
+        return ValueSet(
+            not self.missing, {kind: values for kind, values in remaining.items() if values}
+        )
 
 
 ANY = ValueSet(True, _ALL_OF_KIND)
@@ -172,8 +174,8 @@ def is_possible(values: ValueSet, parts: Mapping[TimestampPart, ValueSet]) -> bo
     A timestamp has all parts and anything else has none. What the instant says about its parts,
     and the parts about each other, is not looked at.
     """
-    other = values.missing or any(kind is not Kind.TIMESTAMP for kind in values.kinds)
-    if other and all(allowed.missing for allowed in parts.values()):
+    can_be_no_timestamp = values.missing or any(kind is not Kind.TIMESTAMP for kind in values.kinds)
+    if can_be_no_timestamp and all(allowed.missing for allowed in parts.values()):
         return True
     return bool(values.of(Kind.TIMESTAMP)) and all(
         _some_part(part, allowed) for part, allowed in parts.items()

@@ -7,8 +7,8 @@ there are no cases for open and closed ends, and touching intervals have equal c
     (3, …      from after 3 to HIGHEST          3 | (3, … meet in the cut after 3
 
 The order is taken as dense: between two cuts of different values lies a value. Where it is not (no
-float lies between 1.0 and its successor), a set counts as not empty though it is. Whoever concludes
-from emptiness stays sound.
+float lies between 1.0 and its successor), an empty set may count as not empty. Conclusions from
+emptiness are therefore sound.
 
 Cost: intersection and complement are linear, union sorts.
 """
@@ -58,18 +58,18 @@ class IntervalSet:
         return interval_set(self.intervals + other.intervals)
 
     def intersection(self, other: IntervalSet) -> IntervalSet:
-        """Two fingers: the interval that ends first has met all it can meet."""
-        mine, theirs, found = self.intervals, other.intervals, []
+        """A merge of both lists: the interval that ends first overlaps nothing that follows."""
+        left, right, common = self.intervals, other.intervals, []
         i = j = 0
-        while i < len(mine) and j < len(theirs):
-            low, high = max(mine[i][0], theirs[j][0]), min(mine[i][1], theirs[j][1])
+        while i < len(left) and j < len(right):
+            low, high = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
             if low < high:
-                found.append((low, high))
-            if mine[i][1] < theirs[j][1]:
+                common.append((low, high))
+            if left[i][1] < right[j][1]:
                 i += 1
             else:
                 j += 1
-        return IntervalSet(tuple(found))
+        return IntervalSet(tuple(common))
 
     def complement(self) -> IntervalSet:
         """All gaps, from LOWEST to HIGHEST."""

@@ -81,10 +81,10 @@ def value_of_json(value: object, type_: Type) -> Value:
         raise InvalidValue(f"expected {with_article(type_)}, found a list or an object")
     if type_ is Type.BYTES and isinstance(value, str):
         return _bytes(value)
-    found = coerce(value, type_)
+    typed = coerce(value, type_)
     if type_ is Type.INT:
-        return _whole(found)
-    return float(found) if type_ is Type.FLOAT and isinstance(found, int) else found
+        return _whole(typed)
+    return float(typed) if type_ is Type.FLOAT and isinstance(typed, int) else typed
 
 
 def _whole(number: Value) -> int:

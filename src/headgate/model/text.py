@@ -1,7 +1,7 @@
 """How texts, links and XML are compared.
 
 `fold` decides equality and order of texts: 'Rock ' = 'rock', but 'C++' is not 'C'.
-`words` decides `contains` and `similar`: a word is a run of letters, marks and digits.
+`words` decides `contains` and `similar`: a word is a run of letters and digits.
 `references` and `extends` decide the link atoms of the same names ([RoSeS §3.2]). A target is a URL
 ('https://muse.mu/news') or, without a scheme, a host with or without a path ('muse.mu',
 'muse.mu/news'), which then stands for any scheme:
@@ -112,21 +112,21 @@ def links_in(text: str) -> list[str]:
 
 def references(link: str, target: str) -> bool:
     """Whether the link leads to the target: the same URL, or, for a bare host, that host."""
-    own, other = normal_link(link), normal_link(target)
-    if other.scheme:
-        return own == other
-    return own.host == other.host and other.path in ("/", own.path)
+    actual, expected = normal_link(link), normal_link(target)
+    if expected.scheme:
+        return actual == expected
+    return actual.host == expected.host and expected.path in ("/", actual.path)
 
 
 def extends(link: str, target: str) -> bool:
     """Whether the link lies at or below the target; below a bare host lie its subdomains too."""
-    own, other = normal_link(link), normal_link(target)
-    if other.scheme and own.scheme != other.scheme:
+    actual, expected = normal_link(link), normal_link(target)
+    if expected.scheme and actual.scheme != expected.scheme:
         return False
-    same_host = own.host == other.host
-    if not other.scheme and other.path == "/":
-        return same_host or own.host.endswith("." + other.host)
-    return same_host and is_below(own.path, other.path)
+    same_host = actual.host == expected.host
+    if not expected.scheme and expected.path == "/":
+        return same_host or actual.host.endswith("." + expected.host)
+    return same_host and is_below(actual.path, expected.path)
 
 
 def is_below(path: str, ancestor: str) -> bool:

@@ -167,7 +167,7 @@ class ChildProcess:
                 return
         elif self._process.poll() is None:
             return
-        # The pipe is closed, or the process has ended and a copy that it forked keeps the pipe open.
+        # The pipe is closed, or the process has ended and a forked copy keeps the pipe open.
         raise self._died()
 
     def _died(self) -> Stopped:
