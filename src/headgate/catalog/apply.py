@@ -122,8 +122,8 @@ def _order_definitions(defining: dict[int, DefiningStatement]) -> Iterator[int]:
         index = heapq.heappop(ready)
         yield index
         sorter.done(index)
-        for each in sorter.get_ready():
-            heapq.heappush(ready, each)
+        for next_index in sorter.get_ready():
+            heapq.heappush(ready, next_index)
 
 
 def _needs(defining: dict[int, DefiningStatement]) -> dict[int, set[int]]:

@@ -197,10 +197,10 @@ class Catalog:
     def get_subscription(
         self, subscription_id: int, *, now: datetime | None = None
     ) -> queries.Subscription:
-        found = self.list_subscriptions(after_id=subscription_id - 1, limit=1, now=now)
-        if not found or found[0].id != subscription_id:
+        subscriptions = self.list_subscriptions(after_id=subscription_id - 1, limit=1, now=now)
+        if not subscriptions or subscriptions[0].id != subscription_id:
             raise UnknownName(f"there is no active subscription {subscription_id}")
-        return found[0]
+        return subscriptions[0]
 
     def subscribers(
         self, feeds: Iterable[str], *, now: datetime | None = None

@@ -165,7 +165,7 @@ def _open_postgresql(url: URL) -> Engine:
     settings: dict[str, Any] = {"fallback_application_name": "headgate"}
     if "connect_timeout" not in url.query:
         settings["connect_timeout"] = _CONNECT_TIMEOUT_S
-    # A server may have been restarted since the last use: ask before relying on a connection.
+    # A server may have been restarted since the last use, so connections are tested before use.
     return create_engine(url, connect_args=settings, hide_parameters=True, pool_pre_ping=True)
 
 
@@ -178,7 +178,7 @@ _SQLITE_ADVICE = {
     sqlite3.SQLITE_NOTADB: "is not a catalog; name another file, or one that does not exist yet",
     sqlite3.SQLITE_CORRUPT: "is damaged; restore it from a backup",
     sqlite3.SQLITE_CANTOPEN: "cannot be opened; its directory must exist and be writable",
-    sqlite3.SQLITE_PERM: "may not be opened; ask its owner for access",
+    sqlite3.SQLITE_PERM: "may not be opened; get access from its owner",
     sqlite3.SQLITE_FULL: "cannot grow; the disk is full",
     sqlite3.SQLITE_IOERR: "cannot be read or written; check the disk",
 }
@@ -228,8 +228,8 @@ def _reason(original: object) -> str:
     """Only the words of the server or the system: the text before them may quote settings."""
     first_line = str(original).partition("\n")[0]
     for mark in ("FATAL:", "failed:"):
-        _, found, reason = first_line.rpartition(mark)
-        if found:
+        _, separator, reason = first_line.rpartition(mark)
+        if separator:
             return reason.strip()
     return "no reason given"
 

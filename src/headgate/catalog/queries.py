@@ -1,8 +1,8 @@
 """Read the catalog: pages of definitions, subscriptions, advertisements and snapshots, and lookups.
 
 A page begins after the last key of the page before. So the last page costs as much as the first,
-and rows that are added meanwhile do not shift it. Lookups take many keys at a
-time; the pipeline calls them for each batch.
+and rows that are added meanwhile do not shift it. Lookups take many keys at a time; the pipeline
+calls them for each batch.
 """
 
 from __future__ import annotations
@@ -171,14 +171,14 @@ def subscribers(
 ) -> dict[str, list[tuple[int, int]]]:
     """For each of these feeds that has active subscriptions, their ids and versions."""
     columns = tables.subscriptions.c
-    found: dict[str, list[tuple[int, int]]] = {}
+    by_feed: dict[str, list[tuple[int, int]]] = {}
     for chunk in _chunks(feeds):
         query = select(columns.feed, columns.id, columns.version).where(
             columns.feed.in_(chunk), columns.expires_at > now
         )
         for feed, id_, version in connection.execute(query.order_by(columns.id)):
-            found.setdefault(feed, []).append((id_, version))
-    return found
+            by_feed.setdefault(feed, []).append((id_, version))
+    return by_feed
 
 
 def subscriptions_of_ids(
@@ -186,12 +186,12 @@ def subscriptions_of_ids(
 ) -> dict[int, Subscription]:
     """The active subscriptions among these."""
     columns = tables.subscriptions.c
-    found: dict[int, Subscription] = {}
+    by_id: dict[int, Subscription] = {}
     for chunk in _chunks(ids):
         query = select_subscriptions(columns.id.in_(chunk), columns.expires_at > now)
         for row in connection.execute(query).mappings():
-            found[row["id"]] = subscription_of(row)
-    return found
+            by_id[row["id"]] = subscription_of(row)
+    return by_id
 
 
 def subscribed(connection: Connection, now: datetime) -> list[str]:
@@ -221,6 +221,6 @@ def demand(connection: Connection, now: datetime) -> dict[str, int]:
 
 
 def _chunks(keys: Iterable[T]) -> Iterator[list[T]]:
-    rest = iter(keys)
-    while chunk := list(islice(rest, _CHUNK_MAX)):
+    remaining = iter(keys)
+    while chunk := list(islice(remaining, _CHUNK_MAX)):
         yield chunk

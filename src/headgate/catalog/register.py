@@ -72,8 +72,8 @@ def advertise(transaction: Transaction, statement: Advertise) -> Outcome:
     name, text = str(statement.source), stored_text(checked)
     transaction.flush()
     columns = tables.advertisements.c
-    known = select(exists().where(columns.source == name, columns.definition == text))
-    if transaction.connection.scalar(known):
+    is_known = select(exists().where(columns.source == name, columns.definition == text))
+    if transaction.connection.scalar(is_known):
         return Outcome(statement, f"advertisement of {name} is unchanged", name)
     transaction.insert(
         tables.advertisements,

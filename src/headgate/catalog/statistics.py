@@ -47,8 +47,8 @@ class SourceStatistics:
 
 def record(connection: Connection, measured: SourceStatistics, now: datetime) -> bool:
     """Store a measurement, and return whether the source is registered; others are not stored."""
-    known = select(tables.definitions.c.name).filter_by(name=measured.source)
-    if connection.scalar(known) is None:
+    registered = select(tables.definitions.c.name).filter_by(name=measured.source)
+    if connection.scalar(registered) is None:
         return False
     connection.execute(delete(tables.statistics).where(_columns.source == measured.source))
     atoms = {"": measured.items, **measured.matched}

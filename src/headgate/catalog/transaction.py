@@ -1,8 +1,8 @@
 """A transaction that changes the catalog, and the outcome of each statement in it.
 
 A transaction begins by locking the state row. So transactions run one after the other, and each
-sees what the one before has committed. New rows are buffered and inserted many at a time,
-in an order in which every row finds the rows that it refers to. A transaction that changes anything
+sees what the one before has committed. New rows are buffered and inserted many at a time, in an
+order in which every row finds the rows that it refers to. A transaction that changes anything
 increments the catalog's version by one.
 """
 
@@ -25,8 +25,8 @@ class Outcome:
     """What a statement did. A definition is returned as it was checked: its constants are typed
     and its ranges are expanded.
 
-    `show` and `explain` are left to the caller: their `action` is empty. The ticket is found here
-    and nowhere else; a dry run issues none.
+    `show` and `explain` are left to the caller: their `action` is empty. The ticket is
+    stored nowhere else; a dry run issues none.
     """
 
     statement: Statement

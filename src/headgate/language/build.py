@@ -101,12 +101,12 @@ class StatementBuilder(FilterBuilder):
         path: str,
         *options: Option,
     ) -> RegisterTable:
-        given = _once(options)
-        changes, keep = given.get("changes in"), given.get("keep")
+        option_values = _once(options)
+        changes, keep = option_values.get("changes in"), option_values.get("keep")
         assert changes is None or isinstance(changes, str)
         assert keep is None or isinstance(keep, Duration)
-        read = read_word(Format, format_, called="format")
-        return RegisterTable(name, read, path, attributes, changes, keep)
+        format_kind = read_word(Format, format_, called="format")
+        return RegisterTable(name, format_kind, path, attributes, changes, keep)
 
     def changes(self, name: Name) -> Option:
         return "changes in", name
@@ -181,10 +181,10 @@ class StatementBuilder(FilterBuilder):
     def group(self, *parts: GroupMember | str | None) -> FromClause:
         *members, variable = parts
         assert variable is None or isinstance(variable, Name)
-        found = _ranges(tuple(member for member in members if member is not None))
-        if len(found) == 1 and variable is None and not isinstance(found[0], StreamRange):
-            return found[0]
-        return Group(found, variable)
+        expanded = _ranges(tuple(member for member in members if member is not None))
+        if len(expanded) == 1 and variable is None and not isinstance(expanded[0], StreamRange):
+            return expanded[0]
+        return Group(expanded, variable)
 
     def ellipsis(self, _token: Name) -> str:
         return ELLIPSIS
@@ -261,8 +261,12 @@ class StatementBuilder(FilterBuilder):
         target: str | None,
         *options: Option,
     ) -> Subscribe:
-        given = _once(options)
-        period, validity, site = given.get("every"), given.get("for"), given.get("at site")
+        option_values = _once(options)
+        period, validity, site = (
+            option_values.get("every"),
+            option_values.get("for"),
+            option_values.get("at site"),
+        )
         assert period is None or isinstance(period, Duration)
         assert validity is None or isinstance(validity, Duration)
         assert site is None or isinstance(site, str)
@@ -295,29 +299,29 @@ class StatementBuilder(FilterBuilder):
 
 
 def _once(options: tuple[Option, ...]) -> dict[str, object]:
-    given: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, value in options:
-        if name in given:
+        if name in values:
             raise InvalidValue(f"'{name}' is given twice")
-        given[name] = value
-    return given
+        values[name] = value
+    return values
 
 
 def _ranges(members: tuple[GroupMember | str, ...]) -> tuple[GroupMember, ...]:
     """`a | b | ... | z` as (a, range from b to z)."""
-    found: list[GroupMember] = []
-    rest = iter(members)
-    for member in rest:
+    expanded: list[GroupMember] = []
+    remaining = iter(members)
+    for member in remaining:
         if not isinstance(member, str):
-            found.append(member)
+            expanded.append(member)
             continue
-        before, after = found.pop() if found else None, next(rest, None)
+        before, after = expanded.pop() if expanded else None, next(remaining, None)
         if not isinstance(before, StreamRef) or not isinstance(after, StreamRef):
             raise InvalidValue("'...' stands between two names, as in src1 | ... | src20")
         if before.variable or after.variable:
             raise InvalidValue("a name next to '...' has no variable; name the group instead")
-        found.append(StreamRange(before.name, after.name))
-    return tuple(found)
+        expanded.append(StreamRange(before.name, after.name))
+    return tuple(expanded)
 
 
 def _path(nodes: Sequence[PatternNode]) -> PatternNode:

@@ -45,12 +45,14 @@ def check_feed(feed: CreateFeed, definitions: Definitions) -> CreateFeed:
     ]
     primary = _variables(feed.from_clause)
     every = _merge([primary, *(_variables(join.secondary) for join in joins)])
-    whole = schemas_of_clause(feed.from_clause, definitions)
-    if feed.pattern is not None and set(whole) != {DOCUMENT_SCHEMA}:
+    clause_schemas = schemas_of_clause(feed.from_clause, definitions)
+    if feed.pattern is not None and set(clause_schemas) != {DOCUMENT_SCHEMA}:
         raise error_at(feed.name, "'match' is for XML documents", hint="see 'register documents'")
     typed_joins = tuple(_check_join(join, primary, definitions) for join in joins)
-    where = tuple(_check_condition(each, every, whole, definitions) for each in feed.where)
-    return replace(feed, joins=typed_joins, where=where)
+    conditions = tuple(
+        _check_condition(each, every, clause_schemas, definitions) for each in feed.where
+    )
+    return replace(feed, joins=typed_joins, where=conditions)
 
 
 Variables = dict[str, FromClause]
@@ -93,9 +95,9 @@ def _check_join(join: WindowJoin, primary: Variables, definitions: Definitions) 
 
 
 def _check_condition(
-    condition: Condition, variables: Variables, whole: Schemas, definitions: Definitions
+    condition: Condition, variables: Variables, clause_schemas: Schemas, definitions: Definitions
 ) -> Condition:
-    schemas = whole
+    schemas = clause_schemas
     if condition.variable is not None:
         schemas = schemas_of_clause(_named(condition.variable, variables), definitions)
     return replace(condition, filter=type_filter(condition.filter, schemas, definitions))
@@ -112,19 +114,21 @@ def _check_table_joins(feed: CreateFeed, definitions: Definitions) -> CreateFeed
         assert isinstance(join, TableJoin)
         _check_on(join, tables[:number], definitions)
     variables = _merge([_variables(table) for table in tables])
-    whole = {table_schema(feed, definitions): feed.name}
+    joined_schemas = {table_schema(feed, definitions): feed.name}
     rows = {
         table.variable: {row_schema(table.name, definitions): str(table.name)}
         for table in tables
         if table.variable is not None
     }
-    where = []
-    for each in feed.where:
-        if each.variable is not None:
-            _named(each.variable, variables)
-        schemas = whole if each.variable is None else rows[each.variable]
-        where.append(replace(each, filter=type_filter(each.filter, schemas, definitions)))
-    return replace(feed, where=tuple(where))
+    conditions = []
+    for condition in feed.where:
+        if condition.variable is not None:
+            _named(condition.variable, variables)
+        schemas = joined_schemas if condition.variable is None else rows[condition.variable]
+        conditions.append(
+            replace(condition, filter=type_filter(condition.filter, schemas, definitions))
+        )
+    return replace(feed, where=tuple(conditions))
 
 
 def _check_tables(tables: list[StreamRef], definitions: Definitions) -> None:
@@ -193,8 +197,8 @@ def _names(range_: StreamRange, known: Iterable[str]) -> list[str]:
     if last is not None and last[1] == prefix:
         numbers: Sequence[int] = range(lowest, int(last[2]) + 1)
     elif range_.last[:-1] == prefix:
-        found = (_NUMBERED.fullmatch(name) for name in known)
-        numbers = sorted({int(m[2]) for m in found if m and m[1] == prefix} - set(range(lowest)))
+        matches = (_NUMBERED.fullmatch(name) for name in known)
+        numbers = sorted({int(m[2]) for m in matches if m and m[1] == prefix} - set(range(lowest)))
     else:
         raise error_at(range_.last, f"'{range_.last}' does not continue '{range_.first}'")
     if not numbers:

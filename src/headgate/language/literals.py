@@ -86,11 +86,11 @@ timestamp, link, bytes or xml; did you mean 'int'?
     try:
         return kind(text.lower())
     except ValueError:
-        known = [each.value for each in kind]
-        near = nearest_name(text, known)
+        allowed = [each.value for each in kind]
+        near = nearest_name(text, allowed)
         hint = f"; did you mean '{near}'?" if near else ""
         raise InvalidValue(
-            f"'{text}' is no {called}: expected {alternatives(known)}{hint}",
+            f"'{text}' is no {called}: expected {alternatives(allowed)}{hint}",
             subject=text,
         ) from None
 

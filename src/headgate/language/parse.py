@@ -70,8 +70,8 @@ def parse(text: str) -> Statement:
     """The one statement of the text; its ';' may be left out."""
     statements = parse_script(text)
     if len(statements) != 1:
-        found = "no statement" if not statements else f"{len(statements)} statements"
-        raise LanguageError(f"expected one statement, found {found}")
+        counted = "no statement" if not statements else f"{len(statements)} statements"
+        raise LanguageError(f"expected one statement, found {counted}")
     return statements[0]
 
 
@@ -109,8 +109,8 @@ def parse_filter(text: str, schema: Schema) -> Filter:
     """
     chunks = list(cut(text, kind="filter"))
     if len(chunks) != 1:
-        found = f"{len(chunks)} of them" if chunks else "an empty text"
-        raise LanguageError(f"expected one filter, found {found}").within(text)
+        described = f"{len(chunks)} of them" if chunks else "an empty text"
+        raise LanguageError(f"expected one filter, found {described}").within(text)
     if isinstance(chunks[0], LanguageError):
         raise chunks[0]
     filter_ = _parse(chunks[0], "filter_alone")

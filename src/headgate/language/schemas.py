@@ -41,10 +41,10 @@ def schemas_of(name: str, definitions: Definitions) -> Schemas:
 
 def schemas_of_clause(clause: FromClause, definitions: Definitions) -> Schemas:
     """The schemas of everything that a from clause unites."""
-    known: dict[str, Schemas] = {}
+    cache: dict[str, Schemas] = {}
     merged: Schemas = {}
     for ref in stream_refs(clause):
-        merged |= _schemas_of(ref.name, definitions, known)
+        merged |= _schemas_of(ref.name, definitions, cache)
     return merged
 
 
@@ -61,16 +61,16 @@ def stream_refs(clause: FromClause) -> Iterator[StreamRef]:
 
 def definition_of(name: str, definitions: Definitions) -> Statement:
     """The statement that defines a name, which must be a source or a feed."""
-    found = definitions.get(name)
-    if found is None:
+    definition = definitions.get(name)
+    if definition is None:
         raise error_at(
             name,
             f"there is no source or feed '{name}'",
             hint=did_you_mean(name, definitions),
         )
-    if isinstance(found, RegisterOperator):
+    if isinstance(definition, RegisterOperator):
         raise error_at(name, f"'{name}' is an operator, not a source or feed")
-    return found
+    return definition
 
 
 def table_schema(feed: CreateFeed, definitions: Definitions) -> Schema:
@@ -81,11 +81,11 @@ def table_schema(feed: CreateFeed, definitions: Definitions) -> Schema:
     named = [(str(table.name), schema.names) for table, schema in zip(tables, schemas, strict=True)]
     merged: dict[str, Attribute] = {}
     for schema, names in zip(schemas, joined_names(named, on), strict=True):
-        for each in schema.attributes:
-            name = names[each.name]
+        for attribute in schema.attributes:
+            name = names[attribute.name]
             if name in merged and name not in on:
                 raise error_at(feed.name, f"two attributes of '{feed.name}' are called '{name}'")
-            merged.setdefault(name, Attribute(name, each.type, payload=each.payload))
+            merged.setdefault(name, Attribute(name, attribute.type, payload=attribute.payload))
     return Schema(tuple(merged.values()))
 
 
@@ -103,14 +103,14 @@ def row_schema(name: str, definitions: Definitions) -> Schema:
     return Schema(tuple(each for each in table.attributes if each.name != table.changes))
 
 
-def _schemas_of(name: str, definitions: Definitions, known: dict[str, Schemas]) -> Schemas:
-    if name not in known:
-        known[name] = _find(name, definition_of(name, definitions), definitions, known)
-    return known[name]
+def _schemas_of(name: str, definitions: Definitions, cache: dict[str, Schemas]) -> Schemas:
+    if name not in cache:
+        cache[name] = _find(name, definition_of(name, definitions), definitions, cache)
+    return cache[name]
 
 
 def _find(
-    name: str, definition: Statement, definitions: Definitions, known: dict[str, Schemas]
+    name: str, definition: Statement, definitions: Definitions, cache: dict[str, Schemas]
 ) -> Schemas:
     match definition:
         case RegisterFeed(_, _, attributes):
@@ -126,6 +126,6 @@ def _find(
         case CreateFeed(_, clause):
             merged: Schemas = {}
             for ref in stream_refs(clause):
-                merged |= _schemas_of(ref.name, definitions, known)
+                merged |= _schemas_of(ref.name, definitions, cache)
             return merged
     raise AssertionError(f"{definition!r} defines no stream")

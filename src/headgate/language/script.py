@@ -108,8 +108,8 @@ def _within_limits(
     ):
         return chunk.error(f"a {chunk.kind} has at most {STATEMENT_BYTES_MAX // 1024} kB", 0)
     if problem is not None:
-        message, at, hint = problem
-        return chunk.error(message, at - first, hint=hint)
+        message, position, hint = problem
+        return chunk.error(message, position - first, hint=hint)
     if not text.isprintable():
         for offset, character in enumerate(text):
             if character == "\0" or "\ud800" <= character <= "\udfff":

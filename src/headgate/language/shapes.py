@@ -66,13 +66,13 @@ class Tokens:
 
     def _scan(self) -> None:
         kinds: list[str] = []
-        for found in _TOKEN.finditer(self.chunk.text):
-            group = found.lastgroup
+        for token in _TOKEN.finditer(self.chunk.text):
+            group = token.lastgroup
             if group is None or len(kinds) > TOKENS_MAX:
                 break  # blank space at the end, or too long to be a statement
-            kind = found[group].lower() if group in ("WORD", "SIGN") else group
+            kind = token[group].lower() if group in ("WORD", "SIGN") else group
             kinds.append("NAME" if group == "WORD" and kind not in _WORDS else kind)
-            self.spans.append(found.span(group))
+            self.spans.append(token.span(group))
         self.shape = tuple(kinds)
 
     def name(self, index: int) -> Name:

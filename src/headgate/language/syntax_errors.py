@@ -77,19 +77,19 @@ def explain_unexpected(
     offset = _offset(unexpected, chunk)
     found_match = _WORD.match(chunk.text, offset)
     found = found_match[0] if found_match else ""
-    shown = f"'{found}'" if found else f"the end of the {chunk.kind}"
+    described = f"'{found}'" if found else f"the end of the {chunk.kind}"
     if found in _QUOTES:
-        shown = "a text in quotes"
+        described = "a text in quotes"
     listed = _listed(expected, end="';'" if chunk.kind == "statement" else "the end")
-    return chunk.error(f"expected {listed}, found {shown}", offset, hint=_hint(found, expected))
+    return chunk.error(f"expected {listed}, found {described}", offset, hint=_hint(found, expected))
 
 
 def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
     at_end = isinstance(unexpected, UnexpectedEOF) or (
         isinstance(unexpected, UnexpectedToken) and unexpected.token.type == "$END"
     )
-    at: int = getattr(unexpected, "pos_in_stream", 0)
-    return len(chunk.text.rstrip()) if at_end else at
+    position: int = getattr(unexpected, "pos_in_stream", 0)
+    return len(chunk.text.rstrip()) if at_end else position
 
 
 @lru_cache(maxsize=1024)

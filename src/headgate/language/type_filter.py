@@ -94,10 +94,10 @@ class _Context:
         return atom
 
     def _comparable_with_window(self, type_: Type, operand: WindowAttribute) -> None:
-        other = self._window_attribute(operand)
-        if kind_of_type(other.type) is not kind_of_type(type_):
+        compared = self._window_attribute(operand)
+        if kind_of_type(compared.type) is not kind_of_type(type_):
             raise InvalidValue(
-                f"{with_article(type_)} cannot be compared with the {other.type} '{other.name}'"
+                f"{with_article(type_)} cannot be compared with the {compared.type} '{compared.name}'"
             )
 
     def _window_attribute(self, operand: WindowAttribute) -> Attribute:
@@ -153,26 +153,26 @@ def _must_be(attribute: Attribute | None, types: tuple[Type, ...], *, hint: str 
 
 def _find(name: str, schemas: Schemas) -> Attribute:
     """The attribute, which a source must declare, and all that declare it with one kind."""
-    found: dict[Kind, tuple[Attribute, str]] = {}
+    by_kind: dict[Kind, tuple[Attribute, str]] = {}
     for schema, source in schemas.items():
         attribute = schema.get(name)
         if attribute is not None:
-            found.setdefault(kind_of_type(attribute.type), (attribute, source))
-    if not found:
+            by_kind.setdefault(kind_of_type(attribute.type), (attribute, source))
+    if not by_kind:
         raise _unknown_attribute(name, schemas)
-    if len(found) > 1:
-        (one, source), (other, other_source), *_ = found.values()
+    if len(by_kind) > 1:
+        (first, source), (second, second_source), *_ = by_kind.values()
         raise InvalidValue(
-            f"'{name}' is {one.type} in '{source}' but {other.type} in '{other_source}'"
+            f"'{name}' is {first.type} in '{source}' but {second.type} in '{second_source}'"
         )
-    return next(iter(found.values()))[0]
+    return next(iter(by_kind.values()))[0]
 
 
 def _unknown_attribute(name: str, schemas: Schemas) -> LanguageError:
     known = sorted({each for schema in schemas for each in schema.names})
     sources = list(schemas.values())
-    where = f" in '{sources[0]}'" if len(sources) == 1 else " in any of its sources"
+    place = f" in '{sources[0]}'" if len(sources) == 1 else " in any of its sources"
     hint = did_you_mean(name, known) or f"known are {', '.join(known[:12])}"
     return error_at(
-        name, f"there is no attribute '{name}'{where if any(sources) else ''}", hint=hint
+        name, f"there is no attribute '{name}'{place if any(sources) else ''}", hint=hint
     )

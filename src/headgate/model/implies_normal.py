@@ -1,6 +1,6 @@
 """Negation normal form: filters as conjunctions and disjunctions of literals, for implies.py.
 
-It has types of its own because of variables. A conjunction with variables asks for one joint
+It has types of its own because of variables. A conjunction with variables needs one joint
 substitution ([Operators §2.2]), so its parts must not be evaluated one by one:
 
     locIn('Bronx') and mobPattern(?p) and ?p > 50

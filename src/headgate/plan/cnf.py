@@ -55,9 +55,9 @@ KNOWN_MAX = 16_384
 
 def to_cnf(filter_: Filter) -> Filter:
     """The filter in bounded conjunctive normal form; the very same object if it is in it."""
-    known = _known.get(id(filter_))
-    if known is not None and known[0] is filter_:
-        return known[1]
+    cached = _known.get(id(filter_))
+    if cached is not None and cached[0] is filter_:
+        return cached[1]
     normal = _to_cnf(filter_)
     if len(_known) >= KNOWN_MAX:
         _known.clear()
@@ -90,11 +90,11 @@ def _one_round(filter_: Filter) -> tuple[Filter, bool]:
     clauses: list[Clause] = []
     split: set[int] = set()
     total = len(parts)
-    for at, found in sorted(bounded, key=lambda each: len(each[1])):
-        if len(found) <= 1 or total + len(found) - 1 <= CLAUSES_MAX:
-            clauses += found
-            total += len(found) - 1
-            split.add(at)
+    for number, part_clauses in sorted(bounded, key=lambda each: len(each[1])):
+        if len(part_clauses) <= 1 or total + len(part_clauses) - 1 <= CLAUSES_MAX:
+            clauses += part_clauses
+            total += len(part_clauses) - 1
+            split.add(number)
     factored = [part for at, (part, _) in enumerate(expanded) if at not in split]
     normal = [*_sorted_clauses(_absorb(clauses)), *factored, *with_variables]
     return conjunction(normal), bool(factored)
@@ -147,10 +147,10 @@ def _clauses_of(filter_: Filter) -> list[Clause] | None:
         case And(parts):
             clauses: list[Clause] = []
             for part in parts:
-                found = _clauses_of(part)
-                if found is None or len(clauses) + len(found) > EXPANSION_MAX:
+                part_clauses = _clauses_of(part)
+                if part_clauses is None or len(clauses) + len(part_clauses) > EXPANSION_MAX:
                     return None
-                clauses += found
+                clauses += part_clauses
             return _if_few(_absorb(clauses))
         case Or(parts):
             return _distribute(parts)
@@ -164,10 +164,10 @@ def _distribute(parts: tuple[Filter, ...]) -> list[Clause] | None:
     for part in parts:
         if not isinstance(part, And):
             continue
-        found = _clauses_of(part)
-        if found is None or len(clauses) * len(found) > EXPANSION_MAX:
+        part_clauses = _clauses_of(part)
+        if part_clauses is None or len(clauses) * len(part_clauses) > EXPANSION_MAX:
             return None
-        product = _absorb([left + right for left in clauses for right in found])
+        product = _absorb([left + right for left in clauses for right in part_clauses])
         few = _if_few(product)
         if few is None:
             return None

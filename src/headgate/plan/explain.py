@@ -49,14 +49,16 @@ class PlanExplanation:
 
     def text(self) -> str:
         """For people: the plans, indented."""
-        one = len(self.before) == 1
-        title = _title(*next(iter(self.before.items()))) if one else f"{len(self.before):,} feeds"
+        is_single = len(self.before) == 1
+        title = (
+            _title(*next(iter(self.before.items()))) if is_single else f"{len(self.before):,} feeds"
+        )
         sections = [
-            _section("as written", self.before, self.labels, alone=one),
-            _section("normalised", self.after, {}, alone=one),
+            _section("as written", self.before, self.labels, alone=is_single),
+            _section("normalised", self.after, {}, alone=is_single),
         ]
         if self.split:
-            sections.append(_section("payload split", self.split, {}, alone=one))
+            sections.append(_section("payload split", self.split, {}, alone=is_single))
         return "\n".join([f"{title}\n", *sections])
 
     def json(self) -> str:

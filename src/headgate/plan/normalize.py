@@ -177,24 +177,24 @@ def is_normal(plan: Plan) -> bool:
     The paper's levels are leaf (1 and 2), branch (3) and top (4). The primary of a join may be a
     join. Inside a window stands a top of its own: windows do not distribute over unions.
     """
-    known: dict[Plan, bool] = {}
-    return _is_top(plan.input if isinstance(plan, Transform) else plan, known)
+    checked: dict[Plan, bool] = {}
+    return _is_top(plan.input if isinstance(plan, Transform) else plan, checked)
 
 
-def _is_top(plan: Plan, known: dict[Plan, bool]) -> bool:
+def _is_top(plan: Plan, checked: dict[Plan, bool]) -> bool:
     if not isinstance(plan, Union):
-        return _is_branch(plan, known)
+        return _is_branch(plan, checked)
     distinct = len(set(plan.inputs)) == len(plan.inputs) != 1
-    return distinct and all(_is_branch(each, known) for each in plan.inputs)
+    return distinct and all(_is_branch(each, checked) for each in plan.inputs)
 
 
-def _is_branch(plan: Plan, known: dict[Plan, bool]) -> bool:
-    if plan not in known:
-        known[plan] = _is_new_branch(plan, known)
-    return known[plan]
+def _is_branch(plan: Plan, checked: dict[Plan, bool]) -> bool:
+    if plan not in checked:
+        checked[plan] = _is_new_branch(plan, checked)
+    return checked[plan]
 
 
-def _is_new_branch(plan: Plan, known: dict[Plan, bool]) -> bool:
+def _is_new_branch(plan: Plan, checked: dict[Plan, bool]) -> bool:
     match plan:
         case Source():
             return True
@@ -202,15 +202,15 @@ def _is_new_branch(plan: Plan, known: dict[Plan, bool]) -> bool:
             return _is_normal_filter(filter_)
         case Filter(filter_, NaturalJoin() as join):
             pushed = push_filter_through_table_join(plan)
-            return _is_normal_filter(filter_) and pushed is None and _is_branch(join, known)
+            return _is_normal_filter(filter_) and pushed is None and _is_branch(join, checked)
         case Match(_, _, input_):
-            return not isinstance(input_, Join) and _is_branch(input_, known)
+            return not isinstance(input_, Join) and _is_branch(input_, checked)
         case Join(_, predicate, primary, window):
-            shape = _is_branch(primary, known) and _is_top(window.input, known)
+            shape = _is_branch(primary, checked) and _is_top(window.input, checked)
             minimal = window.input != EMPTY and split_join_predicate(plan) is None
             return shape and minimal and is_cnf(predicate) and predicate != FALSE
         case NaturalJoin():
-            return all(_is_branch(each, known) for each in plan.inputs)
+            return all(_is_branch(each, checked) for each in plan.inputs)
     return False
 
 

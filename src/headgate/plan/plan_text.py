@@ -75,8 +75,8 @@ def plans_text(plans: Mapping[str, Plan], labels: Labels | None = None) -> str:
 def counts_of(plans: Iterable[Plan]) -> dict[str, int]:
     """How many distinct nodes of each kind there are, in the order of the levels."""
     kinds: list[type[Node]] = [type(node) for node in bottom_up(plans) if node != EMPTY]
-    found = Counter(kinds)
-    return {words[1]: found[kind] for kind, words in _WORDS.items() if found[kind]}
+    counts = Counter(kinds)
+    return {words[1]: counts[kind] for kind, words in _WORDS.items() if counts[kind]}
 
 
 def counts_text(plans: Iterable[Plan]) -> str:
@@ -128,9 +128,9 @@ class _Writer:
 
     def bindings(self) -> Iterator[str]:
         for node, name in self.names.items():
-            first, *rest = self._define(node, labelled=True)
+            first, *lines = self._define(node, labelled=True)
             yield f"{name} := {first}"
-            yield from rest
+            yield from lines
 
     def use(self, plan: Plan) -> list[str]:
         """The lines for a plan where it is used: its name if it is bound."""

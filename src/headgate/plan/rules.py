@@ -64,7 +64,7 @@ Rule = Callable[[Plan], Plan | None]
 
 
 def drop_true_filters(plan: Plan) -> Plan | None:
-    """Nobody writes such a filter; other rules leave it behind."""
+    """Remove filters that are true of every item. Other rules produce them."""
     match plan:
         case Filter(filter_, input_) if filter_ == TRUE:
             return input_
@@ -75,7 +75,7 @@ def merge_filters(plan: Plan) -> Plan | None:
     """A cascade of filters is one filter with their conjunction.
 
     Each filter has ?variables of its own, so those that clash are renamed (variable_scopes.py).
-    Otherwise `σ[mob(?p)](σ[crowd(?p)](s))` would ask for one value of ?p that satisfies both.
+    Otherwise `σ[mob(?p)](σ[crowd(?p)](s))` would require one value of ?p that satisfies both.
     """
     match plan:
         case Filter(outer, Filter(inner, input_)):
@@ -265,8 +265,8 @@ def split_join_predicate(plan: Plan) -> Plan | None:
     movable = [part for scope in scopes if not _looks_at_window(scope) for part in scope]
     if not movable:
         return None
-    rest = conjunction(part for scope in scopes if _looks_at_window(scope) for part in scope)
-    return Join(plan.id, rest, Filter(conjunction(movable), plan.primary), plan.window)
+    remaining = conjunction(part for scope in scopes if _looks_at_window(scope) for part in scope)
+    return Join(plan.id, remaining, Filter(conjunction(movable), plan.primary), plan.window)
 
 
 def _looks_at_window(scope: Scope) -> bool:
@@ -320,8 +320,8 @@ def flatten_unions(plan: Plan) -> Plan | None:
     if not isinstance(plan, Union):
         return None
     flat: dict[Plan, None] = {}
-    for each in plan.inputs:
-        flat.update(dict.fromkeys(each.inputs if isinstance(each, Union) else (each,)))
+    for input_ in plan.inputs:
+        flat.update(dict.fromkeys(input_.inputs if isinstance(input_, Union) else (input_,)))
     inputs = tuple(flat)
     if len(inputs) == 1:
         return inputs[0]

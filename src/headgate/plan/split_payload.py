@@ -70,9 +70,9 @@ def split_payload(plan: Plan, definitions: Definitions) -> PayloadSplit | None:
             below = split_payload(input_, definitions)
             return below and PayloadSplit(Transform(stylesheet, below.plan), below.halves)
         case Union(inputs):
-            found = [_split_branch(each, definitions) for each in inputs]
-            plans = [s.plan if s else each for s, each in zip(found, inputs, strict=True)]
-            halves = {name: half for s in found if s for name, half in s.halves.items()}
+            splits = [_split_branch(each, definitions) for each in inputs]
+            plans = [s.plan if s else each for s, each in zip(splits, inputs, strict=True)]
+            halves = {name: half for s in splits if s for name, half in s.halves.items()}
             return PayloadSplit(Union(tuple(plans)), halves) if halves else None
     return _split_branch(plan, definitions)
 
@@ -96,15 +96,15 @@ def _split_join(join: NaturalJoin, definitions: Definitions) -> PayloadSplit | N
     """Every side that has a payload becomes two sides."""
     on, sides, inputs = list(join.on), list[Side](), list[Plan]()
     halves: dict[str, Half] = {}
-    for at, (side, each) in enumerate(zip(join.sides, join.inputs, strict=True)):
-        table = _table(each, definitions)
-        others = [other for place, other in enumerate(join.sides) if place != at]
-        names = [name for other in others for name in other.attributes]
+    for number, (side, input_) in enumerate(zip(join.sides, join.inputs, strict=True)):
+        table = _table(input_, definitions)
+        other_sides = [other for place, other in enumerate(join.sides) if place != number]
+        names = [name for other in other_sides for name in other.attributes]
         if table is None or not is_own_key(table.key, names, join.on):
             sides.append(side)
-            inputs.append(each)
+            inputs.append(input_)
             continue
-        new_sides, new_inputs = _sides(each, table)
+        new_sides, new_inputs = _sides(input_, table)
         sides += new_sides
         inputs += new_inputs
         on += [name for name in table.key if name not in on]
@@ -116,21 +116,21 @@ def _split_join(join: NaturalJoin, definitions: Definitions) -> PayloadSplit | N
     )
 
 
-def is_own_key(key: Sequence[str], others: Collection[str], on: Sequence[str]) -> bool:
+def is_own_key(key: Sequence[str], other_names: Collection[str], on: Sequence[str]) -> bool:
     """Whether a join on the key joins nothing but the two halves and what is joined on it anyway.
 
-    `others` are the attributes of other tables.
+    `other_names` are the attributes of other tables.
     """
-    return all(name in on or name not in others for name in key)
+    return all(name in on or name not in other_names for name in key)
 
 
 def _sides(plan: Plan, table: Halves) -> tuple[list[Side], list[Plan]]:
     """The halves as two sides; both give their attributes the name of the whole table."""
-    rest: Plan = Source(table.rest.name)
+    first_half: Plan = Source(table.rest.name)
     if isinstance(plan, Filter):
-        rest = Filter(plan.filter, rest)
+        first_half = Filter(plan.filter, first_half)
     sides = [Side(each.table, each.attributes) for each in (table.rest, table.payload)]
-    return sides, [rest, Source(table.payload.name)]
+    return sides, [first_half, Source(table.payload.name)]
 
 
 def _table(plan: Plan, definitions: Definitions) -> Halves | None:

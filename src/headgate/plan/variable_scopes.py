@@ -34,15 +34,15 @@ def scopes_of(filter_: Filter) -> list[Scope]:
     parts = conjuncts(filter_)
     alone: list[tuple[frozenset[str], list[int]]] = []
     scopes: list[tuple[frozenset[str], list[int]]] = []
-    for at, part in enumerate(parts):
+    for number, part in enumerate(parts):
         names = variables_of(part)
         if not names:
-            alone.append((names, [at]))
+            alone.append((names, [number]))
             continue
         linked = [scope for scope in scopes if scope[0] & names]
         scopes = [scope for scope in scopes if not scope[0] & names]
         members = sorted(each for _, found in linked for each in found)
-        scopes.append((names.union(*(found for found, _ in linked)), [*members, at]))
+        scopes.append((names.union(*(found for found, _ in linked)), [*members, number]))
     scopes += alone
     scopes.sort(key=lambda scope: scope[1][0])
     return [tuple(parts[at] for at in members) for _, members in scopes]

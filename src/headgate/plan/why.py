@@ -85,11 +85,11 @@ class Why:
         answers = {True: "match", False: "no match", None: "open, as the item alone cannot tell"}
         title = f"feed {self.feed}, an item of {self.source}: {answers[self.answer]}"
         # Matching branches first: a feed may have thousands.
-        shown = sorted(self.branches, key=lambda each: [True, None, False].index(each.answer))
-        lines = [line for each in shown[:BRANCHES_SHOWN_MAX] for line in each.lines()]
+        ranked = sorted(self.branches, key=lambda each: [True, None, False].index(each.answer))
+        lines = [line for each in ranked[:BRANCHES_SHOWN_MAX] for line in each.lines()]
         width = max((len(line) for line, note in lines if note), default=0)
         body = [f"{line:<{width}}    {note}".rstrip() for line, note in lines]
-        return "\n".join([title, "", *body, *self._rest(len(shown))])
+        return "\n".join([title, "", *body, *self._rest(len(ranked))])
 
     def _rest(self, count: int) -> Iterator[str]:
         if count > BRANCHES_SHOWN_MAX:
@@ -231,10 +231,10 @@ def _shown(value: Value | None) -> str:
 
 
 def _all(answers: Iterable[Answer]) -> Answer:
-    found = set(answers)
-    return False if False in found else None if None in found else True
+    distinct = set(answers)
+    return False if False in distinct else None if None in distinct else True
 
 
 def _any(answers: Iterable[Answer]) -> Answer:
-    found = set(answers)
-    return True if True in found else None if None in found else False
+    distinct = set(answers)
+    return True if True in distinct else None if None in distinct else False
