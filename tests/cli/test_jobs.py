@@ -68,7 +68,7 @@ def test_backtest_of_an_empty_store(headgate: Run, tmp_path: Path) -> None:
     SmallStore(tmp_path).catalog().close()
     code, out, _ = headgate("backtest", CHEAP)
     assert code == 0
-    assert "-- nothing has come from its sources" in out
+    assert "-- there are no items of its sources" in out
 
 
 @pytest.mark.usefixtures("store")

@@ -98,7 +98,7 @@ def test_the_demo_runs_and_leaves_feeds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "RockConcertStream.rss" in done.stdout
     assert "MuseWithPhotos.atom" in done.stdout
-    assert "trouble: " not in done.stdout
+    assert "problem: " not in done.stdout
     assert not OURS.search(done.stderr), done.stderr
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine").write_text("precious")

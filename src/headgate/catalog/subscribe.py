@@ -5,10 +5,10 @@ otherwise. From its end on it is expired, whether or not its row has been remove
 from now, so it can also shorten the validity. It keeps the subscription's version: what was
 delivered before is not delivered again.
 
-A ticket proves that its holder owns the subscription. The paper's server answers a subscription with an
-MD5 digest of its text and a random number, and keeps it. Here the ticket is the subscription's id
-and 256 random bits. It is shown once, and only its SHA-256 hash is kept: a reader of the
-catalog cannot renew or cancel anything.
+A ticket proves that its holder owns the subscription. The paper's server answers a subscription
+with an MD5 digest of its text and a random number, and keeps it. Here the ticket is the
+subscription's id and 256 random bits. It is shown once, and only its SHA-256 hash is kept: a reader
+of the catalog cannot renew or cancel anything.
 
     17-nX3…Qw   ──►  SHA-256  ──►  compared in constant time with the hash of subscription 17
 

@@ -1,4 +1,4 @@
-"""`headgate backtest`: what would a feed have had?"""
+"""`headgate backtest`: evaluate a feed over the stored items, before it is created."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def backtest(
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
-    """Show what a feed would have had of what is in the store. Nothing is changed.
+    """Show which stored items a feed would have contained. Nothing is changed.
 
     Large stores are read by Spark, others in this process; the answer is the same.
 
@@ -63,7 +63,7 @@ def backtest(
         stderr.status("backtest …") as status,
     ):
         try:
-            found = h.backtest(
+            result = h.backtest(
                 statement,
                 since=first,
                 samples=samples,
@@ -75,39 +75,39 @@ def backtest(
             raise typer.BadParameter(str(error)) from None
         warn_of_damaged_files(h)
     if json:
-        print_json({**_as_json(found), "ran": found.ran})
+        print_json({**_as_json(result), "ran": result.ran})
     else:
-        _print(found)
+        _print(result)
 
 
-def _print(found: Backtest) -> None:
-    print_line(f"{found.feed}, {ago(found.since, found.until)}, {found.ran}")
-    if not found.items:
-        print_line("-- nothing has come from its sources")
+def _print(result: Backtest) -> None:
+    print_line(f"{result.feed}, {ago(result.since, result.until)}, {result.ran}")
+    if not result.items:
+        print_line("-- there are no items of its sources")
         return
-    counted, most = found.matched, ""
-    if found.only_leaves:
-        print_line(f"only what its leaves let through is counted: {found.only_leaves}")
-        counted, most = found.matched + found.further, "at most "
-    rate = rate_text(counted / found.span_s) if counted else "0/day"
-    share = f"{counted / found.items:.2%}"
-    print_line(f"{most}{counted:,} of {found.items:,} items of its sources, {share}; {rate}")
-    days = _by_day(found)
+    counted, bound = result.matched, ""
+    if result.only_leaves:
+        print_line(f"only what its leaves let through is counted: {result.only_leaves}")
+        counted, bound = result.matched + result.further, "at most "
+    rate = rate_text(counted / result.span_s) if counted else "0/day"
+    share = f"{counted / result.items:.2%}"
+    print_line(f"{bound}{counted:,} of {result.items:,} items of its sources, {share}; {rate}")
+    days = _by_day(result)
     print_line("")
     print_line(sparkline(list(days.values())), style="bold")
     print_table(["items", "day"], [[f"{n:,}", day] for day, n in days.items()])
-    _print_sources(found)
-    if found.samples:
+    _print_sources(result)
+    if result.samples:
         print_line("")
-        width = widest(found.samples)
-        for row in found.samples:
+        width = widest(result.samples)
+        for row in result.samples:
             print_row(row, source_width=width)
 
 
-def _print_sources(found: Backtest) -> None:
+def _print_sources(result: Backtest) -> None:
     rows = [
-        [f"{_counted(found, each):,}", source, f"{each.items.total():,}", _share(found, each)]
-        for source, each in found.sources.items()
+        [f"{_counted(result, each):,}", source, f"{each.items.total():,}", _share(result, each)]
+        for source, each in result.sources.items()
     ]
     print_line("")
     print_table(["items", "source", "of", "share"], rows[:SOURCES_SHOWN_MAX])
@@ -115,43 +115,43 @@ def _print_sources(found: Backtest) -> None:
         print_line(f"-- and {len(rows) - SOURCES_SHOWN_MAX:,} more sources; --json has all")
 
 
-def _by_day(found: Backtest) -> Mapping[str, int]:
-    counts = found.by_day
-    if found.only_leaves:
-        for each in found.sources.values():
-            for day, number in each.further.items():
+def _by_day(result: Backtest) -> Mapping[str, int]:
+    counts = result.by_day
+    if result.only_leaves:
+        for source in result.sources.values():
+            for day, number in source.further.items():
                 counts[day] = counts.get(day, 0) + number
     return {day.isoformat(): number for day, number in counts.items()}
 
 
-def _counted(found: Backtest, source: BacktestSourceCounts) -> int:
-    return source.matched.total() + (source.further.total() if found.only_leaves else 0)
+def _counted(result: Backtest, source: BacktestSourceCounts) -> int:
+    return source.matched.total() + (source.further.total() if result.only_leaves else 0)
 
 
-def _share(found: Backtest, source: BacktestSourceCounts) -> str:
+def _share(result: Backtest, source: BacktestSourceCounts) -> str:
     items = source.items.total()
-    return f"{_counted(found, source) / items:.2%}" if items else "-"
+    return f"{_counted(result, source) / items:.2%}" if items else "-"
 
 
-def _as_json(found: Backtest) -> dict[str, object]:
+def _as_json(result: Backtest) -> dict[str, object]:
     return {
-        "feed": found.feed,
-        "since": found.since,
-        "until": found.until,
-        "items": found.items,
-        "matched": found.matched,
-        "further": found.further,
-        "only_leaves": found.only_leaves or None,
-        "rate_per_s": found.matched / found.span_s if found.span_s > 0 else None,
-        "by_day": {day.isoformat(): number for day, number in found.by_day.items()},
+        "feed": result.feed,
+        "since": result.since,
+        "until": result.until,
+        "items": result.items,
+        "matched": result.matched,
+        "further": result.further,
+        "only_leaves": result.only_leaves or None,
+        "rate_per_s": result.matched / result.span_s if result.span_s > 0 else None,
+        "by_day": {day.isoformat(): number for day, number in result.by_day.items()},
         "sources": {
             source: {
                 "items": each.items.total(),
                 "matched": each.matched.total(),
                 "further": each.further.total(),
             }
-            for source, each in found.sources.items()
+            for source, each in result.sources.items()
         },
-        "samples": [row_json(row) for row in found.samples],
-        "damaged": {str(path): why for path, why in found.damaged.items()},
+        "samples": [row_json(row) for row in result.samples],
+        "damaged": {str(path): why for path, why in result.damaged.items()},
     }

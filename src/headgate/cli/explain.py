@@ -96,8 +96,8 @@ def explain(
                 explained = _explained(h, feeds or [], program, factorized, options, run=run)
         except InvalidValue as error:
             raise typer.BadParameter(str(error)) from None
-    for each in explained:
-        _print(each, as_json=json)
+    for explanation in explained:
+        _print(explanation, as_json=json)
 
 
 def _explained(

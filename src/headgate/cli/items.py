@@ -140,8 +140,8 @@ def _feeds(answer: WhyStored) -> str:
 
 def _listed(names: Sequence[str], noun: str) -> str:
     count = f"{len(names):,} {noun}{'' if len(names) == 1 else 's'}"
-    rest = ", …" if len(names) > FEEDS_SHOWN_MAX else ""
-    return f"{count}: {', '.join(names[:FEEDS_SHOWN_MAX])}{rest}"
+    ellipsis = ", …" if len(names) > FEEDS_SHOWN_MAX else ""
+    return f"{count}: {', '.join(names[:FEEDS_SHOWN_MAX])}{ellipsis}"
 
 
 def _why_json(answer: WhyStored) -> dict[str, object]:

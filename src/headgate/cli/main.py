@@ -49,26 +49,26 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     return app
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"headgate {__version__}")
         raise typer.Exit
 
 
 def options(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Show the version and leave."
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
     """Options that stand before the command."""
 
 
 def main() -> None:
-    asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    if asked == "--version":
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    if command == "--version":
         names: tuple[str, ...] = ()
     else:
-        names = (asked,) if asked in COMMANDS else tuple(COMMANDS)
+        names = (command,) if command in COMMANDS else tuple(COMMANDS)
     try:
         make_app(names)()
     except HeadgateError as error:
@@ -77,6 +77,6 @@ def main() -> None:
         report_error(error, as_json="--json" in sys.argv)
         sys.exit(exit_code(error))
     except BrokenPipeError:
-        # The reader of our output has gone, as in `headgate show | head`.
+        # The reader has closed the pipe, as in `headgate show | head`.
         sys.stderr.close()
         sys.exit(0)

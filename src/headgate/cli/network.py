@@ -56,7 +56,7 @@ def plan(
 
     [bold]headgate network plan --limit 30 --solver ilp[/bold]
     """
-    views, found = planned(
+    views, network_plan = planned(
         catalog,
         limit=limit,
         source_limit=source_limit,
@@ -65,36 +65,36 @@ def plan(
         solver=solver,
         use_loga=loga,
     )
-    told = numbers_of(found) | {"rewritings": len(views.rewritings.member_start) - 1}
+    numbers = numbers_of(network_plan) | {"rewritings": len(views.rewritings.member_start) - 1}
     if json:
-        print_json(told)
+        print_json(numbers)
         return
-    fast, cheap = found.fast, found.cheap
-    print_line(f"{len(fast.choice):,} views, {told['rewritings']:,} rewritings")
+    fast, cheap = network_plan.fast, network_plan.cheap
+    print_line(f"{len(fast.choice):,} views, {numbers['rewritings']:,} rewritings")
     print_line(
         f"{fast.rewritten_share:.1%} are served by other views, {fast.loads[-1]:,} by the source"
     )
     print_line(
-        f"utilisation {fast.utilization:,.0f}, at least {found.bound:,.0f} is needed; "
+        f"utilisation {fast.utilization:,.0f}, at least {network_plan.bound:,.0f} is needed; "
         f"before latency was lowered {cheap.utilization:,.0f}"
     )
-    print_text(explain_plan(found))
+    print_text(explain_plan(network_plan))
     levels = fast.views_by_level().tolist()
     print_line("views by level: " + ", ".join(f"{count:,}" for count in levels))
 
 
-def numbers_of(found: NetworkPlan) -> dict[str, object]:
-    fast, cheap = found.fast, found.cheap
+def numbers_of(plan: NetworkPlan) -> dict[str, object]:
+    fast, cheap = plan.fast, plan.cheap
     return {
         "views": len(fast.choice),
         "from_source": int(fast.loads[-1]),
         "utilization": fast.utilization,
         "utilization_least": cheap.utilization,
-        "utilization_bound": found.bound,
-        "gap": found.gap,
-        "solver": str(found.solver),
-        "solver_reason": found.reason,
-        "loga": found.has_run_loga,
+        "utilization_bound": plan.bound,
+        "gap": plan.gap,
+        "solver": str(plan.solver),
+        "solver_reason": plan.reason,
+        "loga": plan.has_run_loga,
         "latency_s": fast.latency_s,
         "latency_before_s": cheap.latency_s,
         "views_by_level": fast.views_by_level().tolist(),
@@ -115,11 +115,11 @@ def show(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show who feeds whom, level by level.
+    """Show which views serve which others, level by level.
 
     [bold]headgate network show --svg network.svg[/bold]
     """
-    views, found = planned(
+    views, network_plan = planned(
         catalog,
         limit=limit,
         source_limit=source_limit,
@@ -127,7 +127,7 @@ def show(
         solver=solver,
         use_loga=loga,
     )
-    fed = fed_views(found.fast, views.labels, views.plans.join_at)
+    fed = fed_views(network_plan.fast, views.labels, views.plans.join_at)
     if svg is not None:
         try:
             svg.write_text(draw_network(fed), encoding="utf-8")
@@ -136,11 +136,17 @@ def show(
             raise typer.Exit(2) from None
         stderr.print(f"picture: {svg}")
     if json:
-        summary = {"gap": found.gap, "solver": found.solver, "solver_reason": found.reason}
-        print_json({"views": [_json(each) for each in fed], **summary, "loga": found.has_run_loga})
+        summary = {
+            "gap": network_plan.gap,
+            "solver": network_plan.solver,
+            "solver_reason": network_plan.reason,
+        }
+        print_json(
+            {"views": [_json(each) for each in fed], **summary, "loga": network_plan.has_run_loga}
+        )
     elif fed:
         print_text(explain_network(fed))
-        print_text(explain_plan(found))
+        print_text(explain_plan(network_plan))
     else:
         print_line("-- no feeds")
 
@@ -170,11 +176,11 @@ def what_if(
     loga: UseLoga = True,
     json: AsJson = False,
 ) -> None:
-    """Try out the failure of a site: who would be served by whom instead.
+    """Show what changes if a site fails: which views are served by which others instead.
 
     [bold]headgate network what-if --remove Paris[/bold]
     """
-    views, found = planned(
+    views, network_plan = planned(
         catalog,
         limit=limit,
         source_limit=source_limit,
@@ -182,23 +188,23 @@ def what_if(
         solver=solver,
         use_loga=loga,
     )
-    gone = [view for view, each in enumerate(views.labels) if each.site == remove]
-    if not gone:
+    lost = [view for view, each in enumerate(views.labels) if each.site == remove]
+    if not lost:
         hint = did_you_mean(remove, {each.site for each in views.labels})
         raise typer.BadParameter(f"there is no site '{remove}'" + (f": {hint}" if hint else ""))
-    before, after = _without(views, found, gone)
+    before, after = _without(views, network_plan, lost)
     pairs = ((before[label], new) for label, new in sorted(after.items(), key=_by_label))
     changes = [(old, new) for old, new in pairs if old.members != new.members]
     if json:
-        told = [
+        moved = [
             {"view": str(new.label), "was": old.source_text(), "is": new.source_text()}
             for old, new in changes
         ]
-        print_json({"site": remove, "views_lost": len(gone), "moved": told})
+        print_json({"site": remove, "views_lost": len(lost), "moved": moved})
         return
-    print_line(f"without {remove}: views gone {len(gone):,}, served anew {len(changes):,}")
-    for old, new in changes:
-        print_line(f"  {new.label}: was {old.source_text()}, now {new.source_text()}")
+    print_line(f"without {remove}: views gone {len(lost):,}, served anew {len(changes):,}")
+    for was, is_now in changes:
+        print_line(f"  {is_now.label}: was {was.source_text()}, now {is_now.source_text()}")
     levels = max((each.level for each in after.values()), default=0)
     print_line(f"levels: {max(each.level for each in before.values())} before, {levels} after")
 
@@ -210,10 +216,10 @@ def _by_label(item: tuple[ViewLabel, FedView]) -> str:
     return str(item[0])
 
 
-def _without(views: NetworkViews, plan: NetworkPlan, gone: list[int]) -> tuple[Fed, Fed]:
+def _without(views: NetworkViews, plan: NetworkPlan, lost: list[int]) -> tuple[Fed, Fed]:
     """How each view is fed, before and after."""
     living = LivingConfiguration(plan)
-    living.remove(gone)
+    living.remove(lost)
     after, numbers = living.configuration()
     labels = [views.labels[number] for number in numbers.tolist()]
     join_at = views.plans.join_at[living.rewritings()]

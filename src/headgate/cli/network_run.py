@@ -109,14 +109,14 @@ def run(
 
 
 def _sources(definitions: Mapping[str, Statement]) -> tuple[dict[str, RunSource], dict[str, str]]:
-    """Sources of files, and why others are none."""
+    """The sources that read files, and for the others why they cannot be run."""
     kinds = RegisterFeed | RegisterStream | RegisterTable | RegisterDocuments
-    own = {name: each for name, each in definitions.items() if isinstance(each, kinds)}
-    schemas = {name: next(iter(schemas_of(name, definitions))) for name in own}
-    found = group_sources(own, schemas)
+    readable = {name: each for name, each in definitions.items() if isinstance(each, kinds)}
+    schemas = {name: next(iter(schemas_of(name, definitions))) for name in readable}
+    grouped = group_sources(readable, schemas)
     sources: dict[str, RunSource] = {}
-    refused = dict(found.refused)
-    for group in found.groups.values():
+    refused = dict(grouped.refused)
+    for group in grouped.groups.values():
         for listed in group.sources:
             if group.kind is GroupKind.FILES:
                 sources[listed.name] = RunSource(listed, group.schema)
@@ -126,7 +126,7 @@ def _sources(definitions: Mapping[str, Statement]) -> tuple[dict[str, RunSource]
 
 
 def _choose(size: int, *, master: str, local: bool, stack: ExitStack) -> TaskRunner:
-    """Small files are done before Spark has started."""
+    """In this process for small files, which are done before Spark would have started."""
     is_small = not master and size < BYTES_FOR_SPARK
     if local or is_small or importlib.util.find_spec("pyspark") is None:
         return IN_PROCESS
@@ -134,17 +134,17 @@ def _choose(size: int, *, master: str, local: bool, stack: ExitStack) -> TaskRun
     from headgate.pipeline.jobs.job import run_parts_on_spark, tasks_of  # noqa: PLC0415
     from headgate.pipeline.session import start_session  # noqa: PLC0415
 
-    where = master or MASTER_DEFAULT
-    session = start_session(where, name="headgate network")
+    spark_master = master or MASTER_DEFAULT
+    session = start_session(spark_master, name="headgate network")
     stack.callback(session.stop)
     return TaskRunner(
-        f"on Spark, {where}", partial(run_parts_on_spark, session=session), tasks_of(session)
+        f"on Spark, {spark_master}", partial(run_parts_on_spark, session=session), tasks_of(session)
     )
 
 
 def _print(report: NetworkReport) -> None:
-    for asked, group in report.groups.items():
-        _print_group(asked, group, checked=report.checked)
+    for group_name, group in report.groups.items():
+        _print_group(group_name, group, checked=report.checked)
     for name, reason in report.problems.items():
         stderr.print(f"{name}: {reason}")
     for view, reason in list(report.left_out.items())[:LEFT_OUT_SHOWN_MAX]:
@@ -156,8 +156,8 @@ def _print(report: NetworkReport) -> None:
     print_line(f"{report.ran}; results: {report.folder}")
 
 
-def _print_group(asked: str, group: GroupReport, *, checked: bool) -> None:
-    kind, source = asked.split(" ", maxsplit=1)
+def _print_group(group_name: str, group: GroupReport, *, checked: bool) -> None:
+    kind, source = group_name.split(" ", maxsplit=1)
     counted = group.counted
     noun = "documents" if kind == PATTERNS else "items"
     print_line(f"{source}, {noun} {counted.items:,}, views {sum(group.views):,}")

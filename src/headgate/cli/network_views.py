@@ -82,8 +82,13 @@ def network_views(catalog: Catalog, *, rewrite: Rewrite = rewrite_here) -> Netwo
     labels = [ViewLabel(name, site) for name in names for site in sites.get(name, [name])]
     flat, patterns, sizes = _sorted_by_kind(catalog, [plans[each.name] for each in labels])
     groups = [(list(flat), rewrite_flat(list(flat.values())))] if flat else []
-    for own in patterns.values():
-        groups.append((list(own), find_rewritings(list(own.values()), rewrite=rewrite)))
+    for views_of_source in patterns.values():
+        groups.append(
+            (
+                list(views_of_source),
+                find_rewritings(list(views_of_source.values()), rewrite=rewrite),
+            )
+        )
     rewritings = joined_rewritings(len(labels), groups)
     area = _area(labels, sizes)
     return NetworkViews(labels, price_rewritings(rewritings, area), rewritings, flat, patterns)
@@ -91,14 +96,14 @@ def network_views(catalog: Catalog, *, rewrite: Rewrite = rewrite_here) -> Netwo
 
 def _sites(catalog: Catalog) -> dict[str, list[str]]:
     """The sites of each feed that has some, in order."""
-    found: dict[str, set[str]] = {}
+    by_feed: dict[str, set[str]] = {}
     after = 0
     while page := catalog.list_subscriptions(after_id=after, limit=PAGE_MAX):
-        for each in page:
-            if each.site:
-                found.setdefault(each.feed, set()).add(each.site)
+        for subscription in page:
+            if subscription.site:
+                by_feed.setdefault(subscription.feed, set()).add(subscription.site)
         after = page[-1].id
-    return {feed: sorted(sites) for feed, sites in found.items()}
+    return {feed: sorted(sites) for feed, sites in by_feed.items()}
 
 
 def _sorted_by_kind(
@@ -128,20 +133,22 @@ def _sorted_by_kind(
 def _share(feed: FlatFeed, measured: SourceStatistics | None) -> float:
     """Of the source's items, those in the feed, if conditions do not depend on each other."""
     shares = []
-    for each in feed.conditions:
-        known = None if measured is None else measured.selectivity(unparse_filter(each))
-        shares.append(UNMEASURED if known is None else max(known, 1e-6))
+    for condition in feed.conditions:
+        selectivity = None if measured is None else measured.selectivity(unparse_filter(condition))
+        shares.append(UNMEASURED if selectivity is None else max(selectivity, 1e-6))
     return math.prod(shares)
 
 
 def joined_rewritings(views: int, groups: Iterable[tuple[Sequence[int], Rewritings]]) -> Rewritings:
-    """One graph of several: view v of a group's graph is the view at its place of the group."""
+    """Several graphs as one: view n of a group's graph is the n-th number of the group."""
     ways: list[list[list[int]]] = [[] for _ in range(views)]
-    for numbers, found in groups:
+    for numbers, rewritings in groups:
         for place, view in enumerate(numbers):
-            for r in range(*found.view_start[place : place + 2].tolist()):
-                own = slice(*found.member_start[r : r + 2].tolist())
-                ways[view].append(sorted(numbers[each] for each in found.members[own].tolist()))
+            for r in range(*rewritings.view_start[place : place + 2].tolist()):
+                member_span = slice(*rewritings.member_start[r : r + 2].tolist())
+                ways[view].append(
+                    sorted(numbers[each] for each in rewritings.members[member_span].tolist())
+                )
     flat = [each for own in ways for each in own]
     return Rewritings(
         views,
@@ -152,7 +159,7 @@ def joined_rewritings(views: int, groups: Iterable[tuple[Sequence[int], Rewritin
 
 
 def _area(labels: Sequence[ViewLabel], sizes: Floats) -> WideArea:
-    """All sites alike, in one region: a catalog does not know where they are."""
+    """All sites with equal costs in one region, because a catalog does not say where they are."""
     number: dict[str, int] = {}
     place = [number.setdefault(each.site, len(number)) for each in labels]
     area = uniform_area(sizes, document_bytes=ITEM_BYTES, sites=max(len(number), 1), regions=1)
@@ -183,7 +190,7 @@ SourceLimit = Annotated[
     ),
 ]
 PlanningTime = Annotated[
-    float, typer.Option("--time", min=1.0, metavar="SECONDS", help="How long to look for a plan.")
+    float, typer.Option("--time", min=1.0, metavar="SECONDS", help="Time limit of the solver.")
 ]
 SolverOption = Annotated[
     str,

@@ -40,9 +40,9 @@ def import_(
         raise typer.Exit(2) from None
     with Catalog.open(catalog) as opened, stderr.status(f"importing {printable(str(file))} …"):
         definitions = opened.definitions()
-        known = {feed.url for feed in _registered(opened)}
+        known_urls = {feed.url for feed in _registered(opened)}
         document = read_opml(body, taken=list(definitions))
-        fresh = [feed for feed in document.feeds if feed.url not in known]
+        fresh = [feed for feed in document.feeds if feed.url not in known_urls]
         registered, refused = _register(opened, fresh)
     _report(document, registered, len(document.feeds) - len(fresh), refused, as_json=json)
     if not document.feeds:

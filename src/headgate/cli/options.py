@@ -86,7 +86,7 @@ JoinScheme = Annotated[
     str,
     typer.Option(
         metavar="SCHEME",
-        help="How table joins describe who gets a message; ref-sj-clu+ unless said.",
+        help="How table joins describe who gets a message; ref-sj-clu+ by default.",
     ),
 ]
 

@@ -52,15 +52,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table, the first column right-aligned. No cell is truncated."""
     widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
     for style, row in [("bold", columns), *(("", row) for row in rows)]:
-        first, *rest = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        line = "  ".join([row[0].rjust(len(first)), *rest]).rstrip()
+        first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        line = "  ".join([row[0].rjust(len(first)), *others]).rstrip()
         print_line(line, style=style)
 
 
 def print_error(text: str) -> None:
-    first, *rest = text.split("\n")
+    first, *more_lines = text.split("\n")
     stderr.print(Text.assemble(("error: ", "bold red"), printable(first)))
-    for line in rest:
+    for line in more_lines:
         stderr.print(Text(printable(line), style="bold cyan" if line.startswith("hint:") else ""))
 
 
@@ -72,10 +72,10 @@ def report_error(
         place = {} if line is None else {"line": line}
         print_json({"error": {**place, **error_json(error, file=file)}})
         return
-    where = f"{file}: " if file else ""
+    prefix = f"{file}: " if file else ""
     if line is not None and not isinstance(error, LanguageError):
-        where += f"line {line}: "
-    print_error(where + str(error))
+        prefix += f"line {line}: "
+    print_error(prefix + str(error))
 
 
 def error_json(error: HeadgateError, *, file: str = "") -> Mapping[str, object]:

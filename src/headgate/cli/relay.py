@@ -70,7 +70,7 @@ def plan(
     ] = "",
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", metavar="SITE", help="A site that is gone; may be repeated."),
+        typer.Option("--without", metavar="SITE", help="A site that is lost; may be repeated."),
     ] = None,
     port: Annotated[
         int, typer.Option(min=1, max=65_535, help="The first of as many ports as there are sites.")
@@ -79,69 +79,79 @@ def plan(
     source_limit: SourceLimit = None,
     time: PlanningTime = TIME_DEFAULT_S,
 ) -> None:
-    """Plan which site computes which feed from whose, for relays: a file, and a token beside it.
+    """Plan which site computes which feed from which others, and write the plan and a token.
 
-    Feeds over documents (match …) are carried. Sites are on this machine's loopback; edit the file
-    to change that: planning again keeps the addresses that it has.
+    Relays carry feeds over documents (match …). All sites get loopback addresses; edit the file to
+    change them. Planning again keeps the addresses in the file.
 
     [bold]headgate relay plan --network network.json[/bold]
     """
-    views, found = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
+    views, network_plan = planned(catalog, limit=limit, source_limit=source_limit, time_s=time)
     name = _source_of(views, source)
-    known = read_deployment(network).addresses if network.exists() else {}
-    deployment = deployment_for(views, found, name, without=without or [], port=port, known=known)
+    known_addresses = read_deployment(network).addresses if network.exists() else {}
+    deployment = deployment_for(
+        views, network_plan, name, without=without or [], port=port, known_addresses=known_addresses
+    )
     write_deployment(network, deployment)
     print_line(
         f"{network}: {len(deployment.views):,} views of {name} at {len(deployment.addresses) - 1:,}"
         f" sites and the source, plan {deployment.plan_id}"
     )
     if make_token(token_path(network)):
-        print_line(f"{token_path(network)}: a new token; every relay needs it, nobody else may")
-    if left := len(views.labels) - len(views.patterns[name]):
-        print_line(f"views of other sources and kinds, which relays do not carry: {left:,}")
+        print_line(f"{token_path(network)}: a new token; copy it to every relay and keep it secret")
+    if not_carried := len(views.labels) - len(views.patterns[name]):
+        print_line(f"views of other sources and kinds, which relays do not carry: {not_carried:,}")
 
 
-def _source_of(views: NetworkViews, asked: str) -> str:
-    known = sorted(views.patterns)
-    if asked and asked not in known:
-        hint = did_you_mean(asked, known)
+def _source_of(views: NetworkViews, source: str) -> str:
+    sources = sorted(views.patterns)
+    if source and source not in sources:
+        hint = did_you_mean(source, sources)
         raise typer.BadParameter(
-            f"no feed matches documents of '{asked}'" + (f": {hint}" if hint else "")
+            f"no feed matches documents of '{source}'" + (f": {hint}" if hint else "")
         )
-    if not known:
+    if not sources:
         raise typer.BadParameter("there is no feed over documents: create one with 'match'")
-    if len(known) > 1 and not asked:
-        raise typer.BadParameter(f"which documents? --source {' or '.join(known)}")
-    return asked or known[0]
+    if len(sources) > 1 and not source:
+        raise typer.BadParameter(
+            f"there are several kinds of documents: choose one with --source {' or '.join(sources)}"
+        )
+    return source or sources[0]
 
 
 def deployment_for(
     views: NetworkViews,
-    found: NetworkPlan,
+    plan: NetworkPlan,
     source: str,
     *,
     without: list[str],
     port: int,
-    known: Mapping[str, Address],
+    known_addresses: Mapping[str, Address],
 ) -> Deployment:
-    """The views of one source, but for those at sites that are gone."""
-    own = views.patterns[source]
-    sites = sorted({views.labels[each].site for each in own})
-    for gone in without:
-        if gone not in sites:
-            hint = did_you_mean(gone, sites)
-            raise typer.BadParameter(f"there is no site '{gone}'" + (f": {hint}" if hint else ""))
-    # Ports stay with their sites, whichever of them are gone.
+    """The deployment of the views of one source, without those at lost sites."""
+    patterns_of_source = views.patterns[source]
+    sites = sorted({views.labels[each].site for each in patterns_of_source})
+    for lost_site in without:
+        if lost_site not in sites:
+            hint = did_you_mean(lost_site, sites)
+            raise typer.BadParameter(
+                f"there is no site '{lost_site}'" + (f": {hint}" if hint else "")
+            )
+    # A site keeps its port when other sites are lost.
     addresses = {
-        site: known.get(site, Address("127.0.0.1", port + at))
+        site: known_addresses.get(site, Address("127.0.0.1", port + at))
         for at, site in enumerate([_source_site(sites), *sites])
         if site not in without
     }
-    configuration, kept, join_at = found.fast, np.arange(len(views.labels)), views.plans.join_at
+    configuration, kept, join_at = plan.fast, np.arange(len(views.labels)), views.plans.join_at
     if without:
         lost = [n for n, label in enumerate(views.labels) if label.site in without]
-        configuration, kept, join_at = _without(views, found, lost)
-    patterns = {at: own[view] for at, view in enumerate(kept.tolist()) if view in own}
+        configuration, kept, join_at = _without(views, plan, lost)
+    patterns = {
+        at: patterns_of_source[view]
+        for at, view in enumerate(kept.tolist())
+        if view in patterns_of_source
+    }
     labels = [views.labels[view] for view in kept.tolist()]
     return deployment_of(
         configuration,
@@ -155,10 +165,10 @@ def deployment_for(
 
 
 def _without(
-    views: NetworkViews, found: NetworkPlan, lost: list[int]
+    views: NetworkViews, plan: NetworkPlan, lost: list[int]
 ) -> tuple[Configuration, Longs, Ints]:
-    """Those that are left are served by others: only who had read what is lost is moved."""
-    living = LivingConfiguration(found)
+    """The configuration without the lost views. Only views that had read a lost view change."""
+    living = LivingConfiguration(plan)
     living.remove(lost)
     configuration, kept = living.configuration()
     return configuration, kept, views.plans.join_at[living.rewritings()]
@@ -181,11 +191,11 @@ def publish(
     network: NetworkFile = NETWORK_DEFAULT,
     *,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Come back when every site has all of them.")
+        bool, typer.Option("--wait", help="Return when every site has all of them.")
     ] = False,
     token_file: TokenFile = None,
 ) -> None:
-    """Publish documents: each is on disk at the source when this command says so.
+    """Publish documents. Each is on disk at the source once its number is printed.
 
     [bold]headgate relay publish news/*.xml --wait[/bold]
     """
@@ -239,9 +249,9 @@ def read(
     deployment = read_deployment(network)
     shapes = {each.name: Shape(each.pattern) for each in deployment.views if each.site == site}
     if not shapes or (view and view not in shapes):
-        what, known = (view, shapes) if shapes else (site, deployment.addresses)
-        hint = did_you_mean(what, known)
-        raise RelayError(f"there is no '{what}' in the network" + (f": {hint}" if hint else ""))
+        unknown, names = (view, shapes) if shapes else (site, deployment.addresses)
+        hint = did_you_mean(unknown, names)
+        raise RelayError(f"there is no '{unknown}' in the network" + (f": {hint}" if hint else ""))
     path = shelf_path(folder, site)
     if not path.exists():
         raise RelayError(f"{site} has kept nothing in '{folder}'")
@@ -251,8 +261,8 @@ def read(
         reason = failure_of(content)
         rows = [] if reason is not None else texts_of(decode_tuples(content, shapes[name]))
         if json:
-            told: dict[str, object] = {"view": name, "document": document, "tuples": rows}
-            print_json(told | ({} if reason is None else {"failed": reason}))
+            record: dict[str, object] = {"view": name, "document": document, "tuples": rows}
+            print_json(record | ({} if reason is None else {"failed": reason}))
             continue
         if reason is not None:
             print_line(f"{document}  {name}  failed: {reason}")
@@ -281,11 +291,11 @@ def status(
     [bold]headgate relay status --network network.json[/bold]
     """
     secret, deployment = secret_of(network, token_file), read_deployment(network)
-    found = asyncio.run(statuses(deployment, secret))
+    by_site = asyncio.run(statuses(deployment, secret))
     if json:
-        print_json(found)
+        print_json(by_site)
     else:
-        stdout.print(status_table(found))
+        stdout.print(status_table(by_site))
 
 
 relay.command(help=run.__doc__)(run)

@@ -37,8 +37,8 @@ RelayFolder = Annotated[
 
 def secret_of(network: Path, token_file: Path | None) -> Secret:
     """From the environment, else from the file."""
-    if told := os.environ.get(TOKEN_VARIABLE):
-        return Secret(told)
+    if token := os.environ.get(TOKEN_VARIABLE):
+        return Secret(token)
     path = token_file or token_path(network)
     try:
         return Secret(path.read_text(encoding="utf-8").strip())

@@ -57,15 +57,16 @@ def run(
         bool, typer.Option("--with-parent", hidden=True, help="End when standard input is closed.")
     ] = False,
 ) -> None:
-    """Run the relay of a site: it takes feeds from others, computes, keeps and forwards.
+    """Run the relay of a site: it receives feeds from other sites, computes views, stores and
+    forwards them.
 
-    It may be killed at any time. After a change of the network's file, SIGHUP makes it read it.
+    It may be killed at any time. On SIGHUP it reads the network's file again.
 
     [bold]headgate relay run --site Paris --network network.json[/bold]
     """
     secret = secret_of(network, token_file)
     deployment = read_deployment(network)
-    at = address_of(listen) if listen else None
+    address = address_of(listen) if listen else None
     with ExitStack() as stack:
         shelf = stack.enter_context(Shelf(shelf_path(folder, site)))
         documents = None
@@ -73,7 +74,7 @@ def run(
             path = documents_path(folder, site)
             documents = stack.enter_context(PublishedDocuments(path))
         running = _Running(
-            network, site, listen=at, secret=secret, shelf=shelf, documents=documents
+            network, site, listen=address, secret=secret, shelf=shelf, documents=documents
         )
         asyncio.run(running.until_stopped(deployment, with_parent=with_parent))
 
@@ -96,8 +97,8 @@ class _Running:
     async def until_stopped(self, deployment: Deployment, *, with_parent: bool) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, self._changed.set)
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(each, self._stopped.set)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stopped.set)
         if with_parent:
             loop.add_reader(sys.stdin.fileno(), self._stopped.set)
         while not self._stopped.is_set():
@@ -117,7 +118,7 @@ class _Running:
             return before
 
     async def _run(self, deployment: Deployment) -> None:
-        """Until the plan changes or the relay is stopped; nothing that counts is in its memory."""
+        """Run the relay until the plan changes or it is stopped. All of its state is on disk."""
         relay = asyncio.create_task(
             run_relay(
                 deployment,
@@ -126,38 +127,38 @@ class _Running:
                 keeper=self._shelf,
                 documents=self._documents,
                 listen=self._listen,
-                is_up=self._say,
+                is_up=self._announce,
             )
         )
         waits = [asyncio.create_task(each.wait()) for each in (self._changed, self._stopped)]
         await asyncio.wait([relay, *waits], return_when=asyncio.FIRST_COMPLETED)
-        for each in (relay, *waits):
-            each.cancel()
+        for task in (relay, *waits):
+            task.cancel()
         await asyncio.wait([relay, *waits])
         if not relay.cancelled():
             relay.result()
 
-    def _say(self, core: RelayCore) -> None:
-        at = self._listen or core.deployment.addresses[self._site]
+    def _announce(self, core: RelayCore) -> None:
+        address = self._listen or core.deployment.addresses[self._site]
         print_line(
-            f"{self._site} listens at {at}: plan {core.deployment.plan_id}, views here "
+            f"{self._site} listens at {address}: plan {core.deployment.plan_id}, views here "
             f"{len(core.part.views):,}, from {_names(core.part.suppliers)}, "
             f"to {_names(core.part.readers)}"
         )
 
 
 def _names(sites: list[str]) -> str:
-    shown = ", ".join(sites[:5]) or "nobody"
-    return shown + (f" and {len(sites) - 5:,} more" if len(sites) > 5 else "")
+    listed = ", ".join(sites[:5]) or "nobody"
+    return listed + (f" and {len(sites) - 5:,} more" if len(sites) > 5 else "")
 
 
 # All relays as processes on this machine.
 
-PATIENCE_S = 5.0
-LOOK_S = 1.0
-LOOK_WITHOUT_TERMINAL_S = 5.0
-START_AGAIN_S = 1.0
-LAST_WORDS_BYTES = 2_000
+END_TIMEOUT_S = 5.0
+TABLE_EVERY_S = 1.0
+LINE_EVERY_S = 5.0
+CHECK_EVERY_S = 1.0
+LOG_TAIL_BYTES = 2_000
 
 Until = Annotated[
     str, typer.Option("--for", metavar="DURATION", help="End after so long, as in '10 seconds'.")
@@ -173,7 +174,7 @@ def all_sites(
 ) -> None:
     """Run a relay for every site of a network, each as a process of its own, until Ctrl-C.
 
-    A relay that dies is started again. When the network's file changes, all of them follow.
+    A relay that ends is started again. When the network's file changes, all relays follow it.
 
     [bold]headgate relay all --network network.json[/bold]
     """
@@ -182,13 +183,13 @@ def all_sites(
     until = duration_option(seconds, "--for")
     length_s = None if until is None else float(until.seconds)
     sites = _Sites(network, folder, token_file or token_path(network), deployment)
-    asyncio.run(_watched(sites, secret, length_s))
+    asyncio.run(_run_all(sites, secret, length_s))
 
 
-async def _watched(sites: _Sites, secret: Secret, length_s: float | None) -> None:
+async def _run_all(sites: _Sites, secret: Secret, length_s: float | None) -> None:
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stopped.set)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
     if length_s is not None:
         loop.call_later(length_s, stopped.set)
     keeping = asyncio.create_task(sites.keep_running())
@@ -205,11 +206,11 @@ async def _watched(sites: _Sites, secret: Secret, length_s: float | None) -> Non
 async def _show(
     sites: _Sites, secret: Secret, stopped: asyncio.Event, keeping: asyncio.Task[None]
 ) -> None:
-    """A table that renews itself, or, without a terminal, a line now and then."""
+    """A table that is refreshed every second, or, without a terminal, a line every five seconds."""
     if not stdout.is_terminal:
         while not stopped.is_set() and not keeping.done():
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_WITHOUT_TERMINAL_S):
+                async with asyncio.timeout(LINE_EVERY_S):
                     await stopped.wait()
             print_line(_line(await statuses(sites.deployment, secret), sites.restarts))
         return
@@ -217,30 +218,30 @@ async def _show(
         while not stopped.is_set() and not keeping.done():
             live.update(status_table(await statuses(sites.deployment, secret)), refresh=True)
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(TABLE_EVERY_S):
                     await stopped.wait()
 
 
-def _line(found: Statuses, restarts: int) -> str:
-    up = [each for each in found.values() if "error" not in each]
+def _line(by_site: Statuses, restarts: int) -> str:
+    up = [each for each in by_site.values() if "error" not in each]
     total = {"received": 0, "forwarded": 0, "kept": 0}
-    for each in up:
-        counts = each.get("counts")
+    for status in up:
+        counts = status.get("counts")
         if isinstance(counts, dict):
             total = {name: before + int(counts.get(name, 0)) for name, before in total.items()}
-    told = "  ".join(f"{count:,} {name}" for name, count in total.items())
-    return f"{len(up)} of {len(found)} relays  {told}  {restarts} started again"
+    counted = "  ".join(f"{count:,} {name}" for name, count in total.items())
+    return f"{len(up)} of {len(by_site)} relays  {counted}  {restarts} started again"
 
 
 class _Sites:
-    """The processes of all sites."""
+    """Starts a relay process for each site, restarts those that end, and follows the plan file."""
 
     def __init__(self, network: Path, folder: Path, token: Path, deployment: Deployment) -> None:
         self._network, self._folder, self._token = network, folder, token
         self.deployment = deployment
         self.restarts = 0
         self._processes: dict[str, Process] = {}
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
         self._read_at = self._changed_ns()
 
     def _changed_ns(self) -> int:
@@ -258,24 +259,24 @@ class _Sites:
                 process = self._processes.get(site)
                 if process is not None and process.returncode is not None:
                     self.restarts += 1
-                    self._tell_end(site)
+                    self._report_end(site)
                 if process is None or process.returncode is not None:
                     self._processes[site] = await self._start(site)
-            await asyncio.sleep(START_AGAIN_S)
+            await asyncio.sleep(CHECK_EVERY_S)
 
-    def _tell_end(self, site: str) -> None:
-        """What a relay has said at last, unless it has said so before."""
-        said = self._log(site).read_bytes()[-LAST_WORDS_BYTES:].decode("utf-8", "replace")
-        last = said.strip().rpartition("\n")[2]
-        if self._told.get(site) != last:
-            self._told[site] = last
-            print_error(f"{site} has ended and is started again; its last words: {last}")
+    def _report_end(self, site: str) -> None:
+        """Report that a relay has ended, with the last line of its log; the same line once."""
+        output = self._log(site).read_bytes()[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
+        last = output.strip().rpartition("\n")[2]
+        if self._reported.get(site) != last:
+            self._reported[site] = last
+            print_error(f"{site} has ended and is started again; the last line of its log: {last}")
 
     def _log(self, site: str) -> Path:
         return site_folder(self._folder, site) / "log"
 
     def _read_again(self) -> None:
-        """All follow the new plan; those that are no longer in the network see so, and end."""
+        """Signal all relays to read the new plan. Relays that are no longer in the network end."""
         try:
             deployment = self.deployment = read_deployment(self._network)
         except RelayError as error:
@@ -301,13 +302,13 @@ class _Sites:
 
     async def end(self) -> None:
         running = [each for each in self._processes.values() if each.returncode is None]
-        for each in running:
-            each.terminate()
-        until = time.monotonic() + PATIENCE_S
-        for each in running:
+        for process in running:
+            process.terminate()
+        until = time.monotonic() + END_TIMEOUT_S
+        for process in running:
             try:
                 async with asyncio.timeout(max(0.1, until - time.monotonic())):
-                    await each.wait()
+                    await process.wait()
             except TimeoutError:
-                each.kill()
-                await each.wait()
+                process.kill()
+                await process.wait()

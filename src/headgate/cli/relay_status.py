@@ -1,4 +1,4 @@
-"""The status of all relays of a network, asked of each and shown as a table."""
+"""Request the status of all relays of a network, and show it as a table."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ TROUBLE_WIDTH = 70
 
 
 async def statuses(deployment: Deployment, secret: Secret) -> Statuses:
-    """Of each site what its relay says, or why it says nothing."""
+    """For each site, the status of its relay, or the error if it does not answer."""
 
-    async def one(site: str) -> Mapping[str, object]:
+    async def status_of(site: str) -> Mapping[str, object]:
         try:
             return await relay_status(deployment, site, secret)
         except RelayError as error:
             return {"site": site, "error": str(error)}
 
-    found = await asyncio.gather(*map(one, deployment.addresses))
-    return dict(zip(deployment.addresses, found, strict=True))
+    answers = await asyncio.gather(*map(status_of, deployment.addresses))
+    return dict(zip(deployment.addresses, answers, strict=True))
 
 
-def status_table(found: Statuses) -> Table:
+def status_table(by_site: Statuses) -> Table:
     table = Table.grid(padding=(0, 2))
     heads = ("site", "views", "received", "computed", "forwarded", "kept", "lag", "held")
     table.add_row(*(Text(each, style="bold") for each in (*heads, "")))
-    for site, each in found.items():
-        if error := each.get("error"):
+    for site, status in by_site.items():
+        if error := status.get("error"):
             table.add_row(Text(printable(site)), *[""] * 7, Text(printable(str(error)), "red"))
             continue
-        counts = each.get("counts")
-        known = counts if isinstance(counts, dict) else {}
-        figures = [known.get(name, 0) for name in ("received", "computed", "forwarded", "kept")]
-        cells = [_figure(each.get("views")), *map(_figure, figures), _figure(each.get("lag"))]
-        held = each.get("held_bytes")
-        cells.append(f"{held / 2**20:,.1f} MB" if isinstance(held, int | float) else "")
+        counts = status.get("counts")
+        count_of = counts if isinstance(counts, dict) else {}
+        figures = [count_of.get(name, 0) for name in ("received", "computed", "forwarded", "kept")]
+        cells = [_figure(status.get("views")), *map(_figure, figures), _figure(status.get("lag"))]
+        held_bytes = status.get("held_bytes")
+        cells.append(f"{held_bytes / 2**20:,.1f} MB" if isinstance(held_bytes, int | float) else "")
         right = (Text(cell, justify="right") for cell in cells)
-        table.add_row(Text(printable(site)), *right, Text(_trouble(each), style="yellow"))
+        table.add_row(Text(printable(site)), *right, Text(_problems_text(status), style="yellow"))
     return table
 
 
@@ -53,18 +53,20 @@ def _figure(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
 
-def _trouble(each: Mapping[str, object]) -> str:
-    """The first thing that is wrong, in a few words."""
-    documents, said = each.get("documents"), list[str]()
+def _problems_text(status: Mapping[str, object]) -> str:
+    """The problems of a relay on one line, truncated."""
+    documents, problems = status.get("documents"), list[str]()
     if isinstance(documents, dict):
         behind = documents.get("published", 0) - documents.get("settled", 0)
-        said += [f"documents that not everybody has: {behind:,}"] if behind else []
-    waiting = each.get("waiting")
+        problems += [f"documents that not everybody has: {behind:,}"] if behind else []
+    waiting = status.get("waiting")
     if isinstance(waiting, list) and waiting:
-        said.append(f"{_figure(each.get('views_waiting'))} views wait for {', '.join(waiting)}")
-    troubles = each.get("troubles")
+        problems.append(
+            f"{_figure(status.get('views_waiting'))} views wait for {', '.join(waiting)}"
+        )
+    troubles = status.get("troubles")
     if isinstance(troubles, dict):
-        said += [f"{what}: {why}" for what, why in troubles.items()]
-    if refused := each.get("last_refused"):
-        said.append(f"refused {refused}")
-    return printable("; ".join(map(str, said)))[:TROUBLE_WIDTH]
+        problems += [f"{what}: {why}" for what, why in troubles.items()]
+    if refused := status.get("last_refused"):
+        problems.append(f"refused {refused}")
+    return printable("; ".join(map(str, problems)))[:TROUBLE_WIDTH]

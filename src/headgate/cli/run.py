@@ -76,7 +76,7 @@ Interval = Annotated[
     str, typer.Option(metavar="TIME", help="A feed is not fetched more often than this.")
 ]
 Lateness = Annotated[
-    str, typer.Option(metavar="TIME", help="How long window joins wait for what comes late.")
+    str, typer.Option(metavar="TIME", help="How long window joins wait for late items.")
 ]
 Brokers = Annotated[
     str, typer.Option(metavar="HOST:PORT,…", help="Kafka brokers that sources may name.")
@@ -150,8 +150,8 @@ def run(  # noqa: PLR0917 - typer passes by keyword
 def apply_once(h: Headgate, text: str, file: Path) -> None:
     """Apply a script, without the subscriptions that exist already."""
     statements = read_statements(text, file=file, as_json=False)
-    new = [each for each in statements if not _exists(h, each)]
-    apply_script(h, new, text=text, file=file, as_json=False)
+    to_apply = [each for each in statements if not _exists(h, each)]
+    apply_script(h, to_apply, text=text, file=file, as_json=False)
 
 
 def _exists(h: Headgate, statement: Statement) -> bool:
@@ -173,20 +173,20 @@ def run_until_stopped(
     metrics: str,
     seconds: float | None,
 ) -> None:
-    """Until a signal comes, or the time is over; then a summary."""
+    """Run until a signal comes or the time is over, then print a summary."""
     from headgate.cli.run_display import ConsoleLines, summary  # noqa: PLC0415
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     stop, began = _stop_by_signal(), time.monotonic()
     lines = ConsoleLines() if stdout.is_terminal else None
     with ExitStack() as opened:
-        with stderr.status("starting Spark …") as shown:
+        with stderr.status("starting Spark …") as display:
             started = started_run(
                 h.catalog,
                 session.result(),
                 options,
                 console=lines or sys.stdout,
-                note=shown.update,
+                note=display.update,
             )
             run = opened.enter_context(started)
             opened.enter_context(_metrics(run, metrics))
@@ -199,8 +199,8 @@ def run_until_stopped(
 
 def _stop_by_signal() -> threading.Event:
     stop = threading.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: stop.set())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     return stop
 
 
@@ -240,6 +240,6 @@ def _show_until(
     with Live(console=stdout, auto_refresh=False, screen=True) as live:
         while not stop.is_set() and left_s(SCREEN_EVERY_S) > 0:
             uptime_s = time.monotonic() - began
-            shown = screen(status_of(run), uptime_s=uptime_s, console=lines.lines)
-            live.update(shown, refresh=True)
+            content = screen(status_of(run), uptime_s=uptime_s, console=lines.lines)
+            live.update(content, refresh=True)
             stop.wait(left_s(SCREEN_EVERY_S))

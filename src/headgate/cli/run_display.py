@@ -86,7 +86,7 @@ def summary(status: Status, *, uptime_s: float) -> list[str]:
         ),
         *(f"broken: {feed.name}: {feed.error}" for feed in status.broken),
         *(f"cannot run: {name}: {reason}" for name, reason in status.refused.items()),
-        *(f"trouble: {name}: {reason}" for name, reason in status.errors.items()),
+        *(f"problem: {name}: {reason}" for name, reason in status.errors.items()),
     ]
 
 
@@ -124,9 +124,9 @@ def _sources(status: Status) -> Table:
             Text(f"{count:,}", justify="right"),
             Text(f"{rejected:,}" if rejected else "", justify="right", style="yellow"),
         )
-    more = len(ordered) - SOURCES_SHOWN
-    if more > 0:
-        table.add_row(Text(f"and {more:,} more", style="dim"))
+    hidden = len(ordered) - SOURCES_SHOWN
+    if hidden > 0:
+        table.add_row(Text(f"and {hidden:,} more", style="dim"))
     return table
 
 
@@ -175,8 +175,8 @@ def _problems(status: Status) -> list[Text]:
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - PROBLEMS_SHOWN
-    return [*lines[:PROBLEMS_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
+    hidden = len(lines) - PROBLEMS_SHOWN
+    return [*lines[:PROBLEMS_SHOWN], *([f"and {hidden:,} more"] if hidden > 0 else [])]
 
 
 def headline_of(item: Item) -> str:

@@ -97,7 +97,8 @@ class _Context:
         compared = self._window_attribute(operand)
         if kind_of_type(compared.type) is not kind_of_type(type_):
             raise InvalidValue(
-                f"{with_article(type_)} cannot be compared with the {compared.type} '{compared.name}'"
+                f"{with_article(type_)} cannot be compared with "
+                f"the {compared.type} '{compared.name}'"
             )
 
     def _window_attribute(self, operand: WindowAttribute) -> Attribute:
