@@ -71,7 +71,7 @@ def test_a_script_in_any_order(catalog: Catalog):
     assert catalog.version() == 1
 
 
-def test_what_is_stored_reads_as_what_was_checked(catalog: Catalog):
+def test_stored_text_parses_to_the_checked_statement(catalog: Catalog):
     catalog.apply(parse_script(SCRIPT))
     definitions = catalog.definitions()
     for name, statement in definitions.items():
@@ -168,7 +168,7 @@ def test_a_script_that_is_refused_leaves_nothing(catalog, script, error, number,
     assert refused.statement_number == number
 
 
-def test_an_error_keeps_its_place(catalog: Catalog):
+def test_an_error_has_the_number_of_its_statement(catalog: Catalog):
     refused = refuse(
         catalog, "register feed https://a.b/c as A;\ncreate feed B\n from Nope;", LanguageError
     )
@@ -196,13 +196,13 @@ def test_a_feed_is_replaced_by_dropping_and_creating_it(catalog: Catalog):
     assert catalog.version() == 2
 
 
-def test_what_stands_before_a_drop_does_not_see_what_comes_after(catalog: Catalog):
+def test_statements_before_a_drop_do_not_see_later_ones(catalog: Catalog):
     catalog.apply(parse_script("register feed https://a.b/c as S; create feed Old from S;"))
     script = "create feed A from B; drop feed Old; create feed B from S;"
     assert "no source or feed 'B'" in str(refuse(catalog, script, LanguageError))
 
 
-def test_ranges_wait_for_the_sources_that_they_take_in(catalog: Catalog):
+def test_ranges_are_applied_after_the_sources_in_them(catalog: Catalog):
     sources = [f"register feed https://a.b/{n} as src{n};" for n in range(1, 13)]
     ranges = [
         "create feed Some from (src3 | ... | src5);",
@@ -279,7 +279,9 @@ scripts = st.lists(feeds | drops, max_size=12)
         ("create feed A from S; create feed A from B; create feed B from S;", [0, 2, 1]),
     ],
 )
-def test_what_is_needed_comes_first_and_the_rest_stays(script: str, expected: list[int]):
+def test_definitions_come_before_their_users_and_keep_the_order_otherwise(
+    script: str, expected: list[int]
+):
     assert list(order(parse_script(script))) == expected
 
 
@@ -316,7 +318,7 @@ def _segment(script: list[Statement], index: int) -> range:
     return range(first, next(after, len(script)))
 
 
-def test_a_long_cycle_is_told_in_short():
+def test_a_long_cycle_is_abbreviated():
     ring = [CreateFeed(f"F{n}", StreamRef(f"F{(n + 1) % 5000}")) for n in range(5000)]
     with pytest.raises(FeedCycle) as caught:
         list(order(ring))

@@ -70,7 +70,7 @@ def test_two_processes_that_write_at_once_lose_nothing(catalog_url: str):
 
 
 @pytest.mark.parametrize("acknowledged", [1, 4, 11])
-def test_what_was_acknowledged_survives_kill_9(catalog_url: str, acknowledged: int):
+def test_acknowledged_commits_survive_kill_9(catalog_url: str, acknowledged: int):
     with writer(catalog_url, "A", 1_000) as process:
         start(process)
         lines = [process.stdout.readline() for _ in range(acknowledged)]

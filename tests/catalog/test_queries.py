@@ -100,7 +100,7 @@ def test_a_reader_sees_one_version_while_others_write(filled: Catalog):
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
 
-def test_living_subscribers_by_feed_and_by_id(catalog_url: str) -> None:
+def test_active_subscribers_by_feed_and_by_id(catalog_url: str) -> None:
     now = NOON
     with Catalog.open(catalog_url, clock=lambda: now) as catalog:
         catalog.apply(

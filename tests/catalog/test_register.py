@@ -87,7 +87,7 @@ def test_everything_can_be_dropped_from_the_top_down(filled: Catalog):
     filled.apply(parse_script(SCRIPT))
 
 
-def test_what_was_dropped_is_unknown_to_the_rest_of_the_script(filled: Catalog):
+def test_a_dropped_name_is_unknown_to_later_statements(filled: Catalog):
     with pytest.raises(LanguageError, match="no source or feed 'B'"):
         filled.apply(parse_script("drop feed B; subscribe to B output console;"))
 
@@ -99,7 +99,7 @@ def test_a_drop_sees_what_its_own_script_has_made(filled: Catalog):
     assert "is used by feed D;" in message
 
 
-def test_dead_subscriptions_are_in_no_ones_way(filled: Catalog, clock: ManualClock):
+def test_expired_subscriptions_do_not_prevent_a_drop(filled: Catalog, clock: ManualClock):
     filled.apply(parse_script("subscribe to B output console;"))
     clock.advance(days=2)
     filled.apply(parse_script("drop feed B;"))

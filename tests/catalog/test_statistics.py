@@ -15,7 +15,7 @@ create feed Cheap from Tickets as $t where $t[price < 50];
 """
 
 
-def test_what_is_recorded_is_read_again(catalog: Catalog, clock: ManualClock) -> None:
+def test_recorded_statistics_are_read_back(catalog: Catalog, clock: ManualClock) -> None:
     catalog.apply(parse_script(SCRIPT))
     version = catalog.version()
     measured = SourceStatistics("Tickets", 1_000, 60.5, {"price < 50": 20, "name = 'ä''b'": 0})
@@ -31,7 +31,7 @@ def test_what_is_recorded_is_read_again(catalog: Catalog, clock: ManualClock) ->
     assert catalog.statistics("Trips") is None
 
 
-def test_what_is_measured_again_replaces_all_of_the_source(catalog: Catalog) -> None:
+def test_a_new_measurement_replaces_the_old_one(catalog: Catalog) -> None:
     catalog.apply(parse_script(SCRIPT))
     catalog.record_statistics(
         [SourceStatistics("Tickets", 10, 1.0, {"a = 1": 1}), SourceStatistics("Trips", 5, 0.0)]
@@ -51,7 +51,7 @@ def test_a_source_that_is_not_registered_is_left_out(catalog: Catalog) -> None:
     assert catalog.statistics("Gone") is None
 
 
-def test_statistics_go_with_their_source(catalog: Catalog) -> None:
+def test_statistics_are_deleted_with_their_source(catalog: Catalog) -> None:
     catalog.apply(parse_script(SCRIPT))
     catalog.record_statistics([SourceStatistics("Trips", 1, 1.0, {"price < 5": 1})])
     catalog.apply(parse_script("drop stream Trips;"))

@@ -38,7 +38,7 @@ def bad_ticket_message(catalog: Catalog, ticket: str) -> str:
     return messages.pop()
 
 
-def test_a_subscription_says_what_it_was_given(catalog, subscribed, clock):
+def test_a_subscription_has_the_given_fields(catalog, subscribed, clock):
     found = catalog.get_subscription(subscribed.subscription_id)
     assert found == catalog.list_subscriptions()[0]
     assert (found.feed, found.target, found.stylesheet) == ("News", "me@a.org", "a.xsl")
@@ -81,7 +81,7 @@ def test_renewing_counts_from_now(catalog, subscribed, clock):
         assert expires_at == clock.now + timedelta(days=days)
 
 
-def test_from_its_end_on_a_subscription_is_dead(catalog, subscribed, clock):
+def test_a_subscription_expires_at_its_end(catalog, subscribed, clock):
     clock.now = subscribed.expires_at - timedelta(microseconds=1)
     assert catalog.count_subscriptions() == len(catalog.list_subscriptions()) == 1
     clock.now = subscribed.expires_at
@@ -91,7 +91,7 @@ def test_from_its_end_on_a_subscription_is_dead(catalog, subscribed, clock):
     bad_ticket_message(catalog, subscribed.ticket)
 
 
-def test_the_dead_are_removed(catalog, subscribed, clock):
+def test_expired_subscriptions_are_removed(catalog, subscribed, clock):
     catalog.apply(parse_script("subscribe to News output console for 3 days;"))
     version = catalog.version()
     assert (catalog.expire(), catalog.version()) == (0, version)
@@ -139,7 +139,7 @@ def test_a_cancelled_subscription_is_gone(catalog: Catalog, subscribed: Outcome)
     bad_ticket_message(catalog, subscribed.ticket)
 
 
-def test_a_ticket_is_shown_once_and_kept_nowhere(catalog_url, clock, caplog):
+def test_a_ticket_is_returned_once_and_not_stored(catalog_url, clock, caplog):
     with caplog.at_level(logging.DEBUG), Catalog.open(catalog_url, clock=clock) as catalog:
         script = SOURCE + "subscribe to News output console;"
         outcome = catalog.apply(parse_script(script))[-1]

@@ -110,7 +110,7 @@ def test_a_database_that_others_hold(tmp_path: Path):
         ("postgresql://me:hunter2@127.0.0.1:1/db?bogus=1", "cannot be reached"),
     ],
 )
-def test_no_password_is_told(url: str, message: str):
+def test_errors_contain_no_password(url: str, message: str):
     with pytest.raises(CatalogUnavailable) as caught:
         Catalog.open(url)
     assert message in str(caught.value)

@@ -122,7 +122,7 @@ def _catalog_of_revision(url: str, revision: str) -> Database:
     return database
 
 
-def test_a_catalog_of_the_first_revision_is_brought_up_to_date(catalog_url: str):
+def test_a_catalog_of_the_first_revision_is_migrated(catalog_url: str):
     moment = "'2026-11-01 00:00:00+00:00'" if "postgres" in catalog_url else "'2026-11-01 00:00:00'"
     database = _catalog_of_revision(catalog_url, "0001")
     with database.writing() as connection:

@@ -18,7 +18,7 @@ def script(text: str) -> str:
     return "script.feeds"
 
 
-def test_the_example_is_right_and_changes_nothing(headgate: Run) -> None:
+def test_check_accepts_the_example_and_changes_nothing(headgate: Run) -> None:
     code, out, _ = headgate("check", str(EXAMPLE))
     assert code == 0
     assert "24 statements are right" in out
@@ -86,7 +86,7 @@ def test_a_script_is_applied_whole_or_not_at_all(headgate: Run) -> None:
     assert json.loads(headgate("show", "--json")[1])["version"] == 0
 
 
-def test_the_life_of_a_subscription(headgate: Run) -> None:
+def test_subscribe_renew_and_unsubscribe(headgate: Run) -> None:
     headgate("apply", str(EXAMPLE))
     arguments = ("--output", "mail", "--to", "me@mail.org", "--every", "3 hours", "--for", "2 days")
     code, out, _ = headgate("subscribe", "Mobs", *arguments)
@@ -110,7 +110,7 @@ def test_tickets_can_go_to_a_private_file(headgate: Run) -> None:
     assert headgate("apply", str(EXAMPLE), "--tickets", "tickets.txt")[0] == 2
 
 
-def test_a_statement_from_options_shows_itself_when_it_is_wrong(headgate: Run) -> None:
+def test_an_invalid_statement_made_of_options_is_shown_in_the_error(headgate: Run) -> None:
     headgate("apply", str(EXAMPLE))
     code, _, err = headgate("subscribe", "RockConcertStraem")
     assert code == 1

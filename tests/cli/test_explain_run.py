@@ -76,7 +76,7 @@ def test_how_a_join_of_three_tables_is_served(tmp_path: Path) -> None:
         assert part in run
 
 
-def test_what_a_run_has_learned_of_operators_is_told(tmp_path: Path) -> None:
+def test_learned_operator_statistics_are_shown(tmp_path: Path) -> None:
     command = ["explain", "--run", "--script", "examples/papers.feeds", "--folder", str(tmp_path)]
     before = CliRunner().invoke(make_app(), command).output
     call = '["locIn", ["Bronx"]]'

@@ -10,13 +10,13 @@ from tests.cli.headgate_command import Run
 CITY = Path(__file__).parents[2] / "examples" / "city" / "city.feeds"
 
 
-def test_the_city_can_run(headgate: Run) -> None:
+def test_all_operators_of_the_city_example_can_run(headgate: Run) -> None:
     code, out, _ = headgate("check", str(CITY), "--json")
     assert code == 0
     assert "cannot_run" not in json.loads(out)
 
 
-def test_what_cannot_run_is_named(headgate: Run, tmp_path: Path) -> None:
+def test_operators_that_cannot_run_are_listed(headgate: Run, tmp_path: Path) -> None:
     script = tmp_path / "script.feeds"
     script.write_text(
         """

@@ -35,7 +35,7 @@ def planned(headgate: Run, tmp_path: Path) -> Run:
     return headgate
 
 
-def test_a_plan_tells_its_gap(planned: Run) -> None:
+def test_a_plan_shows_its_gap(planned: Run) -> None:
     code, out, _ = planned("network", "plan")
     assert code == 0
     assert "8 views" in out
@@ -62,7 +62,7 @@ def test_the_solver_is_chosen_by_name(planned: Run) -> None:
     assert "there is no solver 'ipl': did you mean 'ilp'?" in err
 
 
-def test_show_tells_who_feeds_whom(planned: Run, tmp_path: Path) -> None:
+def test_show_lists_which_views_serve_which(planned: Run, tmp_path: Path) -> None:
     code, out, _ = planned("network", "show", "--svg", "network.svg")
     assert code == 0
     assert "level 1" in out
@@ -91,7 +91,7 @@ def test_what_if_a_site_fails(planned: Run) -> None:
     assert all("Open" not in each["is"] for each in told["moved"])
 
 
-def test_what_cannot_be_is_told(planned: Run) -> None:
+def test_invalid_calls_are_refused(planned: Run) -> None:
     code, _, err = planned("network", "what-if", "--remove", "Pariss")
     assert code == 2
     assert "did you mean 'Paris'?" in err
@@ -138,7 +138,7 @@ def test_run_computes_all_levels_and_checks_them(planned: Run, tmp_path: Path) -
     assert (tmp_path / told["folder"] / "report.json").exists()
 
 
-def test_a_run_says_where_it_cannot_write(planned: Run, tmp_path: Path) -> None:
+def test_a_run_names_the_folder_that_it_cannot_write(planned: Run, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     code, _, err = planned("network", "run", "--output", "taken")
     assert code == 2

@@ -26,7 +26,7 @@ def invoke(*arguments: str, code: int = 0) -> str:
     return done.output
 
 
-def test_import_tells_what_it_leaves_out_and_export_gives_the_rest(tmp_path: Path) -> None:
+def test_import_lists_skipped_lines_and_export_writes_the_registered_feeds(tmp_path: Path) -> None:
     catalog, file = str(tmp_path / "c.db"), tmp_path / "list.opml"
     file.write_bytes(LIST)
     out = invoke("opml", "import", str(file), "--catalog", catalog)
@@ -47,7 +47,7 @@ def test_import_tells_what_it_leaves_out_and_export_gives_the_rest(tmp_path: Pat
     assert "https://muse.example/rss" in invoke("opml", "export", "--catalog", catalog)
 
 
-def test_what_is_no_list_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_no_opml_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "list.opml"
     file.write_text("not a list")
     out = invoke("opml", "import", str(file), "--catalog", str(tmp_path / "c.db"), code=1)

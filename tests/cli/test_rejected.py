@@ -40,5 +40,5 @@ def test_as_json(headgate: Run, folder: Path) -> None:
     assert found[0]["source"] == "Tickets"
 
 
-def test_where_nothing_is_wrong(headgate: Run, tmp_path: Path) -> None:
+def test_no_rejected_input(headgate: Run, tmp_path: Path) -> None:
     assert headgate("rejected", "--folder", str(tmp_path))[:2] == (0, "-- 0 rejected\n")

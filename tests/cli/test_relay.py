@@ -52,7 +52,7 @@ def use_free_ports(path: Path) -> None:
     path.write_text(json.dumps(told))
 
 
-def test_a_plan_is_a_file_with_a_token_beside_it(planned: Run, tmp_path: Path) -> None:
+def test_a_plan_is_a_file_and_a_token(planned: Run, tmp_path: Path) -> None:
     out = plan(planned)
     assert "4 views of News at 3 sites and the source" in out
     assert "which relays do not carry: 1" in out
@@ -66,7 +66,7 @@ def test_a_plan_is_a_file_with_a_token_beside_it(planned: Run, tmp_path: Path) -
     assert before.strip() not in (tmp_path / "network.json").read_text()
 
 
-def test_without_a_site_others_serve(planned: Run, tmp_path: Path) -> None:
+def test_views_of_a_lost_site_are_served_by_others(planned: Run, tmp_path: Path) -> None:
     plan(planned)
     use_free_ports(tmp_path / "network.json")
     ports = json.loads((tmp_path / "network.json").read_text())["sites"]
@@ -79,7 +79,7 @@ def test_without_a_site_others_serve(planned: Run, tmp_path: Path) -> None:
     assert "did you mean 'Oslo'" in err
 
 
-def test_what_is_wrong_is_said(planned: Run, tmp_path: Path) -> None:
+def test_wrong_calls_are_refused_with_a_reason(planned: Run, tmp_path: Path) -> None:
     code, _, err = planned("relay", "run", "--site", "Paris")
     assert code == 3
     assert "network.token' cannot be read" in err

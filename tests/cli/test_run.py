@@ -48,7 +48,7 @@ def metrics(port: int) -> str:
         return ""
 
 
-def test_a_run_delivers_tells_its_figures_and_stops_by_sigterm(tmp_path: Path) -> None:
+def test_a_run_delivers_prints_a_summary_and_stops_on_sigterm(tmp_path: Path) -> None:
     (tmp_path / "script.feeds").write_text(SCRIPT)
     (tmp_path / "tickets").mkdir()
     lines = [json.dumps({"id": str(n), "price": n}) for n in range(100)]

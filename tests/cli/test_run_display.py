@@ -60,7 +60,7 @@ def shown(found: Status, console: tuple[str, ...] = ()) -> str:
     return out.getvalue()
 
 
-def test_the_screen_tells_everything() -> None:
+def test_the_screen_shows_all_sections() -> None:
     text = shown(status(), ("a line of the console",))
     for part in ("61 s", "15", "MuseNews", "Tickets", "Rock", "Trips", "price 150", "80 ms"):
         assert part in text
@@ -96,7 +96,7 @@ def test_line_and_summary() -> None:
     assert "rejected: 4 of Tickets (see 'headgate rejected Tickets')" in text
 
 
-def test_lines_of_the_console_come_whole() -> None:
+def test_console_lines_are_shown_when_complete() -> None:
     lines = ConsoleLines()
     lines.write("one\ntw")
     assert list(lines.lines) == ["one"]

@@ -59,7 +59,9 @@ def test_wan_shows_levels_with_and_without_loga(headgate: Run, tmp_path: Path) -
         (("wan", "--views", "20", "--documents", "1", "--picture", "no/x.svg"), "cannot be writ"),
     ],
 )
-def test_what_cannot_be_is_refused(headgate: Run, arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_options_are_refused(
+    headgate: Run, arguments: tuple[str, ...], message: str
+) -> None:
     code, out, err = headgate("simulate", *arguments)
     assert code != 0
     assert message in out + err

@@ -61,7 +61,7 @@ def test_since_and_lines(headgate: Run) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_names_that_are_not_known(headgate: Run) -> None:
+def test_unknown_names_are_refused(headgate: Run) -> None:
     code, _, err = headgate("tail", "Tikets")
     assert code == 3
     assert "there is no source or feed 'Tikets'; did you mean 'Tickets'?" in err

@@ -45,7 +45,7 @@ def test_json(headgate: Run) -> None:
     assert (told["subscription"], told["deliveries"]) == (None, [])
 
 
-def test_a_living_subscription(headgate: Run, store: SmallStore) -> None:
+def test_an_active_subscription(headgate: Run, store: SmallStore) -> None:
     store.put([ticket("old", 10, "Paris")], arrived=datetime(2020, 1, 1, tzinfo=UTC))
     to = ["--output", "file", "--to", "cheap.rss"]
     _, out, _ = headgate("subscribe", "Cheap", *to, "--for", "10 years", "--json")
@@ -56,7 +56,7 @@ def test_a_living_subscription(headgate: Run, store: SmallStore) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_what_cannot_be_told(headgate: Run) -> None:
+def test_unknown_items_and_feeds_are_refused(headgate: Run) -> None:
     for call, reason in (
         (["17", "Cheap"], "the store has no item '17'"),
         (["2", "Cheap"], "say with --source which: News or Tickets"),

@@ -51,7 +51,7 @@ def test_all_errors_of_a_script_are_found() -> None:
 @pytest.mark.parametrize(
     "text", ["", "show", "create feed X from A where a", "create feed X from ("]
 )
-def test_what_is_acceptable_is_what_lark_accepts(text: str) -> None:
+def test_acceptable_terminals_are_those_that_lark_accepts(text: str) -> None:
     interactive = _LARK.parse_interactive(text, start="start")
     for token in interactive.lexer_thread.lex(interactive.parser_state):
         interactive.feed_token(token)

@@ -46,7 +46,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_it_is_typed_as_in_the_brackets_of_a_feed(text: str) -> None:
+def test_a_filter_is_typed_as_in_a_feed(text: str) -> None:
     inner = text.removesuffix(";")
     feed = check(parse(f"create feed X from S as $s where $s[{inner}]"), {"S": STREAM})
     assert isinstance(feed, CreateFeed)
@@ -54,7 +54,7 @@ def test_it_is_typed_as_in_the_brackets_of_a_feed(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["true", "FALSE", *GOOD])
-def test_what_is_written_reads_back_as_the_same(text: str) -> None:
+def test_unparsed_text_parses_to_the_same(text: str) -> None:
     filter_ = parse_filter(text, SCHEMA)
     assert parse_filter(unparse_filter(filter_), SCHEMA) == filter_
 

@@ -11,7 +11,7 @@ from headgate.language.statements import Statement
 
 
 @given(statements)
-def test_what_is_written_reads_back_as_the_same(statement: Statement) -> None:
+def test_unparsed_text_parses_to_the_same(statement: Statement) -> None:
     assert parse(unparse(statement)) == statement
 
 

@@ -45,7 +45,7 @@ def test_the_order_of_reading_does_not_matter(first: str, second: str) -> None:
     assert parse(second) == alone
 
 
-def test_positions_are_those_of_the_statement_at_hand() -> None:
+def test_positions_are_those_of_the_present_statement() -> None:
     parse("subscribe to A output console")
     statement = parse("subscribe\n  to Bee\noutput console")
     assert isinstance(statement, Subscribe)

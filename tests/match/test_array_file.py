@@ -92,7 +92,7 @@ def same(one: ArrayFile, arrays: dict[str, Array]) -> None:
 
 @given(arrays=st.dictionaries(st.text(), array_values, max_size=4), metadata=json_values)
 @settings(max_examples=60)
-def test_what_is_opened_is_what_was_written(arrays: dict[str, Array], metadata: Any):
+def test_opened_arrays_equal_the_written_ones(arrays: dict[str, Array], metadata: Any):
     with tempfile.TemporaryDirectory() as folder:
         path = write_arrays(Path(folder), arrays, {"value": metadata})
         for mode in MODES:
@@ -181,7 +181,7 @@ def test_other_content_has_another_name(tmp_path: Path, snapshot_path: Path):
     assert write_arrays(tmp_path, ARRAYS, {}) != snapshot_path
 
 
-def test_nobody_may_write_to_the_file(snapshot_path: Path):
+def test_the_file_has_no_write_permission(snapshot_path: Path):
     assert not snapshot_path.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH)
 
 
@@ -443,7 +443,7 @@ def parts_of(path: Path) -> tuple[Header, bytes]:
     return json.loads(content[START_BYTES:end]), content[end:]
 
 
-def test_forging_without_a_lie_changes_nothing(snapshot_path: Path):
+def test_rewriting_the_same_header_changes_nothing(snapshot_path: Path):
     before = snapshot_path.read_bytes()
     header, data = parts_of(snapshot_path)
     assert forge(snapshot_path, canonical(header), data) == snapshot_path
@@ -479,13 +479,13 @@ LIES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), LIES, ids=lambda value: f"{value!r:.24}")
-def test_a_lie_about_an_array(snapshot_path: Path, field: str, value: Any):
+def test_a_wrong_array_entry_is_refused(snapshot_path: Path, field: str, value: Any):
     header, data = parts_of(snapshot_path)
     header["arrays"][0][field] = value
     refused(forge(snapshot_path, canonical(header), data), "array|no canonical|hash differs")
 
 
-def test_a_lie_about_sha256_is_found_by_full(snapshot_path: Path):
+def test_a_wrong_sha256_is_found_by_full(snapshot_path: Path):
     header, data = parts_of(snapshot_path)
     header["arrays"][0]["sha256"] = "0" * 64
     refused(forge(snapshot_path, canonical(header), data), "'atoms' was changed", modes=("full",))
@@ -539,7 +539,7 @@ HEADERS: dict[str, Callable[[Header], bytes]] = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_header_that_is_not_ours(snapshot_path: Path, name: str):
+def test_a_header_of_another_form_is_refused(snapshot_path: Path, name: str):
     header, data = parts_of(snapshot_path)
     refused(forge(snapshot_path, HEADERS[name](header), data), "header|array|metadata")
 
@@ -549,14 +549,14 @@ def lengths(actual: int) -> Iterator[int]:
     yield from (HEADER_BYTES_MAX + 64, 2**31, 2**32, 2**63 - 1, 2**63, 2**64 - 1)
 
 
-def test_a_lie_about_the_header_s_length(snapshot_path: Path):
+def test_a_wrong_header_length_is_refused(snapshot_path: Path):
     header, data = parts_of(snapshot_path)
     for length in lengths(len(canonical(header)) // 64 * 64 + 64):
         forged = forge(snapshot_path, canonical(header), data, header_length=length)
         refused(forged, "header")
 
 
-def test_a_lie_about_the_file_s_length(snapshot_path: Path):
+def test_a_wrong_file_length_is_refused(snapshot_path: Path):
     header, data = parts_of(snapshot_path)
     for length in lengths(snapshot_path.stat().st_size):
         forged = forge(snapshot_path, canonical(header), data, file_length=length)

@@ -58,7 +58,7 @@ def test_columns_match_as_items_do(some: list[Filter], found: list[Item]) -> Non
         (pa.chunked_array([[1], [None, 3]]).combine_chunks(), Type.FLOAT),
     ],
 )
-def test_other_widths_are_taken_too(column: pa.Array, type_: Type) -> None:
+def test_columns_of_other_widths_are_accepted(column: pa.Array, type_: Type) -> None:
     schema = Schema((Attribute("x", type_), Attribute("absent", Type.INT)))
     some: list[Filter] = [
         Comparison("x", Relation.GREATER, 1),

@@ -17,7 +17,7 @@ from headgate.match.bit_rows import (
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from([1, 60, 64, 200]))
-def test_eights_of_rows_are_counted(seed: int, eights: int, size: int) -> None:
+def test_rows_are_counted_in_blocks_of_eight(seed: int, eights: int, size: int) -> None:
     chance = np.random.default_rng(seed)
     padded = -(-size // 64) * 64
     density = chance.random((8 * eights, 1))
@@ -45,7 +45,7 @@ def as_words(bits: np.ndarray) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32))
-def test_a_square_is_mirrored(seed: int) -> None:
+def test_a_square_is_transposed(seed: int) -> None:
     bits = drawn_bits(seed, (64, 64))
     square = as_words(bits)[:, 0].copy()
     transpose(square)

@@ -58,7 +58,7 @@ TREE = Tree(
 )
 
 
-def test_what_was_taken_apart_is_put_together() -> None:
+def test_decoding_gives_the_encoded_value() -> None:
     arrays, stored = to_arrays(TREE)
     assert sorted(arrays) == ["leaves.0.values", "leaves.1.numbers", "leaves.2.values"]
     again = from_arrays(Tree, arrays, stored)
@@ -87,7 +87,7 @@ def test_what_was_taken_apart_is_put_together() -> None:
         ({"leaves": [None] * 4}, "leaves.0 is not anything that may stand there"),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, JSON], told: str) -> None:
+def test_content_that_does_not_fit_the_type_is_refused(change: dict[str, JSON], told: str) -> None:
     arrays, stored = to_arrays(TREE)
     assert isinstance(stored, Mapping)
     with pytest.raises(WrongShape, match=told):
@@ -113,7 +113,7 @@ class Kept:
 
 
 @given(st.lists(filters(all_atoms), max_size=3))
-def test_filters_are_kept(some: list[Filter]) -> None:
+def test_filters_survive_encoding(some: list[Filter]) -> None:
     kept = Kept(tuple(some))
     arrays, stored = to_arrays(kept)
     assert from_arrays(Kept, arrays, json.loads(json.dumps(stored))) == kept
@@ -125,7 +125,7 @@ CALL = Call(
 )
 
 
-def test_values_of_every_kind_are_kept() -> None:
+def test_values_of_every_kind_survive_encoding() -> None:
     arrays, stored = to_arrays(Kept((CALL,)))
     (again,) = from_arrays(Kept, arrays, json.loads(json.dumps(stored))).filters
     assert again == CALL
@@ -143,7 +143,7 @@ def test_values_of_every_kind_are_kept() -> None:
         ([], "anything that may stand there"),
     ],
 )
-def test_values_that_are_none_are_refused(argument: JSON, told: str) -> None:
+def test_invalid_values_are_refused(argument: JSON, told: str) -> None:
     stored: JSON = {
         "is": "Kept",
         "filters": [{"is": "Call", "operator": "p", "arguments": [argument]}],
@@ -152,7 +152,7 @@ def test_values_that_are_none_are_refused(argument: JSON, told: str) -> None:
         from_arrays(Kept, {}, stored)
 
 
-def test_an_atom_that_cannot_be_is_refused() -> None:
+def test_an_invalid_atom_is_refused() -> None:
     between: JSON = {"is": "Between", "attribute": "a", "low": 3, "high": 1, "part": None}
     with pytest.raises(WrongShape, match="is nothing"):
         from_arrays(Kept, {}, {"is": "Kept", "filters": [between]})

@@ -41,7 +41,9 @@ items = st.builds(
 
 
 @given(urls, targets)
-def test_forms_begin_with_the_prefixes_of_what_they_fulfil(link: str, target: str) -> None:
+def test_forms_begin_with_the_prefixes_of_the_atoms_that_they_satisfy(
+    link: str, target: str
+) -> None:
     for relation, rule in ((LinkRelation.REFERENCES, references), (LinkRelation.EXTENDS, extends)):
         prefixes = tuple(prefixes_of_atom(LinkAtom(None, relation, (target,))))
         found = any(form.startswith(prefixes) for form in forms_of_link(link))

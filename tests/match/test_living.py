@@ -119,7 +119,7 @@ def test_a_view_does_not_change(some: list[Filter], found: list[Item]) -> None:
     agrees(program.view(), {name + 100: TRUE for name in expected}, found)
 
 
-def test_batches_go_on_while_the_main_program_is_compacted() -> None:
+def test_batches_are_matched_during_compaction() -> None:
     program = LivingProgram(SCHEMA)
     wanted = {name: Comparison("i", Relation.EQUAL, name % 5) for name in range(300)}
     for name, filter_ in wanted.items():
@@ -145,7 +145,7 @@ def test_batches_go_on_while_the_main_program_is_compacted() -> None:
     assert len(program.view().parts) == 2
 
 
-def test_compaction_gains_what_tiers_and_the_dead_cost() -> None:
+def test_the_gain_of_compaction_is_the_cost_of_tiers_and_removed_subscriptions() -> None:
     program = LivingProgram(SCHEMA, compile_program([TRUE] * 10, SCHEMA))
     assert program.gain() == 0
     for name in range(5):

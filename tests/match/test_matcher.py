@@ -118,14 +118,14 @@ def test_values_far_beyond_all_constants(middle: int) -> None:
         assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
 
 
-def test_a_filter_and_its_negation_part_all_items() -> None:
+def test_a_filter_and_its_negation_partition_all_items() -> None:
     atom = Comparison("i", Relation.LESS, 3)
     found = [Item("x", "S", NOON, {"i": n}) for n in range(6)] + [Item("x", "S", NOON, {})]
     counts = ProgramMatcher(compile_program([atom, Not(atom)], SCHEMA)).count(batch_of(found))
     assert list(counts.by_subscription()) == [3, 4]
 
 
-def test_nothing_matches_nothing() -> None:
+def test_an_empty_program_and_an_empty_batch_have_no_matches() -> None:
     assert ProgramMatcher(compile_program([], SCHEMA)).match(batch_of([])).starts.tolist() == [0]
     matched = ProgramMatcher(compile_program([TRUE, FALSE], SCHEMA)).match(batch_of([]))
     assert matched.subscriptions.size == 0
@@ -148,6 +148,6 @@ def test_equal_conjunctions_share_their_nodes() -> None:
     assert program.forest.node_row.size == 2
 
 
-def test_an_operator_call_is_no_part_of_a_program() -> None:
+def test_operator_calls_are_refused() -> None:
     with pytest.raises(PlanError, match="operator call"):
         compile_program([Call("near", ("Paris",))], SCHEMA)

@@ -77,7 +77,7 @@ def test_sets_that_are_slow_are_split(some: list[str], found: list[str], tenth: 
 
 
 @given(patterns, texts)
-def test_what_matches_has_the_literals(pattern: str, text: str) -> None:
+def test_every_match_contains_the_literals(pattern: str, text: str) -> None:
     if compile_pattern(pattern).search(text) is not None:
         assert all(literal in text for literal in needed_literals(pattern))
 
@@ -96,7 +96,7 @@ def test_what_matches_has_the_literals(pattern: str, text: str) -> None:
         ("[]a]rock.*", ()),
     ],
 )
-def test_literals_are_read_with_care(pattern: str, literals: tuple[str, ...]) -> None:
+def test_unclear_patterns_have_no_literals(pattern: str, literals: tuple[str, ...]) -> None:
     assert is_pattern(pattern)
     assert needed_literals(pattern) == literals
 

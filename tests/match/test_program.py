@@ -81,13 +81,13 @@ def test_all_atoms_agree_with_the_oracle(some: list[Atom], found: list[Item]) ->
         LinkAtom("y", LinkRelation.EXTENDS, ("a.org",)),
     ],
 )
-def test_what_cannot_be_true_has_no_group(atom: Atom) -> None:
+def test_atoms_that_cannot_be_true_have_no_group(atom: Atom) -> None:
     assert compile_groups([(atom, 0)], GROUP_TYPES) == ()
 
 
 @pytest.mark.parametrize("value", [Comparison("w", Relation.EQUAL, WindowAttribute("w"))])
 @pytest.mark.parametrize("similar", [Similar("w", WindowAttribute("w"))])
-def test_what_looks_at_a_window_is_refused(value: Atom, similar: Atom) -> None:
+def test_atoms_on_a_window_are_refused(value: Atom, similar: Atom) -> None:
     for atom in (value, similar):
         with pytest.raises(PlanError, match="window"):
             compile_groups([(atom, 0)], GROUP_TYPES)
@@ -253,7 +253,7 @@ def outcomes(program: Path, *, count: int, seed: int) -> dict[str, int]:
 
 
 @pytest.mark.integration
-def test_tampered_files_never_leave_their_arrays(written: Path) -> None:
+def test_tampered_files_never_access_memory_outside_their_arrays(written: Path) -> None:
     """Numba checks every index here, in a process of its own: one outside is an error."""
     code = (
         "import sys; from pathlib import Path; from tests.match.test_program import outcomes;"
@@ -274,6 +274,6 @@ def test_tampered_files_never_leave_their_arrays(written: Path) -> None:
     assert "'refused': 0" not in done.stdout
 
 
-def test_an_unchanged_program_is_taken_apart_into_lines(written: Path) -> None:
+def test_an_untampered_program_is_accepted(written: Path) -> None:
     arrays, _ = to_arrays(open_program(written))
     assert all(each.ndim == 1 for each in arrays.values())

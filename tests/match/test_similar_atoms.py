@@ -56,11 +56,11 @@ def test_the_bounds_are_the_tightest(size: int, threshold: float) -> None:
 
 
 @pytest.mark.parametrize("missing", [{}, {"t": ""}, {"t": "!?"}])
-def test_no_words_are_similar_to_nothing(missing: dict) -> None:
+def test_an_item_without_words_is_similar_to_nothing(missing: dict) -> None:
     assert answers([Similar("t", "a", 1e-9)], [item(**missing)], TYPES) == [[False]]
 
 
-def test_an_item_of_many_words_is_given_up_early() -> None:
+def test_reading_stops_when_an_item_has_too_many_words() -> None:
     """200,000 distinct words that nobody knows, against an atom that allows 20."""
     huge = " ".join(f"u{number}" for number in range(200_000))
     atom = Similar("t", " ".join(LETTERS), 0.5)

@@ -51,7 +51,7 @@ def test_many_words_share_one_table() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "!!!", "_", "ro ck", "rocks", "xrock", "r" * 1_000])
-def test_what_is_not_the_word_is_not_found(text: str) -> None:
+def test_other_words_are_not_found(text: str) -> None:
     matcher = ProgramMatcher(compile_program([Contains("title", "rock")], SCHEMA))
     found = [Item("x", "S", NOON, {"title": text})]
     assert matcher.count(batch_of_items(found, TYPES)).by_subscription().tolist() == [0]

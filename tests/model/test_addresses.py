@@ -57,21 +57,23 @@ def test_public_addresses_are_connected_to(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_other_addresses_are_not(address: str) -> None:
+def test_other_addresses_are_refused(address: str) -> None:
     refusal = PUBLIC_ONLY.refusal(address)
     assert refusal is not None
     assert refusal.startswith(address)
 
 
 @given(st.ip_addresses())
-def test_what_python_calls_not_global_is_refused(address: IPv4Address | IPv6Address) -> None:
+def test_addresses_that_python_calls_not_global_are_refused(
+    address: IPv4Address | IPv6Address,
+) -> None:
     # Python knows some protocols' anycast addresses as global that nobody serves feeds from.
     if not address.is_global and carried_address(address) is None:
         assert PUBLIC_ONLY.refusal(str(address)) is not None
 
 
 @given(addresses_4)
-def test_a_carried_address_is_judged_like_itself(address: IPv4Address) -> None:
+def test_a_carried_address_is_checked_like_itself(address: IPv4Address) -> None:
     number = int(address)
     expected = PUBLIC_ONLY.refusal(str(address)) is None
     disguises = [

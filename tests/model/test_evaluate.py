@@ -157,12 +157,12 @@ comparisons = st.builds(
 
 
 @given(items, comparisons)
-def test_a_filter_and_its_negation_share_no_item_and_miss_none(item: Item, atom: Filter) -> None:
+def test_a_filter_and_its_negation_partition_all_items(item: Item, atom: Filter) -> None:
     assert matches(atom, item) != matches(Not(atom), item)
 
 
 @given(items, st.sampled_from("xy"), st.integers(-2, 2))
-def test_less_equal_and_greater_part_the_numbers_that_are_present(
+def test_less_equal_and_greater_partition_present_numbers(
     item: Item, name: str, bound: int
 ) -> None:
     answers = [

@@ -40,7 +40,7 @@ from headgate.model.text import words
 from headgate.model.values import Link, Xml
 
 
-def test_comparisons_with_the_window_are_known_by_their_form() -> None:
+def test_comparisons_with_the_window_are_compared_by_form() -> None:
     same = Comparison("x", Relation.EQUAL, WindowAttribute("x"))
     part = Comparison("x", Relation.EQUAL, WindowAttribute("y"), TimestampPart.YEAR)
     alike = Similar("x", WindowAttribute("x"), 0.7)
@@ -61,7 +61,7 @@ def test_kinds_are_disjoint(atom: Atom) -> None:
 
 
 @pytest.mark.parametrize("part", [part for part in TimestampPart if part is not TimestampPart.DATE])
-def test_a_part_may_be_as_low_and_as_high_as_it_gets(part: TimestampPart) -> None:
+def test_the_bounds_of_a_timestamp_part_are_possible(part: TimestampPart) -> None:
     low, high = {
         TimestampPart.YEAR: (1, 9999),
         TimestampPart.MONTH: (1, 12),
@@ -181,7 +181,7 @@ def test_any_unicode(text: str, other: str) -> None:
                 assert not implies(specific, general)
 
 
-def test_a_large_filter_implies_itself_and_a_hard_question_ends() -> None:
+def test_a_large_filter_implies_itself_and_a_hard_case_ends() -> None:
     def at(name: str, value: int) -> Filter:
         return Comparison(name, Relation.EQUAL, value)
 

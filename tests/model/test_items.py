@@ -61,7 +61,9 @@ def test_null_is_missing() -> None:
         (Type.BYTES, "no base 64!", "expected bytes in base64"),
     ],
 )
-def test_what_does_not_fit_is_named(type_: Type, value: object, told: str) -> None:
+def test_the_error_names_the_attribute_that_does_not_fit(
+    type_: Type, value: object, told: str
+) -> None:
     with pytest.raises(InvalidValue, match=f"attribute '{type_}': .*") as refused:
         attributes_of_json({type_.value: value}, SCHEMA)
     assert told in str(refused.value)

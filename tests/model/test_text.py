@@ -26,7 +26,7 @@ def test_folding_twice_is_folding_once(text: str) -> None:
 
 
 @given(st.text())
-def test_words_do_not_see_the_case(text: str) -> None:
+def test_words_ignore_case(text: str) -> None:
     assert words(text) == words(fold(text))
 
 
@@ -90,7 +90,7 @@ def test_any_text_has_a_normal_form(text: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_what_is_referenced_is_extended(link: str, target: str) -> None:
+def test_a_referenced_link_is_also_extended(link: str, target: str) -> None:
     assert not references(link, target) or extends(link, target)
 
 

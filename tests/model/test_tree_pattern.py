@@ -67,7 +67,7 @@ def test_does_not_embed(text: str):
 
 
 @pytest.mark.parametrize("document", ["", "<a", "no xml", "<a></b>"])
-def test_what_is_no_xml_embeds_nothing(document: str):
+def test_text_that_is_no_xml_embeds_nothing(document: str):
     assert not matches_pattern(pattern("//*"), document)
 
 

@@ -42,7 +42,7 @@ def test_parts_in_any_order(lists: list[list[int]], data: st.DataObject) -> None
     assert np.diff(bound.starts).tolist() == [len(each) for each in lists]
 
 
-def test_nothing_is_an_answer_too() -> None:
+def test_an_empty_answer_is_an_answer() -> None:
     assert bound_of([], [pa.int64()]).starts.tolist() == [0]
     assert len(answers_of(failed_part(0, []), [])) == 0
     assert failed_part(2, [pa.int64()]).lists[0].to_pylist() == [[], []]

@@ -69,7 +69,7 @@ def test_bindings() -> None:
     assert [each.to_pylist() for each in part.lists] == [[[1], [], [3]], [[1.0], [], [2.0]]]
 
 
-def test_nothing_at_all_is_an_answer() -> None:
+def test_an_empty_batch_has_an_answer() -> None:
     part = checked_batch([None] * 3, prepared(Type.TEXT), count=3, bindings_max=9)
     assert part.states.tolist() == [0, 0, 0]
     assert checked_batch([], prepared(Type.TEXT), count=0, bindings_max=9).states.tolist() == []
@@ -113,6 +113,6 @@ def test_values_that_fit(value: object, type_: Type, expected: object) -> None:
         ([], Type.BYTES),
     ],
 )
-def test_values_that_do_not(value: object, type_: Type) -> None:
+def test_values_that_do_not_fit(value: object, type_: Type) -> None:
     with pytest.raises(WrongAnswer, match="one of its values is"):
         value_as(value, type_)

@@ -26,7 +26,7 @@ def test_a_child_that_cannot_be_started_is_tried_again_later(
         assert operators.refused() == {}
 
 
-def test_closed_operators_start_again() -> None:
+def test_a_closed_runtime_starts_a_new_child() -> None:
     operators = OperatorRuntime(TAME, allowed=ALLOWED)
     assert operators.child_pid is None, "nothing is started before it is asked"
     for _ in range(2):

@@ -81,17 +81,17 @@ def naive(feed: str) -> list[str]:
     return [each.id for each in ITEMS if matches(filter_of(feed), each, operators=JUDGES)]
 
 
-def test_every_operator_is_there() -> None:
+def test_every_operator_of_the_example_is_loaded() -> None:
     assert REFUSED == {}
     assert len(LOADED) == 10
 
 
-def test_the_drones_are_those_that_the_module_makes() -> None:
+def test_the_example_file_is_what_the_generator_writes() -> None:
     lines = (CITY / "drones.json").read_text(encoding="utf-8").splitlines()
     assert [json.loads(each) for each in lines] == list(drones(len(lines)))
 
 
-def test_the_naive_evaluator_finds_what_it_found(golden: Callable[[str, str], None]) -> None:
+def test_the_oracle_gives_the_golden_matches(golden: Callable[[str, str], None]) -> None:
     told = [f"{feed}: {' '.join(naive(feed))}" for feed in FEEDS]
     golden("operators/city.txt", "\n".join(told) + "\n")
     assert all(naive(feed) for feed in FEEDS), "each feed has an item"
@@ -99,7 +99,7 @@ def test_the_naive_evaluator_finds_what_it_found(golden: Callable[[str, str], No
 
 
 @pytest.mark.integration
-def test_the_child_answers_the_same() -> None:
+def test_the_child_gives_the_matches_of_the_oracle() -> None:
     batch = items_to_arrow(ITEMS, schema())
     rows = np.arange(len(ITEMS), dtype=np.int32)
     calls = list(

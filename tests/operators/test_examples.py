@@ -53,7 +53,7 @@ def on_the_sphere_m(one: tuple[float, float], other: tuple[float, float]) -> flo
     return 2 * 6_371_008.8 * math.asin(math.sqrt(h))
 
 
-def test_landmarks_lie_where_they_lie() -> None:
+def test_landmarks_lie_in_their_boroughs() -> None:
     for landmark, borough in LANDMARKS.items():
         here = at(degrees_of(landmark))
         found = [each for each in BOROUGHS if places.loc_in(here, each)[0]]
@@ -79,7 +79,7 @@ def test_distances_are_nearly_those_on_the_sphere(here: tuple[float, float]) -> 
         assert not places.loc_within(at(here), landmark, metres - 1)[0]
 
 
-def test_an_item_without_a_place_is_nowhere() -> None:
+def test_an_item_without_coordinates_is_in_no_area() -> None:
     batch = at(degrees_of("Times Square"), None)
     assert places.loc_in(batch, "manhattan").tolist() == [True, False]
     assert places.loc_within(batch, "TimesSquare", 1e9).tolist() == [True, False]
@@ -100,7 +100,7 @@ def picture(*things: list[object]) -> Item:
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=25))
-def test_crowds_are_what_hangs_together(where: list[tuple[int, int]]) -> None:
+def test_crowds_are_connected_components(where: list[tuple[int, int]]) -> None:
     groups = [{at} for at in range(len(where))]
     for one, other in combinations(range(len(where)), 2):
         if math.dist(where[one], where[other]) <= detections.CROWD_GAP_M:
@@ -152,7 +152,7 @@ def test_counts() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[["a"]]', '[["a",1,2,3,"x"]]', "[[]]", "7"])
-def test_pictures_that_are_none(text: str) -> None:
+def test_invalid_detections_are_refused(text: str) -> None:
     item = Item("p", "Drones", MOMENT, {"detections": text})
     with pytest.raises((OperatorError, ValueError)):
         detections.traffic_pattern(item, "accident")

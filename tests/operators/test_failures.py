@@ -20,7 +20,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_failures_in_a_row_open_it(clock: Clock) -> None:
+def test_consecutive_failures_open_the_breaker(clock: Clock) -> None:
     breaker = Breaker(clock)
     breaker.failed(FAILURES_MAX - 1)
     assert not breaker.paused
@@ -28,7 +28,7 @@ def test_failures_in_a_row_open_it(clock: Clock) -> None:
     assert breaker.paused
 
 
-def test_an_answer_between_them_does_not(clock: Clock) -> None:
+def test_an_answer_resets_the_count_of_failures(clock: Clock) -> None:
     breaker = Breaker(clock)
     for _ in range(FAILURES_MAX):
         breaker.failed(stopped=True)
@@ -36,7 +36,7 @@ def test_an_answer_between_them_does_not(clock: Clock) -> None:
     assert not breaker.paused
 
 
-def test_stops_count_for_more(clock: Clock) -> None:
+def test_fewer_stopped_processes_open_the_breaker(clock: Clock) -> None:
     breaker = Breaker(clock)
     for _ in range(STOPS_MAX):
         assert not breaker.paused
@@ -44,7 +44,7 @@ def test_stops_count_for_more(clock: Clock) -> None:
     assert breaker.paused
 
 
-def test_after_the_pause_one_item_is_tried_and_pauses_grow(clock: Clock) -> None:
+def test_after_a_pause_one_item_is_tried_and_pauses_grow(clock: Clock) -> None:
     breaker = Breaker(clock)
     breaker.failed(FAILURES_MAX)
     pause_s = PAUSE_MIN_S

@@ -72,7 +72,7 @@ def test_only_the_bad_item_fails(
     assert again.true.tolist() == [False, True]
 
 
-def test_copies_of_the_process_do_not_answer(operators: OperatorRuntime) -> None:
+def test_forked_copies_do_not_answer(operators: OperatorRuntime) -> None:
     for _ in range(3):
         answers = ask(operators, "forks", about=[1, -1, 2, -1, 3])
         assert answers.true.tolist() == [True] * 5
@@ -86,7 +86,7 @@ def test_standard_input_and_output_lead_nowhere(operators: OperatorRuntime, name
     assert answers.answered.all()
 
 
-def test_nonsense_in_the_pipes_is_an_error_and_no_more(operators: OperatorRuntime) -> None:
+def test_garbage_in_the_pipes_is_counted_as_a_failure(operators: OperatorRuntime) -> None:
     answers = ask(operators, "writes_into_the_pipes", about=[1, -1, 2])
     assert not answers.true[1] or answers.answered[1]
     assert operators.failures["writes_into_the_pipes"].total <= 3
@@ -113,7 +113,7 @@ def test_solutions_are_limited(operators: OperatorRuntime) -> None:
     assert "more than 1,000 solutions" in operators.failures["never_ends"].last
 
 
-def test_an_answered_item_is_not_asked_again(operators: OperatorRuntime, tmp_path: Path) -> None:
+def test_an_answered_item_is_not_called_again(operators: OperatorRuntime, tmp_path: Path) -> None:
     """But for those of the last moment before a crash, which were never sent."""
     file = tmp_path / "calls"
     answers = ask(operators, "notes_each_call", str(file), about=[*range(20), -1, *range(20)])
@@ -163,7 +163,7 @@ def is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def test_an_operator_that_always_hangs_is_left_alone() -> None:
+def test_an_operator_that_always_hangs_is_paused() -> None:
     now = [0.0]
     with OperatorRuntime(
         TAME + HOSTILE, allowed=ALLOWED, limits=LIMITS, clock=lambda: now[0]
@@ -181,7 +181,7 @@ def test_an_operator_that_always_hangs_is_left_alone() -> None:
         assert counts == {LATE: 3, Failure.PAUSED: 1999}
 
 
-def test_a_module_that_hangs_does_not_take_the_others_along() -> None:
+def test_a_module_that_hangs_does_not_stop_other_operators() -> None:
     hanging = Declaration("hangs", "tests.operators.hanging_module:never")
     dying = Declaration("dies", "tests.operators.dying_module:never")
     limits = OperatorLimits(load_s=1.5)

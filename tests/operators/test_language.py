@@ -80,18 +80,18 @@ def right(words: int) -> int:
     return sum(guess(" ".join(text.split()[:words])) == code for code, text in sentences())
 
 
-def test_as_good_as_its_docstring_says() -> None:
+def test_the_stated_share_of_sentences_is_classified_correctly() -> None:
     assert len(sentences()) == 60
     assert set(UNSEEN) == set(LANGUAGES)
     assert (right(words=100), right(words=3)) == (59, 54)
 
 
 @pytest.mark.parametrize("text", ["", "1234", "ok", "!!! ???", "\ud800"])
-def test_of_too_little_nothing_is_said(text: str) -> None:
+def test_short_texts_have_no_language(text: str) -> None:
     assert guess(text) is None
 
 
-def test_an_item_is_looked_at_as_a_whole() -> None:
+def test_all_texts_of_an_item_are_classified_together() -> None:
     item = Item(
         "i", "News", MOMENT, {"title": "Le maire", "description": "a ouvert la gare", "n": 5}
     )

@@ -25,7 +25,7 @@ def test_a_function_is_loaded_with_its_form() -> None:
     assert load(declared(f"{HERE}:divides_all", "divisor"), ALLOWED).form.batch
 
 
-def test_our_own_examples_need_not_be_allowed() -> None:
+def test_the_bundled_examples_are_always_allowed() -> None:
     assert load(Declaration("in", "headgate.operators.examples.places:loc_in", (("a", Type.TEXT),)))
 
 
@@ -53,7 +53,7 @@ def test_our_own_examples_need_not_be_allowed() -> None:
         ("tests.operators.incomplete_module:f", [], "cannot be imported: ModuleNotFound.*nowhere"),
     ],
 )
-def test_mistakes_are_named(target: str, parameters: list[str], message: str) -> None:
+def test_load_errors_say_what_is_wrong(target: str, parameters: list[str], message: str) -> None:
     with pytest.raises(OperatorError, match=message) as caught:
         load(declared(target, *parameters), ALLOWED)
     assert str(caught.value).startswith("operator 'p': ")
@@ -66,7 +66,7 @@ def test_nothing_is_imported_that_is_not_allowed() -> None:
     assert "tests.operators.hanging_module" not in sys.modules
 
 
-def test_what_cannot_be_loaded_does_not_stop_the_others() -> None:
+def test_an_operator_that_cannot_be_loaded_does_not_stop_the_others() -> None:
     good = Declaration("good", f"{HERE}:divides", (("divisor", Type.INT),))
     loaded, refused = load_all([declared("os:system"), good], ALLOWED)
     assert (set(loaded), set(refused)) == ({"good"}, {"p"})

@@ -40,7 +40,7 @@ def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def test_workers_ask_children_of_their_own() -> None:
+def test_each_worker_has_its_own_child_process() -> None:
     given = [*range(1, 1_000), -1]
     table = pa.Table.from_batches([numbers(*given)])
     frame = spark().createDataFrame(table).repartition(2)

@@ -213,7 +213,7 @@ def test_only_bad_rows_fail_and_each_is_counted_once(
 
 
 @given(rounds())
-def test_with_a_breaker_too_every_row_is_answered_or_counted(
+def test_with_a_breaker_every_row_is_answered_or_counted_as_failed(
     given_round: tuple[FakeChild, list[tuple[str, int | None, list[int]]]],
 ) -> None:
     asked = ask(*given_round, breaker=Breaker)
@@ -230,7 +230,7 @@ def test_a_round_without_trouble_is_one_exchange() -> None:
     assert child.exchanges == 1
 
 
-def test_whoever_ends_the_child_unseen_does_not_fail_the_others() -> None:
+def test_a_child_that_stops_without_a_cause_fails_one_call_only() -> None:
     """The first exchange ends for no reason, then the first question alone does so again."""
     child = FakeChild(["true"] * 10, part=3, mysteries={1, 2})
     asked = ask(child, [("p", n, list(range(10))) for n in range(5)], breaker=NeverPauses)

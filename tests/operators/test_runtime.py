@@ -129,14 +129,14 @@ def test_the_child_answers_what_the_functions_answer(
 
 
 @given(n=small, at_least=small)
-def test_the_naive_evaluator_judges_with_them(n: int, at_least: int) -> None:
+def test_the_oracle_calls_the_same_operators(n: int, at_least: int) -> None:
     big = And((Call("divided", (3, X, Y)), Constraint(X, Relation.GREATER, at_least)))
     assert matches(big, item(n), operators=JUDGES) == (n >= 0 and n // 3 > at_least)
     same_twice = Call("divided", (3, X, X))
     assert matches(same_twice, item(n), operators=JUDGES) == (n >= 0 and n // 3 == n % 3)
 
 
-def test_links_are_links_again(operators: OperatorRuntime) -> None:
+def test_bound_links_keep_their_type(operators: OperatorRuntime) -> None:
     answers = ask(operators, "links", X, about=[7])
     (found,) = answers.values[0].to_pylist()
     assert found == Link("http://a.b/7")
@@ -149,7 +149,7 @@ def test_links_are_links_again(operators: OperatorRuntime) -> None:
     ]
 
 
-def test_predicates_are_told_apart_by_number(operators: OperatorRuntime) -> None:
+def test_predicates_are_identified_by_number(operators: OperatorRuntime) -> None:
     predicates = PlanCalls(operators, [Call("divides", (2,)), Call("divides", (3,))])
     asking = BatchCalls(predicates, numbers(1, 2, 3, 6), SCHEMA)
     rows = np.array([3, 2, 1, 0], np.int32)
@@ -158,7 +158,7 @@ def test_predicates_are_told_apart_by_number(operators: OperatorRuntime) -> None
     assert asking.evaluate(0, rows[:0]).true.tolist() == []
 
 
-def test_batches_may_be_asked_in_turns(operators: OperatorRuntime) -> None:
+def test_calls_of_several_batches_may_alternate(operators: OperatorRuntime) -> None:
     predicates = PlanCalls(operators, [Call("divides", (2,))])
     first = BatchCalls(predicates, numbers(1, 2), SCHEMA)
     second = BatchCalls(predicates, numbers(2, 1), SCHEMA)
@@ -168,12 +168,12 @@ def test_batches_may_be_asked_in_turns(operators: OperatorRuntime) -> None:
         assert second.evaluate(0, rows).true.tolist() == [True, False]
 
 
-def test_a_row_that_is_not_there_is_a_bug(operators: OperatorRuntime) -> None:
+def test_a_row_out_of_range_raises(operators: OperatorRuntime) -> None:
     with pytest.raises(IndexError, match="rows must be from 0 to 1"):
         ask(operators, "divides", 2, about=[1, 2], rows=[2])
 
 
-def test_an_item_that_lacks_what_a_function_wants_fails(operators: OperatorRuntime) -> None:
+def test_an_item_without_a_needed_attribute_fails(operators: OperatorRuntime) -> None:
     batch = items_to_arrow([item(4), item(None), item(6)], SCHEMA)
     answers = ask(operators, "divides", 2, about=batch)
     assert answers.answered.tolist() == [True, False, True]
@@ -187,7 +187,7 @@ def test_an_item_that_lacks_what_a_function_wants_fails(operators: OperatorRunti
         ("divides", (), "takes 1 arguments, not 0"),
     ],
 )
-def test_a_call_that_cannot_be_is_a_failure_of_every_item(
+def test_an_invalid_call_fails_for_every_item(
     operators: OperatorRuntime, name: str, arguments: tuple[Argument, ...], problem: str
 ) -> None:
     before = operators.failures[name].counts.get(Failure.NOT_LOADED, 0)
@@ -196,7 +196,7 @@ def test_a_call_that_cannot_be_is_a_failure_of_every_item(
     assert problem in operators.failures[name].last
 
 
-def test_an_operator_that_nobody_declared_is_refused(operators: OperatorRuntime) -> None:
+def test_an_undeclared_operator_is_refused(operators: OperatorRuntime) -> None:
     with pytest.raises(OperatorError, match="'unknown' is not declared"):
         ask(operators, "unknown", about=[1])
 
@@ -212,7 +212,7 @@ def test_a_child_that_was_killed_from_outside_is_replaced(operators: OperatorRun
 
 
 @given(given_items=items, asked=st.lists(calls, max_size=6), data=st.data())
-def test_a_round_answers_what_its_questions_answer_alone(
+def test_a_round_gives_the_answers_of_its_calls_one_by_one(
     operators: OperatorRuntime, given_items: list[Item], asked: list[Call], data: st.DataObject
 ) -> None:
     batch = items_to_arrow(given_items, SCHEMA)
@@ -231,7 +231,7 @@ def test_a_round_answers_what_its_questions_answer_alone(
         assert same(answers, asking.evaluate(number, own))
 
 
-def test_what_cannot_be_loaded_fails_and_is_told() -> None:
+def test_operators_that_cannot_be_loaded_fail_and_are_listed() -> None:
     unknown = Declaration("gone", f"{functions.__name__}:gone")
     with OperatorRuntime([unknown, *TAME], allowed=ALLOWED) as operators:
         assert "has no function 'gone'" in operators.refused()["gone"]
@@ -239,6 +239,6 @@ def test_what_cannot_be_loaded_fails_and_is_told() -> None:
         assert operators.failures["gone"].counts == {Failure.NOT_LOADED: 1}
 
 
-def test_declarations_travel_as_json() -> None:
+def test_declarations_survive_json() -> None:
     declared = Declaration("p", "a:b", (("x", TAME[0].parameters[0][1]),), 40.0, 0.1)
     assert Declaration.from_json(declared.to_json()) == declared

@@ -28,7 +28,7 @@ DECLARED = [
 CALL, OTHER = b'["near", ["Bronx"]]', b'["near", ["Queens"]]'
 
 
-def test_what_is_declared_is_believed_first() -> None:
+def test_declared_estimates_are_used_before_any_measurement() -> None:
     estimates = CallStatistics(DECLARED)
     near, plain = estimates.of_call("near", CALL), estimates.of_operator("plain")
     assert (near.cost_s, near.selectivity, near.items) == (pytest.approx(40 * UNIT_S), 0.1, 0)
@@ -36,7 +36,7 @@ def test_what_is_declared_is_believed_first() -> None:
     assert near.text() == "40.0 µs, true of 10 %, not measured"
 
 
-def test_what_is_measured_takes_over() -> None:
+def test_measurements_outweigh_declared_estimates() -> None:
     estimates = CallStatistics(DECLARED)
     estimates.observe("near", CALL, items=10_000, true=9_000, seconds=20.0)
     found = estimates.of_call("near", CALL)
@@ -45,20 +45,20 @@ def test_what_is_measured_takes_over() -> None:
     assert found.items == 10_000
 
 
-def test_a_call_that_was_never_asked_is_like_its_operator() -> None:
+def test_an_unmeasured_call_has_the_estimate_of_its_operator() -> None:
     estimates = CallStatistics(DECLARED)
     estimates.observe("near", CALL, items=10_000, true=9_000, seconds=20.0)
     assert estimates.of_call("near", OTHER).selectivity > 0.85
     assert estimates.of_call("near", OTHER).items == 0
 
 
-def test_declared_costs_are_worth_what_measured_ones_are() -> None:
+def test_the_unit_of_declared_costs_is_measured() -> None:
     estimates = CallStatistics(DECLARED)
     estimates.observe("near", CALL, items=10_000, true=10, seconds=4.0)  # 400 µs for 40 units
     assert estimates.of_operator("mob").cost_s == pytest.approx(2e-3, rel=0.01)
 
 
-def test_the_old_is_forgotten() -> None:
+def test_old_observations_lose_weight() -> None:
     estimates = CallStatistics(DECLARED)
     for _ in range(20):
         estimates.observe("near", CALL, items=50_000, true=0, seconds=1.0)
@@ -74,7 +74,9 @@ def test_the_old_is_forgotten() -> None:
         st.tuples(st.sampled_from([CALL, OTHER]), st.integers(0, 1000), st.floats(0, 1)), max_size=8
     )
 )
-def test_what_others_observe_counts_the_same(observed: list[tuple[bytes, int, float]]) -> None:
+def test_observations_of_other_processes_count_the_same(
+    observed: list[tuple[bytes, int, float]],
+) -> None:
     here, there = CallStatistics(DECLARED), CallStatistics(DECLARED)
     for call, items, seconds in observed:
         here.observe("near", call, items=items, true=items // 2, seconds=seconds)
@@ -140,7 +142,7 @@ def test_reports_add_up(events: list[tuple[int, object]]) -> None:
     assert known(new) == known(alone)
 
 
-def test_what_is_not_declared_any_more_is_left_out() -> None:
+def test_reports_of_undeclared_operators_are_ignored() -> None:
     old, new = OperatorStatistics(REPORTED), OperatorStatistics(REPORTED[:1])
     note(old, ("mob", 5, 5))
     note(old, ("mob", Failure.LATE, 1))
@@ -148,7 +150,7 @@ def test_what_is_not_declared_any_more_is_left_out() -> None:
     assert set(new.failures) == {"near"}
 
 
-def test_a_damaged_file_says_nothing(tmp_path: Path) -> None:
+def test_a_damaged_report_file_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "operators.json"
     assert read_report(path) == {}
     for content in (b"", b"[1", b"[1]", b"\xff"):

@@ -66,7 +66,7 @@ def test_negations_go_down_to_atoms_and_stay():
     assert to_cnf(Not(Or((less, Not(A))))) == And((A, Not(less)))
 
 
-def test_what_is_written_in_another_order_becomes_the_same():
+def test_the_order_in_which_conditions_are_written_does_not_matter():
     assert to_cnf(And((Or((C, B)), A))) == to_cnf(And((A, Or((B, C)), A)))
 
 

@@ -48,7 +48,7 @@ def test_no_feeds_at_all():
     assert explain_all({}).text() == "0 feeds\n\nas written: ∅\n\n\nnormalised: ∅\n\n"
 
 
-def test_a_feed_that_shares_much_prints_in_little_space():
+def test_shared_nodes_are_printed_once():
     levels = ["create feed f0 from s1;"]
     for n in range(1, 13):
         levels.append(f"create feed f{n} from (f{n - 1} | (f{n - 1} | s2));")
@@ -57,7 +57,7 @@ def test_a_feed_that_shares_much_prints_in_little_space():
     assert len(text.splitlines()) < 80
 
 
-def test_the_repr_of_a_plan_ends():
+def test_the_repr_of_a_shared_plan_is_short():
     plan = Union((Source("s"), Source("t")))
     for _ in range(64):
         plan = Union((plan, Filter(TRUE, plan)))

@@ -17,7 +17,7 @@ from headgate.plan.normalize import normalize, normalize_all
 from headgate.plan.translate import compose, compose_all
 
 
-def test_feeds_that_ask_the_same_ask_once() -> None:
+def test_feeds_with_equal_filters_share_one_leaf() -> None:
     known = defined(
         "register stream T from json 'x' (a int);"
         "create feed A from T where a > 5; create feed B from T where a > 5;"
@@ -28,7 +28,7 @@ def test_feeds_that_ask_the_same_ask_once() -> None:
     assert told == {"a > 5": ["A", "B"], "true": ["C", "D"]}
 
 
-def test_several_branches_on_one_source_are_one_question() -> None:
+def test_several_branches_on_one_source_are_one_filter() -> None:
     known = defined(
         "register stream T from json 'x' (a int);"
         "create feed A from T where a > 5; create feed B from T where a < 2;"
@@ -38,7 +38,7 @@ def test_several_branches_on_one_source_are_one_question() -> None:
     assert [unparse_filter(each) for each in asked["T"]] == ["a > 5 or a < 2"]
 
 
-def test_operators_come_behind() -> None:
+def test_operator_calls_are_tested_after_the_program() -> None:
     known = defined(
         "register stream T from json 'x' (a int); register operator near(x int) cost 1 from 'm:f';"
         "create feed A from T where a > 5 and near(3) and not (near(4) and a < 9);"
@@ -52,7 +52,7 @@ def test_operators_come_behind() -> None:
     assert (feed, unparse_filter(tested)) == ("A", whole)
 
 
-def test_windows_ask_too() -> None:
+def test_filters_below_windows_are_leaves() -> None:
     known = defined(SECTION_3)
     asked = leaves_by_source({"M": normalize(compose("MusePhotoStream", known))})
     assert [unparse_filter(each) for each in asked["MusicPhotos"]] == ["category = 'rock'"]
@@ -61,7 +61,7 @@ def test_windows_ask_too() -> None:
 
 
 @given(definitions(), streams())
-def test_what_a_feed_asks_for_itself_is_in_it(
+def test_items_of_a_plain_branch_are_in_the_feed(
     definitions: dict[str, Statement], items: dict[str, list[Item]]
 ) -> None:
     plan = normalize(compose("last", definitions))
@@ -75,7 +75,7 @@ def test_what_a_feed_asks_for_itself_is_in_it(
 
 
 @given(definitions(), streams())
-def test_the_program_lets_through_what_the_plan_needs(
+def test_leaves_pass_every_item_that_the_plan_outputs(
     definitions: dict[str, Statement], items: dict[str, list[Item]]
 ) -> None:
     plan = normalize(compose("last", definitions))
@@ -90,7 +90,7 @@ def test_the_program_lets_through_what_the_plan_needs(
 
 
 @given(definitions(), streams())
-def test_what_operators_let_through_is_in_the_feed(
+def test_items_that_operators_accept_are_in_the_feed(
     definitions: dict[str, Statement], items: dict[str, list[Item]]
 ) -> None:
     """A feed without joins has exactly what its leaves and its operators say."""

@@ -78,7 +78,7 @@ def test_keys_that_are_equal_but_spelt_differently_still_join():
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 @settings(max_examples=settings.default.max_examples // 3)  # there are many rules
 @given(plan=plans(), items=streams())
-def test_each_rule_alone_keeps_its_law(rule: Rule, plan: Plan, items: Streams):
+def test_each_rule_alone_gives_an_equivalent_plan(rule: Rule, plan: Plan, items: Streams):
     for node in bottom_up([plan]):
         changed = rule(node)
         if changed is not None:
@@ -178,5 +178,5 @@ def test_rules_that_do_not_end_are_named(monkeypatch: pytest.MonkeyPatch):
     ],
     ids=plan_text,
 )
-def test_what_is_not_normal(plan: Plan):
+def test_plans_that_are_not_normal(plan: Plan):
     assert not is_normal(plan)

@@ -60,7 +60,7 @@ def test_what_explain_shows(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("feed", ["Words", "Slow", "Plain", "Stream"])
-def test_where_it_must_not_fire(feed: str) -> None:
+def test_the_rule_does_not_fire(feed: str) -> None:
     """A filter on the whole row, an operator, a table without payload, a stream."""
     assert split(feed) is None
     assert "payload split" not in explain(feed, DEFINITIONS).text()

@@ -80,7 +80,7 @@ def test_a_join_on_an_inner_variable_joins_only_that():
     )
 
 
-def test_variables_of_two_conditions_are_renamed_apart():
+def test_clashing_variables_of_two_conditions_are_renamed():
     operator = "register operator mob(size int) from 'city:mob';"
     found = translated(
         f"{operator} create feed F from s1 as $a "
@@ -101,7 +101,7 @@ def test_composition_stops_at_a_materialised_feed():
     assert compose("s1", definitions) == Source("s1")
 
 
-def test_what_is_used_twice_is_one_node():
+def test_a_feed_that_is_used_twice_is_one_node():
     definitions = defined(
         SOURCES + "create feed f from (s1 | s2); create feed g from f; create feed h from (f | s3);"
     )

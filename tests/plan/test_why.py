@@ -25,7 +25,7 @@ def item(source: str, **attributes: object) -> Item:
 
 
 @given(definitions(), streams())
-def test_yes_and_no_are_what_the_executor_says(
+def test_answers_agree_with_the_executor(
     definitions: dict[str, Statement], items: dict[str, list[Item]]
 ) -> None:
     output = execute(compose("last", definitions), items, OPERATORS)
@@ -63,7 +63,7 @@ def test_the_feeds_of_the_papers(golden: Callable[[str, str], None]) -> None:
     golden("plan/why.txt", "\n\n".join(each.text() for each in told) + "\n")
 
 
-def test_json_says_the_same() -> None:
+def test_json_has_the_same_answers() -> None:
     told = why("RockConcertStream", item("EventAnnounces", title="Rock night"), defined(SECTION_3))
     (branch,) = told.as_json()["branches"]  # type: ignore[misc]
     assert told.as_json()["answer"] == branch["answer"] == "no"
@@ -71,7 +71,7 @@ def test_json_says_the_same() -> None:
     assert branch["parts"][0]["note"] == "description is missing"
 
 
-def test_a_feed_of_many_branches_shows_what_speaks_for_the_item_first() -> None:
+def test_matching_branches_are_shown_first() -> None:
     sources = "register feed http://example.org/1 as s1;"
     parts = " | ".join(f"f{n}" for n in range(30))
     feeds = "".join(f"create feed f{n} from s1 where title contains 'w{n}';" for n in range(30))

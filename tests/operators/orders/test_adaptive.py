@@ -47,27 +47,27 @@ def everything(table: ClauseTable, items: int) -> CandidateClauses:
     return CandidateClauses(np.arange(items + 1, dtype=np.int64) * count, clauses)
 
 
-def test_the_most_popular_is_asked_first() -> None:
+def test_the_most_popular_predicate_is_evaluated_first() -> None:
     filters: list[Filter] = [And((A, B)), And((C, B)), And((D, B))]
     assert asked_of(filters, {}, "") == "b"
 
 
-def test_the_least_probable_is_asked_first() -> None:
+def test_the_least_probable_predicate_is_evaluated_first() -> None:
     assert asked_of([And((A, B))], {"a": 0.9, "b": 0.1}, "") == "b"
     assert asked_of([And((A, Not(B)))], {"a": 0.5, "b": 0.9}, "b") == "b"
 
 
-def test_the_cheapest_is_asked_first() -> None:
+def test_the_cheapest_predicate_is_evaluated_first() -> None:
     assert asked_of([And((A, B))], {"a": 0.4, "b": 0.1}, "", {"b": 100.0}) == "a"
 
 
-def test_what_is_due_anyway_is_asked_first() -> None:
+def test_predicates_of_unit_slots_are_evaluated_first() -> None:
     """d alone decides a subscription, so it is asked before b, which decides more."""
     filters: list[Filter] = [And((A, B)), And((C, B)), D, And((D, A))]
     assert asked_of(filters, {"d": 0.9}, "") == "db"
 
 
-def test_answers_change_what_is_worth_asking() -> None:
+def test_answers_change_the_scores() -> None:
     """a is in three, b in two; once a is false nobody wants b any more, but one wants c."""
     filters: list[Filter] = [And((A, B)), And((A, B, C)), And((A, C)), And((C, D))]
     assert asked_of(filters, {"a": 0.1, "c": 0.2, "d": 0.3}, "")[0] == "a"

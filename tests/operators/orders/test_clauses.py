@@ -86,13 +86,13 @@ def test_clauses_without_variables(filter_: Filter, expected: list[Clause]) -> N
     assert list(clauses_of(filter_)) == expected
 
 
-def test_a_constraint_on_one_answer_is_a_test() -> None:
+def test_a_constraint_on_one_answer_is_a_value_test() -> None:
     (clause,) = clauses_of(And((Call("b", (X,)), Constraint(50, Relation.LESS, X))))
     greater = RELATIONS.index(Relation.GREATER)
     assert clause == Clause(ALWAYS, (ClauseLiteral(FIRST, TRUE, (ValueTest(0, greater, 50.0),)),))
 
 
-def test_what_only_several_answers_decide_is_joint() -> None:
+def test_a_constraint_on_several_answers_is_joint() -> None:
     calls = Call("b", (X,)), Call("c", (1, Y))
     twice = Constraint(X, Relation.GREATER, Arithmetic("*", 2, Y))
     (clause,) = clauses_of(And((*calls, twice, CHEAP)))
@@ -101,7 +101,7 @@ def test_what_only_several_answers_decide_is_joint() -> None:
     assert [literal.required for literal in clause.literals] == [TRUE, TRUE]
 
 
-def test_one_predicate_under_two_names_is_asked_once_and_joined() -> None:
+def test_one_predicate_with_two_variable_names_is_evaluated_once() -> None:
     parts = (
         Call("b", (X,)),
         Call("b", (Y,)),
@@ -113,7 +113,7 @@ def test_one_predicate_under_two_names_is_asked_once_and_joined() -> None:
     assert clause.joint == And(parts)
 
 
-def test_a_negation_of_variables_waits_until_all_is_known() -> None:
+def test_a_negation_of_variables_needs_all_answers() -> None:
     mob = And((Call("b", (X,)), Constraint(X, Relation.GREATER, 5), CHEAP))
     outside, inside = clauses_of(Not(mob))
     assert outside == Clause(Not(CHEAP), ())
@@ -130,7 +130,7 @@ def test_filters_that_depend_on_the_order_of_their_parts_are_refused() -> None:
         clauses_of(And((P, Constraint(Y, Relation.LESS, 1))))
 
 
-def test_too_many_ways_are_refused() -> None:
+def test_too_many_clauses_are_refused() -> None:
     def choices(count: int) -> Filter:
         return And(tuple(Or((Call("p", (n,)), Call("q", (n,)))) for n in range(count)))
 
@@ -150,7 +150,7 @@ def test_too_many_ways_are_refused() -> None:
     st.sampled_from([0, 1, 2.5, -3, 2**53 - 1]),
     st.booleans(),
 )
-def test_tests_say_what_the_judge_says(
+def test_value_tests_agree_with_the_oracle(
     value: float, relation: Relation, constant: float, mirrored: bool
 ) -> None:
     call = Call("b", (Y, X))
@@ -167,7 +167,7 @@ def test_tests_say_what_the_judge_says(
     assert holds(row[1], test.relation, test.constant) == expected
 
 
-def test_what_is_no_test() -> None:
+def test_constraints_that_are_no_value_tests() -> None:
     call = Call("b", (X,))
     for right in ("text", True, 2**53, math.inf, Y, Arithmetic("+", X, 1)):
         assert value_test(call, Constraint(X, Relation.EQUAL, right)) is None

@@ -31,13 +31,13 @@ def observe(
     )
 
 
-def test_what_is_declared_counts_until_something_is_learned() -> None:
+def test_declared_estimates_hold_until_answers_are_learned() -> None:
     estimates = PredicateEstimates(CALLS, {"f": DeclaredEstimate(cost=40, selectivity=0.1)})
     assert estimates.selectivity().tolist() == pytest.approx([0.1, 0.1, 0.5])
     assert estimates.cost().tolist() == [40, 40, 1]
 
 
-def test_a_predicate_learns_and_teaches_its_operator() -> None:
+def test_answers_of_a_predicate_count_for_its_operator_too() -> None:
     estimates = PredicateEstimates(CALLS)
     observe(estimates, 0, items=1_000, true=900)
     learned, sibling, other = estimates.selectivity().tolist()
@@ -58,7 +58,7 @@ def test_costs_are_measured_and_declared_ones_get_their_unit() -> None:
     assert estimates.cost()[2] == pytest.approx(1e-3, rel=0.01)
 
 
-def test_what_is_old_is_worth_less() -> None:
+def test_old_answers_lose_weight() -> None:
     estimates = PredicateEstimates(CALLS)
     for _ in range(4):
         observe(estimates, 0, items=int(FORGET_ITEMS), true=0)
@@ -67,7 +67,7 @@ def test_what_is_old_is_worth_less() -> None:
     assert estimates.selectivity()[0] > 0.45
 
 
-def test_failures_teach_nothing_but_cost() -> None:
+def test_failures_change_only_the_cost() -> None:
     estimates = PredicateEstimates(CALLS)
     none = np.zeros(5, np.bool_)
     estimates.observe(np.array([0], np.int32), np.array([0, 5]), none, none, np.array([5.0]))
@@ -83,7 +83,7 @@ def test_predicates_may_be_added() -> None:
     assert estimates.items.tolist() == [100, 0, 0]
 
 
-def test_news_are_told_once_and_others_begin_with_them() -> None:
+def test_counts_are_reported_once_and_other_processes_start_from_them() -> None:
     estimates = PredicateEstimates(CALLS)
     observe(estimates, 2, items=10, true=4, seconds=3.0)
     observe(estimates, 0, items=5, true=5, seconds=1.0)
@@ -98,7 +98,7 @@ def test_news_are_told_once_and_others_begin_with_them() -> None:
     assert other.take_unreported()[0].size == 0
 
 
-def test_the_engine_teaches() -> None:
+def test_the_evaluator_updates_the_estimates() -> None:
     table = subscribed([And((Call("p", (1,)), Call("q", (1,))))]).table()
     estimates = PredicateEstimates(table.calls)
     world = World(1, share=0.25)

@@ -34,7 +34,7 @@ worlds = st.builds(World, st.integers(0, 10**6), share=st.sampled_from([0.2, 0.5
 
 
 @given(st.lists(filters, min_size=1, max_size=6), worlds, st.integers(1, 5))
-def test_every_order_matches_as_the_judge_does(
+def test_every_order_gives_the_matches_of_the_oracle(
     wanted: list[Filter], world: World, count: int
 ) -> None:
     table, items = subscribed(wanted).table(), items_of(count)
@@ -69,7 +69,9 @@ def test_subscriptions_come_and_go(pool: list[Filter], data: st.DataObject) -> N
     st.integers(0, 10**6),
     st.sampled_from([0.1, 0.5]),
 )
-def test_what_failed_satisfies_nobody(wanted: list[Filter], seed: int, failing: float) -> None:
+def test_a_failed_predicate_satisfies_no_clause(
+    wanted: list[Filter], seed: int, failing: float
+) -> None:
     world, items = World(seed, share=0.8, failing=failing), items_of(4)
     table = subscribed(wanted).table()
     expected = {
@@ -87,7 +89,9 @@ def test_what_failed_satisfies_nobody(wanted: list[Filter], seed: int, failing: 
 
 @given(st.lists(filters, min_size=1, max_size=5), worlds, st.integers(1, 40))
 @settings(max_examples=30)
-def test_a_batch_may_be_taken_in_parts(wanted: list[Filter], world: World, edges: int) -> None:
+def test_groups_of_items_give_the_same_matches_as_the_whole_batch(
+    wanted: list[Filter], world: World, edges: int
+) -> None:
     table, items = subscribed(wanted).table(), items_of(12)
     whole, _ = evaluate(table, AdaptiveOrder(), world, items)
     with pytest.MonkeyPatch.context() as patch:
@@ -95,7 +99,7 @@ def test_a_batch_may_be_taken_in_parts(wanted: list[Filter], world: World, edges
         assert evaluate(table, AdaptiveOrder(), world, items)[0] == whole
 
 
-def test_a_predicate_is_asked_for_all_items_at_once() -> None:
+def test_a_predicate_is_evaluated_for_all_items_in_one_call() -> None:
     table = subscribed([And((Call("p"), Call("q")))]).table()
     world, items = World(3, share=1.0), items_of(10)
     for order in EVALUATION_ORDERS.values():
@@ -104,7 +108,7 @@ def test_a_predicate_is_asked_for_all_items_at_once() -> None:
         assert (counted.evaluated, counted.call_count) == (20, 2)
 
 
-def test_constraints_refuse_early() -> None:
+def test_joint_constraints_refute_before_all_answers_are_known() -> None:
     """b has found nothing above 5, so p need not be asked."""
     filter_ = And((Call("b", (X,)), Constraint(X, Relation.GREATER, 5), Call("p")))
     joint = And((Call("b", (X,)), Call("c", (1, X)), Call("p")))
@@ -147,7 +151,7 @@ def test_an_answer_without_values_is_an_error() -> None:
         )
 
 
-def test_nothing_to_ask() -> None:
+def test_a_batch_without_candidates_has_no_matches() -> None:
     table = subscribed([TRUE, FALSE, Or((Call("p"), Not(Call("p"))))]).table()
     world = World(1)
     found, counted = evaluate(table, AdaptiveOrder(), world, items_of(2))
