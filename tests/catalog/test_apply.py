@@ -1,4 +1,4 @@
-"""Scripts: in any order, whole or not at all, and again without harm."""
+"""Scripts are applied in any order, whole or not at all, and repeatedly."""
 
 from collections.abc import Sequence
 from itertools import pairwise

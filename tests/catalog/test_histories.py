@@ -1,4 +1,4 @@
-"""Any history of scripts leaves the catalog as it leaves a plain dictionary."""
+"""Any history of scripts has the same effect on the catalog and on a dictionary."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

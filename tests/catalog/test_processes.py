@@ -1,4 +1,4 @@
-"""Several processes at once, and processes that are killed: nothing lost, nothing half done."""
+"""Concurrent and killed processes: nothing is lost or half done."""
 
 import subprocess
 import sys

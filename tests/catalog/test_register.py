@@ -1,4 +1,4 @@
-"""Dropping: refused where something is built on it, with the users named."""
+"""Dropping is refused while something uses the definition; the users are named."""
 
 import pytest
 from tests.catalog.conftest import ManualClock

@@ -1,4 +1,4 @@
-"""What was measured is kept by source, replaced as a whole; what is registered stays."""
+"""Statistics are stored by source and replaced as a whole."""
 
 from __future__ import annotations
 

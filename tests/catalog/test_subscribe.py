@@ -1,4 +1,4 @@
-"""Subscriptions: how long they live, and what their tickets open."""
+"""Subscriptions: their validity and their tickets."""
 
 import hashlib
 import logging

@@ -1,4 +1,4 @@
-"""A database that cannot be used: the error says what is wrong and what to do, and no secret."""
+"""A database that cannot be used: the error says what to do, and has no secret."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Running commands in the test's own process, in an empty folder."""
+"""Run commands in the test process, in an empty folder."""
 
 from __future__ import annotations
 

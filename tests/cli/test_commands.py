@@ -1,4 +1,4 @@
-"""The commands as a user calls them: what they print, what they return, what they refuse."""
+"""The commands: output, exit codes and errors."""
 
 from __future__ import annotations
 

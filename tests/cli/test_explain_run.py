@@ -1,4 +1,4 @@
-"""How what is registered would be run."""
+"""`headgate explain --run`: how the registered definitions would be run."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`headgate check` tells which operators cannot run here; it imports what is allowed only."""
+"""`headgate check` lists operators that cannot run here; it imports allowed modules only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headgate network` plans, shows and tries out the feeds of a catalog."""
+"""`headgate network`: plan, show, what-if and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of feeds come in, with what is wrong told, and go out again."""
+"""OPML files are imported, with skipped lines listed, and exported."""
 
 from __future__ import annotations
 

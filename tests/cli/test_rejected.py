@@ -1,4 +1,4 @@
-"""`headgate rejected`: what is no item, as people like to read it, and harmless to a terminal."""
+"""`headgate rejected`: rejected input as text and JSON, safe for a terminal."""
 
 from __future__ import annotations
 

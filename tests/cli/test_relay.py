@@ -1,4 +1,4 @@
-"""`headgate relay`: plan, a network of processes, documents through it, and kill -9."""
+"""`headgate relay`: plan, processes, published documents, and kill -9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headgate run` and `headgate demo`, as people start them."""
+"""`headgate run` and `headgate demo` as processes."""
 
 from __future__ import annotations
 

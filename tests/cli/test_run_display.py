@@ -1,4 +1,4 @@
-"""What a run shows: figures, the latest finds, troubles; and nothing that harms a terminal."""
+"""The screen, log line and summary of a run; nothing in them can harm a terminal."""
 
 from __future__ import annotations
 

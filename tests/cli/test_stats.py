@@ -1,4 +1,4 @@
-"""`headgate stats`: what came, what feeds had of it, what was delivered."""
+"""`headgate stats`: items, matches and deliveries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headgate tail`: the last items, as people like to read them."""
+"""`headgate tail`: the last items as text and JSON."""
 
 from __future__ import annotations
 

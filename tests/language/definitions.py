@@ -1,4 +1,4 @@
-"""What is registered in the tests of the language: a little of everything."""
+"""Definitions of every kind for the tests of the language."""
 
 from __future__ import annotations
 

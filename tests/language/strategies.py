@@ -1,4 +1,4 @@
-"""Generated statements: everything that the language can say, within its limits."""
+"""Generated statements of every form, within the limits."""
 
 from __future__ import annotations
 

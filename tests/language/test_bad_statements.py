@@ -1,4 +1,4 @@
-"""Every bad statement gets an error with its place, what was expected, and a way out."""
+"""Every bad statement has an error with its place, what was expected, and a hint."""
 
 from __future__ import annotations
 

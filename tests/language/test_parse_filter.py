@@ -1,4 +1,4 @@
-"""A filter alone: what a feed's brackets hold, checked against one schema."""
+"""Filters on their own, checked against one schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`parse(unparse(statement)) == statement`, for everything that can be said."""
+"""`parse(unparse(statement)) == statement` for all statements."""
 
 from __future__ import annotations
 

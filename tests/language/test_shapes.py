@@ -1,4 +1,4 @@
-"""A statement read by its shape is the statement that the parser reads."""
+"""A statement that is built from a cached shape equals the parsed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a program says of atoms and items what the oracle says."""
+"""Assert that a program agrees with the oracle on given atoms and items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many examples at once: what a strategy generates, as a list."""
+"""Many examples of a strategy at once, as a list."""
 
 from __future__ import annotations
 

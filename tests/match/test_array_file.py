@@ -1,4 +1,4 @@
-"""ArrayFile files: what is read is what was written, or there is an error."""
+"""Array files: the read arrays are the written ones, or there is an error."""
 
 import gc
 import hashlib

@@ -1,4 +1,4 @@
-"""A record batch is matched as the items that it holds."""
+"""A record batch has the same matches as the items in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters kept bit by bit count as integers do."""
+"""Bit-sliced counters and transposed squares, compared with plain loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a damaged file says is refused, whichever of its numbers is wrong."""
+"""Stored arrays with a number out of its bounds are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dataclasses of arrays, taken apart and put together."""
+"""Dataclasses of arrays are encoded and decoded; invalid content is refused."""
 
 from __future__ import annotations
 

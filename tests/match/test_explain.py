@@ -1,4 +1,4 @@
-"""The program prints itself."""
+"""The program as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forest from a file is refused unless every walk over it stays within all arrays."""
+"""A stored forest is refused unless walks over it stay within all arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items become rows and the same items again."""
+"""Items become Arrow rows and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links found by their forms are those that `model.links` finds by its rules."""
+"""Links are found by their forms as model/text.py finds them."""
 
 from __future__ import annotations
 

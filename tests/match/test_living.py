@@ -1,4 +1,4 @@
-"""Subscriptions that come and go are matched as if all that live were compiled at once."""
+"""A living program gives the matches of a program compiled from its current subscriptions."""
 
 from __future__ import annotations
 

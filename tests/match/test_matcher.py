@@ -1,4 +1,4 @@
-"""What the program matches is what the naive evaluator says, for any filters, items and batches."""
+"""Matches agree with the oracle, for any filters, items and batch sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns in sets find what each of them finds alone, however often a set has to give up."""
+"""Sets of patterns find what each pattern finds alone, also after sets are split."""
 
 from __future__ import annotations
 

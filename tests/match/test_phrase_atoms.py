@@ -1,4 +1,4 @@
-"""Phrases found by the automaton are those that the oracle finds."""
+"""The automaton finds the phrases that the oracle finds."""
 
 from __future__ import annotations
 

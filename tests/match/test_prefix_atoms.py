@@ -1,4 +1,4 @@
-"""Prefixes found in their tree are those that a text begins with."""
+"""The prefixes that are found are those that a text begins with."""
 
 from __future__ import annotations
 

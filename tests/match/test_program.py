@@ -1,4 +1,4 @@
-"""Every atom has a group, or none where it cannot be true, or is refused."""
+"""Atoms are compiled into groups or refused; programs survive their file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Similarity is decided as the oracle's division decides it, to the last bit."""
+"""Similarity agrees with the oracle exactly, also at the threshold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of a column are what `model` makes of each of its texts."""
+"""The forms of a text column agree with model/text.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table finds what it holds, and no keys make its runs long."""
+"""A hash table finds its keys, and hostile keys make no long runs."""
 
 from __future__ import annotations
 

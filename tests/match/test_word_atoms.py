@@ -1,4 +1,4 @@
-"""Words found by the table are the words that the oracle finds, in any script."""
+"""Words are found as the oracle finds them, in any script."""
 
 from __future__ import annotations
 

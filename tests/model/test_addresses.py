@@ -1,4 +1,4 @@
-"""Which addresses are connected to, in all the disguises an address can take."""
+"""Which addresses may be connected to, in every form of an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle is judged by hand: a table of filters and what they say of a few items."""
+"""The oracle, checked by hand: a table of filters and the items that satisfy them."""
 
 from __future__ import annotations
 

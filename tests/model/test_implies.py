@@ -1,4 +1,4 @@
-"""Implication is judged by the oracle: sound on every kind of atom, complete where it says so."""
+"""Implication compared with the oracle: sound on all atoms, complete where the docstring says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of filters by hand: what must be found implied, and what must not."""
+"""Implications by hand: pairs that must be found, and pairs that must not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators for tests: tame ones, of each form. Items have a number `n` and a text `word`."""
+"""Well-behaved operators of each form, for tests. Items have a number `n` and a text `word`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def divides(item: Item, divisor: int) -> bool:
 
 
 def divisor(item: Item, found: Value | Variable) -> bool | Solutions:
-    """Sees whether it is asked for values or about one."""
+    """Gets a variable or a constant as its argument, and handles both."""
     if isinstance(found, Variable):
         return [(each,) for each in range(1, 8) if number(item) % each == 0]
     assert isinstance(found, int)

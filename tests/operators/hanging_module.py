@@ -1,4 +1,4 @@
-"""It never ends to be imported."""
+"""A module whose import never ends."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Operators that do what operators must not do; each only on items whose `n` is negative."""
+"""Operators that misbehave, each only on items whose `n` is negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of operators share: items with a number and a word, and ways to ask about them."""
+"""Helpers of the operator tests: items with a number and a word, and calls for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
 
 SCHEMA = Schema((Attribute("n", Type.INT), Attribute("word", Type.TEXT)))
 ALLOWED = ("tests.operators",)
-MOMENT = datetime(2026, 11, 16, tzinfo=UTC)
+INSTANT = datetime(2026, 11, 16, tzinfo=UTC)
 INT, FLOAT, TEXT = Type.INT, Type.FLOAT, Type.TEXT
 
 PARAMETERS: dict[str, tuple[tuple[str, Type], ...]] = {
@@ -55,24 +55,25 @@ HOSTILE = [
 
 def item(n: int | None, word: str = "", id_: str = "") -> Item:
     attributes: dict[str, Value] = {"word": word} if n is None else {"n": n, "word": word}
-    return Item(id_ or f"i{n}", "Numbers", MOMENT, attributes)
+    return Item(id_ or f"i{n}", "Numbers", INSTANT, attributes)
 
 
 def numbers(*given: int) -> pa.RecordBatch:
     return items_to_arrow([item(n, id_=f"{at}") for at, n in enumerate(given)], SCHEMA)
 
 
-def ask(
+def call_operator(
     operators: OperatorRuntime,
     name: str,
     *arguments: Argument,
-    about: pa.RecordBatch | Sequence[int],
+    items: pa.RecordBatch | Sequence[int],
     rows: Sequence[int] | None = None,
 ) -> CallAnswers:
-    batch = about if isinstance(about, pa.RecordBatch) else numbers(*about)
+    """Call one operator for a batch of items, or for items with these numbers."""
+    batch = items if isinstance(items, pa.RecordBatch) else numbers(*items)
     predicates = PlanCalls(operators, [Call(name, tuple(arguments))])
-    asked = range(batch.num_rows) if rows is None else rows
-    return BatchCalls(predicates, batch, SCHEMA).evaluate(0, np.array(asked, np.int32))
+    called_rows = range(batch.num_rows) if rows is None else rows
+    return BatchCalls(predicates, batch, SCHEMA).evaluate(0, np.array(called_rows, np.int32))
 
 
 def solutions(answers: CallAnswers) -> list[list[tuple[object, ...]]]:

@@ -1,4 +1,4 @@
-"""Parts of answers put together in any order."""
+"""Partial answers are merged correctly in any order; Arrow arrays are built without pandas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers of batch forms: every way to be wrong has its own words."""
+"""Checks of the answers of batch forms: each kind of wrong answer has its own message."""
 
 from __future__ import annotations
 

@@ -74,11 +74,11 @@ def filter_of(feed: str) -> Filter:
 
 ITEMS = items()
 LOADED, REFUSED = load_all(declarations())
-JUDGES = oracle_operators(LOADED, schema())
+ORACLE = oracle_operators(LOADED, schema())
 
 
 def naive(feed: str) -> list[str]:
-    return [each.id for each in ITEMS if matches(filter_of(feed), each, operators=JUDGES)]
+    return [each.id for each in ITEMS if matches(filter_of(feed), each, operators=ORACLE)]
 
 
 def test_every_operator_of_the_example_is_loaded() -> None:
@@ -108,8 +108,8 @@ def test_the_child_gives_the_matches_of_the_oracle() -> None:
     assert len(calls) == 11, "what feeds share is one predicate"
     with OperatorRuntime(declarations()) as operators:
         predicates = PlanCalls(operators, calls)
-        asking = BatchCalls(predicates, batch, schema())
-        bound = {call: solutions(asking, at, call, rows) for at, call in enumerate(calls)}
+        batch_calls = BatchCalls(predicates, batch, schema())
+        bound = {call: solutions(batch_calls, at, call, rows) for at, call in enumerate(calls)}
         assert all(each.total == 0 for each in operators.failures.values())
     for feed in FEEDS:
         filter_ = filter_of(feed)
@@ -122,9 +122,9 @@ Bindings = dict[str, Value]
 
 
 def solutions(
-    asking: BatchCalls, number: int, call: Call, rows: np.ndarray
+    batch_calls: BatchCalls, number: int, call: Call, rows: np.ndarray
 ) -> list[list[Bindings]]:
-    answers = asking.evaluate(number, rows)
+    answers = batch_calls.evaluate(number, rows)
     names = [each.name for each in call.arguments if isinstance(each, Variable)]
     if answers.starts is None:
         return [[{}] if each else [] for each in answers.true.tolist()]

@@ -1,4 +1,4 @@
-"""The example operators against the obvious: distances on the sphere, crowds by brute force."""
+"""The example operators compared with distances on the sphere and crowds by brute force."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operators.runtime_calls import MOMENT
+from tests.operators.runtime_calls import INSTANT
 
 from headgate.model.errors import OperatorError
 from headgate.model.items import Item
@@ -96,7 +96,7 @@ def test_names_that_are_not_on_the_map() -> None:
 
 
 def picture(*things: list[object]) -> Item:
-    return Item("p", "Drones", MOMENT, {"detections": json.dumps(things)})
+    return Item("p", "Drones", INSTANT, {"detections": json.dumps(things)})
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=25))
@@ -153,8 +153,8 @@ def test_counts() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[["a"]]', '[["a",1,2,3,"x"]]', "[[]]", "7"])
 def test_invalid_detections_are_refused(text: str) -> None:
-    item = Item("p", "Drones", MOMENT, {"detections": text})
+    item = Item("p", "Drones", INSTANT, {"detections": text})
     with pytest.raises((OperatorError, ValueError)):
         detections.traffic_pattern(item, "accident")
     with pytest.raises(OperatorError, match="no text 'detections'"):
-        detections.traffic_pattern(Item("p", "Drones", MOMENT, {}), "accident")
+        detections.traffic_pattern(Item("p", "Drones", INSTANT, {}), "accident")

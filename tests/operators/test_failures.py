@@ -1,4 +1,4 @@
-"""When an operator is left alone, and when it is tried again."""
+"""When the circuit breaker pauses an operator, and when it is called again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Operators that hang, crash, lie and fork: the stream goes on, and everything is counted.
 
-Each is asked about four items, of which the second is bad. The others must be answered, whatever
+Each is called for four items, of which the second is bad. The others must be answered, whatever
 happens on that one, and the next question too.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.operators.runtime_calls import ALLOWED, HOSTILE, TAME, ask
+from tests.operators.runtime_calls import ALLOWED, HOSTILE, TAME, call_operator
 from tests.pipeline.waiting import until
 
 from headgate.model.atoms import Variable
@@ -61,62 +61,64 @@ def operators() -> Iterator[OperatorRuntime]:
 def test_only_the_bad_item_fails(
     operators: OperatorRuntime, name: str, failure: Failure, said: str
 ) -> None:
-    answers = ask(operators, name, about=[1, -1, 2, 3])
+    answers = call_operator(operators, name, items=[1, -1, 2, 3])
     assert answers.answered.tolist() == [True, False, True, True]
     assert answers.true.tolist() == [True, False, True, True]
     failures = operators.failures[name]
     assert failures.counts == {failure: 1}
     assert said in failures.last
     assert failures.last.isprintable()
-    again = ask(operators, "divides", 2, about=[1, 2])
+    again = call_operator(operators, "divides", 2, items=[1, 2])
     assert again.true.tolist() == [False, True]
 
 
 def test_forked_copies_do_not_answer(operators: OperatorRuntime) -> None:
     for _ in range(3):
-        answers = ask(operators, "forks", about=[1, -1, 2, -1, 3])
+        answers = call_operator(operators, "forks", items=[1, -1, 2, -1, 3])
         assert answers.true.tolist() == [True] * 5
     assert operators.failures["forks"].total == 0
 
 
 @pytest.mark.parametrize("name", ["prints", "reads"])
 def test_standard_input_and_output_lead_nowhere(operators: OperatorRuntime, name: str) -> None:
-    answers = ask(operators, name, about=[1, -1, 2])
+    answers = call_operator(operators, name, items=[1, -1, 2])
     assert answers.true.tolist() == [True, False, True]
     assert answers.answered.all()
 
 
 def test_garbage_in_the_pipes_is_counted_as_a_failure(operators: OperatorRuntime) -> None:
-    answers = ask(operators, "writes_into_the_pipes", about=[1, -1, 2])
+    answers = call_operator(operators, "writes_into_the_pipes", items=[1, -1, 2])
     assert not answers.true[1] or answers.answered[1]
     assert operators.failures["writes_into_the_pipes"].total <= 3
-    assert ask(operators, "divides", 2, about=[4]).true.tolist() == [True]
+    assert call_operator(operators, "divides", 2, items=[4]).true.tolist() == [True]
 
 
 def test_an_operator_cannot_change_what_others_see(operators: OperatorRuntime) -> None:
-    answers = ask(operators, "changes_the_item", about=[1])
+    answers = call_operator(operators, "changes_the_item", items=[1])
     assert not answers.answered.any()
     assert "TypeError" in operators.failures["changes_the_item"].last
 
 
 def test_bindings_are_checked(operators: OperatorRuntime) -> None:
     wrong = [*range(-12, 0)]
-    answers = ask(operators, "binds_nonsense", Variable("x"), about=[7, *wrong, 8])
+    answers = call_operator(operators, "binds_nonsense", Variable("x"), items=[7, *wrong, 8])
     assert answers.answered.tolist() == [True] + [False] * len(wrong) + [True]
     assert answers.values[0].to_pylist() == [7, 8]
     assert operators.failures["binds_nonsense"].counts == {WRONG: len(wrong)}
 
 
 def test_solutions_are_limited(operators: OperatorRuntime) -> None:
-    answers = ask(operators, "never_ends", Variable("x"), about=[1, -1, 2])
+    answers = call_operator(operators, "never_ends", Variable("x"), items=[1, -1, 2])
     assert answers.answered.tolist() == [True, False, True]
     assert "more than 1,000 solutions" in operators.failures["never_ends"].last
 
 
 def test_an_answered_item_is_not_called_again(operators: OperatorRuntime, tmp_path: Path) -> None:
-    """But for those of the last moment before a crash, which were never sent."""
+    """Except for answers just before a crash, which were never sent."""
     file = tmp_path / "calls"
-    answers = ask(operators, "notes_each_call", str(file), about=[*range(20), -1, *range(20)])
+    answers = call_operator(
+        operators, "notes_each_call", str(file), items=[*range(20), -1, *range(20)]
+    )
     assert answers.answered.sum() == 40
     calls = file.read_text(encoding="utf-8").split()
     assert calls.count("20") == 1, "what it died on is not tried twice"
@@ -129,12 +131,12 @@ def test_a_child_does_not_outlive_its_parent(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(
         "import sys\n"
-        "from tests.operators.runtime_calls import ALLOWED, HOSTILE, ask\n"
+        "from tests.operators.runtime_calls import ALLOWED, HOSTILE, call_operator\n"
         "from headgate.operators.runtime import OperatorRuntime\n"
         "operators = OperatorRuntime(HOSTILE, allowed=ALLOWED)\n"
-        "ask(operators, 'raises', about=[1])\n"
+        "call_operator(operators, 'raises', items=[1])\n"
         "print(operators.child_pid, flush=True)\n"
-        "ask(operators, 'hangs_and_says_so', about=[-1])\n",
+        "call_operator(operators, 'hangs_and_says_so', items=[-1])\n",
         encoding="utf-8",
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -155,7 +157,7 @@ def test_a_child_does_not_outlive_its_parent(tmp_path: Path) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """A process that nobody has waited for yet is dead all the same."""
+    """A process counts as dead even if its parent has not yet waited for it."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
     except OSError:
@@ -169,15 +171,19 @@ def test_an_operator_that_always_hangs_is_paused() -> None:
         TAME + HOSTILE, allowed=ALLOWED, limits=LIMITS, clock=lambda: now[0]
     ) as operators:
         began = time.monotonic()
-        answers = ask(operators, "sleeps", about=[-1] * 2000)
+        answers = call_operator(operators, "sleeps", items=[-1] * 2000)
         assert time.monotonic() - began < 20 * LIMITS.item_s + 20, "not one limit for each item"
         assert not answers.answered.any()
         counts = operators.failures["sleeps"].counts
         assert counts == {LATE: 3, Failure.PAUSED: 1997}
-        assert ask(operators, "divides", 1, about=[1]).true.all(), "others are asked"
-        assert not ask(operators, "sleeps", about=[1, 2]).answered.any(), "still paused"
+        assert call_operator(operators, "divides", 1, items=[1]).true.all(), (
+            "other operators are called"
+        )
+        assert not call_operator(operators, "sleeps", items=[1, 2]).answered.any(), "still paused"
         now[0] = 1.5
-        assert ask(operators, "sleeps", about=[1, 2]).true.all(), "one item was tried, and it works"
+        assert call_operator(operators, "sleeps", items=[1, 2]).true.all(), (
+            "one item was tried, and it works"
+        )
         assert counts == {LATE: 3, Failure.PAUSED: 1999}
 
 
@@ -190,14 +196,14 @@ def test_a_module_that_hangs_does_not_stop_other_operators() -> None:
         assert set(refused) == {"hangs", "dies"}
         assert "cannot be loaded: it takes longer than 1.5 s" in refused["hangs"]
         assert "cannot be loaded: its process ended with 9" in refused["dies"]
-        assert ask(operators, "divides", 2, about=[2]).true.all()
-        assert not ask(operators, "hangs", about=[2]).answered.any()
+        assert call_operator(operators, "divides", 2, items=[2]).true.all()
+        assert not call_operator(operators, "hangs", items=[2]).answered.any()
         assert operators.failures["hangs"].counts == {Failure.NOT_LOADED: 1}
 
 
 def test_a_batch_of_nothing_but_bad_items_ends() -> None:
     with OperatorRuntime(HOSTILE, allowed=ALLOWED, limits=LIMITS) as operators:
-        answers = ask(operators, "batch_raises", about=[-1] * 4096)
+        answers = call_operator(operators, "batch_raises", items=[-1] * 4096)
         assert not answers.answered.any()
         counts = operators.failures["batch_raises"].counts
         assert sum(counts.values()) == 4096
@@ -207,5 +213,5 @@ def test_a_batch_of_nothing_but_bad_items_ends() -> None:
 def test_of_a_large_batch_only_the_bad_items_are_lost(operators: OperatorRuntime) -> None:
     given = list(range(4096))
     given[17] = given[4000] = -1
-    answers = ask(operators, "batch_raises", about=given)
+    answers = call_operator(operators, "batch_raises", items=given)
     assert [at for at, each in enumerate(answers.answered.tolist()) if not each] == [17, 4000]

@@ -1,9 +1,9 @@
-"""How often the language is recognised, of sentences that the model has never seen."""
+"""How often the language of sentences is recognised that the model was not trained on."""
 
 from __future__ import annotations
 
 import pytest
-from tests.operators.runtime_calls import MOMENT
+from tests.operators.runtime_calls import INSTANT
 
 from headgate.model.items import Item
 from headgate.operators.examples.language import LANGUAGES, guess, language_of
@@ -93,7 +93,7 @@ def test_short_texts_have_no_language(text: str) -> None:
 
 def test_all_texts_of_an_item_are_classified_together() -> None:
     item = Item(
-        "i", "News", MOMENT, {"title": "Le maire", "description": "a ouvert la gare", "n": 5}
+        "i", "News", INSTANT, {"title": "Le maire", "description": "a ouvert la gare", "n": 5}
     )
     assert list(language_of(item)) == [("fr",)]
-    assert list(language_of(Item("i", "News", MOMENT, {}))) == []
+    assert list(language_of(Item("i", "News", INSTANT, {}))) == []

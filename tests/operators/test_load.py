@@ -1,4 +1,4 @@
-"""From a name to a function: what is allowed, and what each mistake is told."""
+"""From a name to a function: which modules are allowed, and the message for each mistake."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ def predicates() -> PlanCalls:
 
 def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        asking = BatchCalls(predicates(), batch, SCHEMA)
+        batch_calls = BatchCalls(predicates(), batch, SCHEMA)
         rows = np.arange(batch.num_rows, dtype=np.int32)
-        divides, exits = asking.evaluate(0, rows), asking.evaluate(1, rows)
+        divides, exits = batch_calls.evaluate(0, rows), batch_calls.evaluate(1, rows)
         yield pa.RecordBatch.from_arrays(
             [batch["n"], pa.array(divides.true), pa.array(exits.answered)],
             ["n", "divides", "answered"],

@@ -1,4 +1,4 @@
-"""Asked of a child == asked in this process == the functions called by hand."""
+"""Calls in a child process == calls in this process == the functions called directly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.operators import functions
-from tests.operators.runtime_calls import ALLOWED, SCHEMA, TAME, ask, item, numbers, solutions
+from tests.operators.runtime_calls import (
+    ALLOWED,
+    SCHEMA,
+    TAME,
+    call_operator,
+    item,
+    numbers,
+    solutions,
+)
 
 from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Argument, Call, Constraint, Relation, Variable
@@ -29,7 +37,7 @@ from headgate.operators.runtime import BatchCalls, OperatorRuntime, PlanCalls
 
 X, Y = Variable("x"), Variable("y")
 LOADED, _ = load_all(TAME, ALLOWED)
-JUDGES = oracle_operators(LOADED, SCHEMA)
+ORACLE = oracle_operators(LOADED, SCHEMA)
 
 small = st.integers(-5, 30)
 items = st.lists(st.builds(item, small, st.text(max_size=3)), min_size=1, max_size=20)
@@ -71,9 +79,9 @@ def holds_of(call: Call, n: int, word: str) -> list[tuple[Value, ...]]:
     return [(each, each + 0.5) for each in range(max(n, 0) % 4)]
 
 
-def by_hand(call: Call, asked: Item) -> list[tuple[Value, ...]]:
-    """What the call asks for, without any of our code."""
-    n, word = asked.attributes["n"], asked.attributes["word"]
+def by_hand(call: Call, subject: Item) -> list[tuple[Value, ...]]:
+    """The solutions of a call, computed without the code under test."""
+    n, word = subject.attributes["n"], subject.attributes["word"]
     assert isinstance(n, int)
     found = []
     for values in holds_of(call, n, str(word)):
@@ -123,7 +131,7 @@ def test_the_child_answers_what_the_functions_answer(
         expected = by_hand(call, given_items[row])
         assert found.answered[at]
         assert found.true[at] == bool(expected)
-        assert found.true[at] == matches(call, given_items[row], operators=JUDGES)
+        assert found.true[at] == matches(call, given_items[row], operators=ORACLE)
         if found.starts is not None:
             assert solutions(found)[at] == expected
 
@@ -131,19 +139,19 @@ def test_the_child_answers_what_the_functions_answer(
 @given(n=small, at_least=small)
 def test_the_oracle_calls_the_same_operators(n: int, at_least: int) -> None:
     big = And((Call("divided", (3, X, Y)), Constraint(X, Relation.GREATER, at_least)))
-    assert matches(big, item(n), operators=JUDGES) == (n >= 0 and n // 3 > at_least)
+    assert matches(big, item(n), operators=ORACLE) == (n >= 0 and n // 3 > at_least)
     same_twice = Call("divided", (3, X, X))
-    assert matches(same_twice, item(n), operators=JUDGES) == (n >= 0 and n // 3 == n % 3)
+    assert matches(same_twice, item(n), operators=ORACLE) == (n >= 0 and n // 3 == n % 3)
 
 
 def test_bound_links_keep_their_type(operators: OperatorRuntime) -> None:
-    answers = ask(operators, "links", X, about=[7])
+    answers = call_operator(operators, "links", X, items=[7])
     (found,) = answers.values[0].to_pylist()
     assert found == Link("http://a.b/7")
     assert isinstance(found, Link)
     is_it = Constraint(X, Relation.EQUAL, Link("http://A.b/7"))
-    assert matches(And((Call("links", (X,)), is_it)), item(7), operators=JUDGES)
-    assert ask(operators, "links", Link("http://A.b/7"), about=[7, 8]).true.tolist() == [
+    assert matches(And((Call("links", (X,)), is_it)), item(7), operators=ORACLE)
+    assert call_operator(operators, "links", Link("http://A.b/7"), items=[7, 8]).true.tolist() == [
         True,
         False,
     ]
@@ -151,11 +159,11 @@ def test_bound_links_keep_their_type(operators: OperatorRuntime) -> None:
 
 def test_predicates_are_identified_by_number(operators: OperatorRuntime) -> None:
     predicates = PlanCalls(operators, [Call("divides", (2,)), Call("divides", (3,))])
-    asking = BatchCalls(predicates, numbers(1, 2, 3, 6), SCHEMA)
+    batch_calls = BatchCalls(predicates, numbers(1, 2, 3, 6), SCHEMA)
     rows = np.array([3, 2, 1, 0], np.int32)
-    assert asking.evaluate(1, rows).true.tolist() == [True, True, False, False]
-    assert asking.evaluate(0, rows).true.tolist() == [True, False, True, False]
-    assert asking.evaluate(0, rows[:0]).true.tolist() == []
+    assert batch_calls.evaluate(1, rows).true.tolist() == [True, True, False, False]
+    assert batch_calls.evaluate(0, rows).true.tolist() == [True, False, True, False]
+    assert batch_calls.evaluate(0, rows[:0]).true.tolist() == []
 
 
 def test_calls_of_several_batches_may_alternate(operators: OperatorRuntime) -> None:
@@ -170,12 +178,12 @@ def test_calls_of_several_batches_may_alternate(operators: OperatorRuntime) -> N
 
 def test_a_row_out_of_range_raises(operators: OperatorRuntime) -> None:
     with pytest.raises(IndexError, match="rows must be from 0 to 1"):
-        ask(operators, "divides", 2, about=[1, 2], rows=[2])
+        call_operator(operators, "divides", 2, items=[1, 2], rows=[2])
 
 
 def test_an_item_without_a_needed_attribute_fails(operators: OperatorRuntime) -> None:
     batch = items_to_arrow([item(4), item(None), item(6)], SCHEMA)
-    answers = ask(operators, "divides", 2, about=batch)
+    answers = call_operator(operators, "divides", 2, items=batch)
     assert answers.answered.tolist() == [True, False, True]
     assert "AssertionError" in operators.failures["divides"].last
 
@@ -191,51 +199,51 @@ def test_an_invalid_call_fails_for_every_item(
     operators: OperatorRuntime, name: str, arguments: tuple[Argument, ...], problem: str
 ) -> None:
     before = operators.failures[name].counts.get(Failure.NOT_LOADED, 0)
-    assert not ask(operators, name, *arguments, about=[1, 2]).answered.any()
+    assert not call_operator(operators, name, *arguments, items=[1, 2]).answered.any()
     assert operators.failures[name].counts[Failure.NOT_LOADED] == before + 2
     assert problem in operators.failures[name].last
 
 
 def test_an_undeclared_operator_is_refused(operators: OperatorRuntime) -> None:
     with pytest.raises(OperatorError, match="'unknown' is not declared"):
-        ask(operators, "unknown", about=[1])
+        call_operator(operators, "unknown", items=[1])
 
 
 def test_a_child_that_was_killed_from_outside_is_replaced(operators: OperatorRuntime) -> None:
-    assert ask(operators, "divides", 2, about=[2]).true.all()
+    assert call_operator(operators, "divides", 2, items=[2]).true.all()
     child = operators.child_pid
     assert child is not None
     os.kill(child, signal.SIGKILL)
-    assert ask(operators, "divides", 2, about=[2, 3]).true.tolist() == [True, False]
+    assert call_operator(operators, "divides", 2, items=[2, 3]).true.tolist() == [True, False]
     assert operators.child_pid != child
     assert Failure.DIED not in operators.failures["divides"].counts
 
 
-@given(given_items=items, asked=st.lists(calls, max_size=6), data=st.data())
+@given(given_items=items, called=st.lists(calls, max_size=6), data=st.data())
 def test_a_round_gives_the_answers_of_its_calls_one_by_one(
-    operators: OperatorRuntime, given_items: list[Item], asked: list[Call], data: st.DataObject
+    operators: OperatorRuntime, given_items: list[Item], called: list[Call], data: st.DataObject
 ) -> None:
     batch = items_to_arrow(given_items, SCHEMA)
-    asking = BatchCalls(PlanCalls(operators, asked), batch, SCHEMA)
+    batch_calls = BatchCalls(PlanCalls(operators, called), batch, SCHEMA)
     some = st.lists(st.integers(0, len(given_items) - 1), unique=True)
-    rows = [np.array(data.draw(some), np.int32) for _ in asked]
+    rows = [np.array(data.draw(some), np.int32) for _ in called]
     starts = np.cumsum([0, *map(len, rows)])
-    numbers_ = np.arange(len(asked), dtype=np.int32)
-    found = asking.evaluate_round(numbers_, starts, np.concatenate([*rows, numbers_[:0]]))
+    numbers_ = np.arange(len(called), dtype=np.int32)
+    found = batch_calls.evaluate_round(numbers_, starts, np.concatenate([*rows, numbers_[:0]]))
     assert (found.seconds >= 0).all()
     for number, own in enumerate(rows):
         span = slice(*starts[number : number + 2].tolist())
         bound = found.bound.get(number)
         values = (None, ()) if bound is None else (bound.starts, bound.values)
         answers = CallAnswers(found.answered[span], found.true[span], *values)
-        assert same(answers, asking.evaluate(number, own))
+        assert same(answers, batch_calls.evaluate(number, own))
 
 
 def test_operators_that_cannot_be_loaded_fail_and_are_listed() -> None:
     unknown = Declaration("gone", f"{functions.__name__}:gone")
     with OperatorRuntime([unknown, *TAME], allowed=ALLOWED) as operators:
         assert "has no function 'gone'" in operators.refused()["gone"]
-        assert not ask(operators, "gone", about=[1]).answered.any()
+        assert not call_operator(operators, "gone", items=[1]).answered.any()
         assert operators.failures["gone"].counts == {Failure.NOT_LOADED: 1}
 
 

@@ -1,4 +1,4 @@
-"""What is believed of a call before, while and after it is measured."""
+"""Estimates of cost and selectivity, before and after a call is measured; reports add up."""
 
 from __future__ import annotations
 

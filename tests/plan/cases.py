@@ -1,4 +1,4 @@
-"""How tests write plans: filters in the language's own words, operators as short functions."""
+"""Short functions with which tests write plans."""
 
 from headgate.language import parse
 from headgate.language.statements import Advertise, CreateFeed, WindowJoin

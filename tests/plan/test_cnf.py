@@ -1,4 +1,4 @@
-"""Bounded conjunctive normal form: equivalent, canonical, and never an explosion."""
+"""Bounded conjunctive normal form: equivalent, canonical, and of bounded size."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What is asked of each source lets through all that the feeds output."""
+"""The leaves on each source pass all items that the feeds output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads apart: the same rows, where the rule fires; and where it must not."""
+"""Plans with payloads split off output the same rows; where the rule must not fire."""
 
 from __future__ import annotations
 

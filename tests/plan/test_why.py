@@ -1,4 +1,4 @@
-"""Why an item is in a feed: never another answer than the naive executor gives."""
+"""`why` gives the answers of the naive executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Filters with operators over a small world, and an answerer that says what the judge is told."""
+"""Generated filters with operators, and fake operators that give the evaluator and the oracle the
+same answers."""
 
 from __future__ import annotations
 
@@ -97,14 +98,14 @@ def items_of(count: int) -> list[Item]:
 
 
 class World:
-    """Operators that answer at random, but always the same to the same question."""
+    """Operators whose answers are random, but always the same for the same call and item."""
 
     def __init__(self, seed: int, *, share: float = 0.5, failing: float = 0.0) -> None:
         self._seed, self._share, self._failing = seed, share, failing
-        self.asked: set[tuple[Call, int]] = set()
+        self.evaluated: set[tuple[Call, int]] = set()
 
     def solutions(self, call: Call, item: int) -> list[tuple[Value, ...]]:
-        """What an operator finds; for a plain call one empty tuple if it is true."""
+        """The solutions of a call; for a call without variables one empty tuple if it is true."""
         constants = tuple(a for a in call.arguments if not isinstance(a, Variable))
         chance = random.Random(f"{self._seed} {call.operator} {constants!r} {item}")
         if chance.random() >= self._share:
@@ -127,28 +128,28 @@ class World:
 
         return operator
 
-    def ask(self, table: ClauseTable) -> EvaluateRound:
-        def ask(predicate: int, rows: Ints) -> Told:
+    def evaluate_round(self, table: ClauseTable) -> EvaluateRound:
+        def evaluate_call(predicate: int, rows: Ints) -> FakeAnswers:
             call = table.calls[predicate]
             for row in rows.tolist():
-                assert (call, row) not in self.asked, "asked twice"
-                self.asked.add((call, row))
+                assert (call, row) not in self.evaluated, "evaluated twice"
+                self.evaluated.add((call, row))
             found = [self.solutions(call, row) for row in rows.tolist()]
             answered = np.array([not self.fails(call, row) for row in rows.tolist()], np.bool_)
             true = np.array([bool(some) for some in found], np.bool_)
             if not variable_names(call):
-                return Told(answered, true)
+                return FakeAnswers(answered, true)
             starts = np.cumsum([0, *map(len, found)]).astype(np.int64)
             flat = [solution for some in found for solution in some]
             columns: list[Values] = [Values(column) for column in zip(*flat, strict=True)]
-            return Told(answered, true, starts, columns or [Values()] * len(call.arguments))
+            return FakeAnswers(answered, true, starts, columns or [Values()] * len(call.arguments))
 
-        return one_by_one(ask)
+        return one_by_one(evaluate_call)
 
 
 @dataclass
-class Told:
-    """The answers to one question."""
+class FakeAnswers:
+    """The answers of one call, for several rows."""
 
     answered: Bools
     true: Bools
@@ -156,20 +157,23 @@ class Told:
     values: Sequence[Values] = ()
 
 
-def one_by_one(ask: Callable[[int, Ints], Told]) -> EvaluateRound:
-    """Rounds of questions, each of which is answered by itself."""
+def one_by_one(evaluate_call: Callable[[int, Ints], FakeAnswers]) -> EvaluateRound:
+    """A round that evaluates its calls one by one."""
 
-    def ask_all(predicates: Ints, starts: Longs, rows: Ints) -> RoundAnswers:
+    def evaluate_all(predicates: Ints, starts: Longs, rows: Ints) -> RoundAnswers:
         parts = np.split(rows, starts[1:-1])
-        told = [ask(number, own) for number, own in zip(predicates.tolist(), parts, strict=True)]
+        answers = [
+            evaluate_call(number, own)
+            for number, own in zip(predicates.tolist(), parts, strict=True)
+        ]
         return RoundAnswers(
-            np.concatenate([each.answered for each in told]),
-            np.concatenate([each.true for each in told]),
-            np.full(len(told), 1e-6),
-            {question: each for question, each in enumerate(told) if each.values},
+            np.concatenate([each.answered for each in answers]),
+            np.concatenate([each.true for each in answers]),
+            np.full(len(answers), 1e-6),
+            {call: each for call, each in enumerate(answers) if each.values},
         )
 
-    return ask_all
+    return evaluate_all
 
 
 class Values(list[Value | None]):
@@ -185,7 +189,7 @@ def subscribed(filters_: Sequence[Filter]) -> OperatorSubscriptions:
 
 
 def candidates_of(table: ClauseTable, items: Sequence[Item]) -> CandidateClauses:
-    """What the program would say: the clauses whose guards an item satisfies."""
+    """The clauses whose guards each item satisfies, as the program would find them."""
     found = [[n for n, guard in enumerate(table.guards) if matches(guard, item)] for item in items]
     start = np.cumsum([0, *map(len, found)]).astype(np.int64)
     return CandidateClauses(start, np.array([n for some in found for n in some], np.int32))
@@ -194,16 +198,16 @@ def candidates_of(table: ClauseTable, items: Sequence[Item]) -> CandidateClauses
 def evaluate(
     table: ClauseTable, order: EvaluationOrder, world: World, items: Sequence[Item]
 ) -> tuple[set[tuple[int, int]], OperatorMatches]:
-    world.asked.clear()
+    world.evaluated.clear()
     evaluator = Evaluator(table, order, PredicateEstimates(table.calls))
-    found = evaluator.evaluate(candidates_of(table, items), world.ask(table))
+    found = evaluator.evaluate(candidates_of(table, items), world.evaluate_round(table))
     pairs = list(zip(found.items.tolist(), found.subscriptions.tolist(), strict=True))
     assert pairs == sorted(set(pairs))
-    assert found.evaluated == len(world.asked)
+    assert found.evaluated == len(world.evaluated)
     return set(pairs), found
 
 
-def judged(
+def oracle_matches(
     filters_: Mapping[int, Filter], world: World, items: Sequence[Item]
 ) -> set[tuple[int, int]]:
     operators = world.operators()

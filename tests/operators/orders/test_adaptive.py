@@ -1,4 +1,4 @@
-"""The adaptive order asks what decides most for its cost, and what is due anyway first."""
+"""The adaptive order evaluates unit slots first, then what decides most clauses for its cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from bench.baselines.fixed_estimates import FixedEstimates
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operators.orders.order_world import Told, one_by_one, subscribed
+from tests.operators.orders.order_world import FakeAnswers, one_by_one, subscribed
 
 from headgate.match.bit_rows import Ints, Longs
 from headgate.model.atoms import Call
@@ -19,10 +19,10 @@ from headgate.operators.orders.evaluator import CandidateClauses, Evaluator
 A, B, C, D = (Call(name) for name in "abcd")
 
 
-def asked_of(
+def evaluated_predicates(
     filters: list[Filter], share: dict[str, float], truth: str, cost: dict[str, float] | None = None
 ) -> str:
-    """The predicates asked for one item, in order; those in `truth` are true."""
+    """The predicates that are evaluated for one item, in order; those in `truth` are true."""
     table = subscribed(filters).table()
     names = [call.operator for call in table.calls]
     estimates = FixedEstimates(
@@ -30,15 +30,17 @@ def asked_of(
         np.array([share.get(name, 0.5) for name in names]),
         np.array([(cost or {}).get(name, 1.0) for name in names]),
     )
-    asked: list[str] = []
+    evaluated: list[str] = []
 
-    def ask(predicate: int, rows: Ints) -> Told:
-        asked.append(names[predicate])
+    def evaluate_call(predicate: int, rows: Ints) -> FakeAnswers:
+        evaluated.append(names[predicate])
         every = np.ones(rows.size, np.bool_)
-        return Told(every, every if names[predicate] in truth else ~every)
+        return FakeAnswers(every, every if names[predicate] in truth else ~every)
 
-    Evaluator(table, AdaptiveOrder(), estimates).evaluate(everything(table, 1), one_by_one(ask))
-    return "".join(asked)
+    Evaluator(table, AdaptiveOrder(), estimates).evaluate(
+        everything(table, 1), one_by_one(evaluate_call)
+    )
+    return "".join(evaluated)
 
 
 def everything(table: ClauseTable, items: int) -> CandidateClauses:
@@ -49,29 +51,29 @@ def everything(table: ClauseTable, items: int) -> CandidateClauses:
 
 def test_the_most_popular_predicate_is_evaluated_first() -> None:
     filters: list[Filter] = [And((A, B)), And((C, B)), And((D, B))]
-    assert asked_of(filters, {}, "") == "b"
+    assert evaluated_predicates(filters, {}, "") == "b"
 
 
 def test_the_least_probable_predicate_is_evaluated_first() -> None:
-    assert asked_of([And((A, B))], {"a": 0.9, "b": 0.1}, "") == "b"
-    assert asked_of([And((A, Not(B)))], {"a": 0.5, "b": 0.9}, "b") == "b"
+    assert evaluated_predicates([And((A, B))], {"a": 0.9, "b": 0.1}, "") == "b"
+    assert evaluated_predicates([And((A, Not(B)))], {"a": 0.5, "b": 0.9}, "b") == "b"
 
 
 def test_the_cheapest_predicate_is_evaluated_first() -> None:
-    assert asked_of([And((A, B))], {"a": 0.4, "b": 0.1}, "", {"b": 100.0}) == "a"
+    assert evaluated_predicates([And((A, B))], {"a": 0.4, "b": 0.1}, "", {"b": 100.0}) == "a"
 
 
 def test_predicates_of_unit_slots_are_evaluated_first() -> None:
-    """d alone decides a subscription, so it is asked before b, which decides more."""
+    """d alone decides a subscription, so it is evaluated before b, which decides more."""
     filters: list[Filter] = [And((A, B)), And((C, B)), D, And((D, A))]
-    assert asked_of(filters, {"d": 0.9}, "") == "db"
+    assert evaluated_predicates(filters, {"d": 0.9}, "") == "db"
 
 
 def test_answers_change_the_scores() -> None:
-    """a is in three, b in two; once a is false nobody wants b any more, but one wants c."""
+    """a is in three clauses, b in two; once a is false, no open clause has b, but one has c."""
     filters: list[Filter] = [And((A, B)), And((A, B, C)), And((A, C)), And((C, D))]
-    assert asked_of(filters, {"a": 0.1, "c": 0.2, "d": 0.3}, "")[0] == "a"
-    assert "b" not in asked_of(filters, {"a": 0.1}, "")
+    assert evaluated_predicates(filters, {"a": 0.1, "c": 0.2, "d": 0.3}, "")[0] == "a"
+    assert "b" not in evaluated_predicates(filters, {"a": 0.1}, "")
 
 
 @given(
@@ -82,8 +84,8 @@ def test_answers_change_the_scores() -> None:
 def test_every_choice_is_nearly_the_best(
     sets: list[frozenset[int]], share: list[float], bits: int
 ) -> None:
-    """Against counting anew before each round: all that is asked must be, or is better than what is
-    not asked, within a bucket, and shares no clause."""
+    """Compared with scores computed anew before each round: the chosen predicates are those of unit
+    slots, or have the best scores within a bucket and share no open clause."""
     calls = [Call("p", (n,)) for n in range(8)]
     subscriptions = subscribed([])
     for call in calls:
@@ -93,7 +95,7 @@ def test_every_choice_is_nearly_the_best(
     table = subscriptions.table()
     open_sets = [set(each) for each in sets]
 
-    def ask(predicates: Ints, starts: Longs, rows: Ints) -> RoundAnswers:
+    def evaluate_call(predicates: Ints, starts: Longs, rows: Ints) -> RoundAnswers:
         assert rows.tolist() == [0] * len(predicates)
         chosen = set(predicates.tolist())
         scores = {n: (1 - share[n]) * sum(n in each for each in open_sets) for n in range(8)}
@@ -113,7 +115,7 @@ def test_every_choice_is_nearly_the_best(
         return RoundAnswers(np.ones_like(true), true, np.ones(starts.size - 1))
 
     estimates = FixedEstimates(table.calls, np.array(share))
-    Evaluator(table, AdaptiveOrder(), estimates).evaluate(everything(table, 1), ask)
+    Evaluator(table, AdaptiveOrder(), estimates).evaluate(everything(table, 1), evaluate_call)
     assert not open_sets
 
 

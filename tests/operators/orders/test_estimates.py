@@ -1,4 +1,4 @@
-"""Selectivities and costs are declared, then learned; and the order is told as text."""
+"""Selectivities and costs are declared, then learned; an order is printed as text."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_counts_are_reported_once_and_other_processes_start_from_them() -> None:
     observe(estimates, 2, items=10, true=4, seconds=3.0)
     observe(estimates, 0, items=5, true=5, seconds=1.0)
     observe(estimates, 2, items=10, true=4, seconds=3.0)
-    asked, news = estimates.take_unreported()
-    assert asked.tolist() == [0, 2]
+    evaluated, news = estimates.take_unreported()
+    assert evaluated.tolist() == [0, 2]
     assert news.tolist() == [[5, 5, 1], [20, 8, 6]]
     assert estimates.take_unreported()[0].size == 0
     other = PredicateEstimates(CALLS)
@@ -103,10 +103,10 @@ def test_the_evaluator_updates_the_estimates() -> None:
     estimates = PredicateEstimates(table.calls)
     world = World(1, share=0.25)
     candidates = candidates_of(table, items_of(400))
-    Evaluator(table, AdaptiveOrder(), estimates).evaluate(candidates, world.ask(table))
+    Evaluator(table, AdaptiveOrder(), estimates).evaluate(candidates, world.evaluate_round(table))
     assert estimates.items.max() == 400
-    asked_first = int(estimates.items.argmax())
-    assert estimates.selectivity()[asked_first] == pytest.approx(0.25, abs=0.1)
+    evaluated_first = int(estimates.items.argmax())
+    assert estimates.selectivity()[evaluated_first] == pytest.approx(0.25, abs=0.1)
     assert (estimates.cost() > 0).all()
 
 

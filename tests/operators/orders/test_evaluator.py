@@ -1,4 +1,4 @@
-"""Whatever the order, the matches are those of the judge, and nothing is asked twice."""
+"""Every order gives the matches of the oracle, and evaluates no predicate twice for an item."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.operators.orders.order_world import (
-    Told,
+    FakeAnswers,
     World,
     candidates_of,
     conjunctions,
     evaluate,
     filters,
     items_of,
-    judged,
     one_by_one,
+    oracle_matches,
     subscribed,
 )
 
@@ -35,10 +35,10 @@ worlds = st.builds(World, st.integers(0, 10**6), share=st.sampled_from([0.2, 0.5
 
 @given(st.lists(filters, min_size=1, max_size=6), worlds, st.integers(1, 5))
 def test_every_order_gives_the_matches_of_the_oracle(
-    wanted: list[Filter], world: World, count: int
+    subscribed_filters: list[Filter], world: World, count: int
 ) -> None:
-    table, items = subscribed(wanted).table(), items_of(count)
-    expected = judged(dict(enumerate(wanted)), world, items)
+    table, items = subscribed(subscribed_filters).table(), items_of(count)
+    expected = oracle_matches(dict(enumerate(subscribed_filters)), world, items)
     for name, order in EVALUATION_ORDERS.items():
         assert evaluate(table, order(), world, items)[0] == expected, name
 
@@ -59,7 +59,7 @@ def test_subscriptions_come_and_go(pool: list[Filter], data: st.DataObject) -> N
             subscriptions.add(name, current[name])
         table = subscriptions.table()
         assert len(subscriptions) == len(current)
-        expected = judged(current, world, items)
+        expected = oracle_matches(current, world, items)
         for each, order in orders.items():
             assert evaluate(table, order, world, items)[0] == expected, each
 
@@ -70,16 +70,16 @@ def test_subscriptions_come_and_go(pool: list[Filter], data: st.DataObject) -> N
     st.sampled_from([0.1, 0.5]),
 )
 def test_a_failed_predicate_satisfies_no_clause(
-    wanted: list[Filter], seed: int, failing: float
+    subscribed_filters: list[Filter], seed: int, failing: float
 ) -> None:
     world, items = World(seed, share=0.8, failing=failing), items_of(4)
-    table = subscribed(wanted).table()
+    table = subscribed(subscribed_filters).table()
     expected = {
         (item, name)
-        for item, name in judged(dict(enumerate(wanted)), world, items)
+        for item, name in oracle_matches(dict(enumerate(subscribed_filters)), world, items)
         if not any(
             world.fails(literal.predicate, item)
-            for clause in clauses_of(wanted[name])
+            for clause in clauses_of(subscribed_filters[name])
             for literal in clause.literals
         )
     }
@@ -90,9 +90,9 @@ def test_a_failed_predicate_satisfies_no_clause(
 @given(st.lists(filters, min_size=1, max_size=5), worlds, st.integers(1, 40))
 @settings(max_examples=30)
 def test_groups_of_items_give_the_same_matches_as_the_whole_batch(
-    wanted: list[Filter], world: World, edges: int
+    subscribed_filters: list[Filter], world: World, edges: int
 ) -> None:
-    table, items = subscribed(wanted).table(), items_of(12)
+    table, items = subscribed(subscribed_filters).table(), items_of(12)
     whole, _ = evaluate(table, AdaptiveOrder(), world, items)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evaluator, "SLOTS_MAX", edges)
@@ -109,28 +109,28 @@ def test_a_predicate_is_evaluated_for_all_items_in_one_call() -> None:
 
 
 def test_joint_constraints_refute_before_all_answers_are_known() -> None:
-    """b has found nothing above 5, so p need not be asked."""
+    """b has no solution above 5, so p need not be evaluated."""
     filter_ = And((Call("b", (X,)), Constraint(X, Relation.GREATER, 5), Call("p")))
     joint = And((Call("b", (X,)), Call("c", (1, X)), Call("p")))
-    asked: list[str] = []
+    evaluated: list[str] = []
 
-    def ask(predicate: int, rows: np.ndarray) -> Told:
+    def evaluate_call(predicate: int, rows: np.ndarray) -> FakeAnswers:
         call = table.calls[predicate]
-        asked.append(call.operator)
+        evaluated.append(call.operator)
         every = np.ones(rows.size, np.bool_)
         if call.operator == "p":
-            return Told(every, every)
+            return FakeAnswers(every, every)
         found = Single(5 if call.operator == "b" else 6)
-        return Told(every, every, np.arange(rows.size + 1), [found])
+        return FakeAnswers(every, every, np.arange(rows.size + 1), [found])
 
-    for wanted, expected in ((filter_, ["b"]), (joint, ["b", "c"])):
-        asked.clear()
-        table = subscribed([wanted]).table()
+    for tested, expected in ((filter_, ["b"]), (joint, ["b", "c"])):
+        evaluated.clear()
+        table = subscribed([tested]).table()
         evaluator = Evaluator(
             table, EVALUATION_ORDERS["sequential"](), PredicateEstimates(table.calls)
         )
-        found = evaluator.evaluate(candidates_of(table, items_of(1)), one_by_one(ask))
-        assert (asked, found.items.size) == (expected, 0)
+        found = evaluator.evaluate(candidates_of(table, items_of(1)), one_by_one(evaluate_call))
+        assert (evaluated, found.items.size) == (expected, 0)
 
 
 class Single(list[int]):
@@ -147,7 +147,7 @@ def test_an_answer_without_values_is_an_error() -> None:
     evaluator = Evaluator(table, AdaptiveOrder(), PredicateEstimates(table.calls))
     with pytest.raises(OperatorError, match=r"b\(\?1\) was answered without values"):
         evaluator.evaluate(
-            candidates_of(table, items_of(1)), one_by_one(lambda *_: Told(every, every))
+            candidates_of(table, items_of(1)), one_by_one(lambda *_: FakeAnswers(every, every))
         )
 
 
@@ -159,7 +159,7 @@ def test_a_batch_without_candidates_has_no_matches() -> None:
     assert counted.evaluated == 2
     empty = CandidateClauses(np.zeros(4, np.int64), np.zeros(0, np.int32))
     evaluator = Evaluator(table, AdaptiveOrder(), PredicateEstimates(table.calls))
-    assert evaluator.evaluate(empty, world.ask(table)).evaluated == 0
+    assert evaluator.evaluate(empty, world.evaluate_round(table)).evaluated == 0
 
 
 def test_names_are_used_once() -> None:

@@ -20,11 +20,13 @@ subscription_sets = st.lists(
 )
 
 
-def optimum(wanted: Sets, truth: dict[int, bool]) -> int:
-    """The fewest predicates that decide everything, for one who knows their answers."""
-    satisfied = [each for each in wanted if all(truth[n] for n in each)]
+def optimum(predicate_sets: Sets, truth: dict[int, bool]) -> int:
+    """The fewest predicates that decide everything, if the answers are known in advance."""
+    satisfied = [each for each in predicate_sets if all(truth[n] for n in each)]
     due = frozenset().union(*satisfied)
-    refused = [{n for n in each if not truth[n]} for each in wanted if each not in satisfied]
+    refused = [
+        {n for n in each if not truth[n]} for each in predicate_sets if each not in satisfied
+    ]
     false = sorted({n for each in refused for n in each})
     for size in range(len(false) + 1):
         for chosen in combinations(false, size):
@@ -34,11 +36,11 @@ def optimum(wanted: Sets, truth: dict[int, bool]) -> int:
 
 
 @given(subscription_sets, st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 0.6, 0.9]))
-def test_within_d_times_the_optimum(wanted: Sets, seed: int, share: float) -> None:
-    filters = [And(tuple(Call("p", (n,)) for n in sorted(each))) for each in wanted]
+def test_within_d_times_the_optimum(predicate_sets: Sets, seed: int, share: float) -> None:
+    filters = [And(tuple(Call("p", (n,)) for n in sorted(each))) for each in predicate_sets]
     table, world, items = subscribed(filters).table(), World(seed, share=share), items_of(1)
     truth = {n: bool(world.solutions(Call("p", (n,)), 0)) for n in range(7)}
-    best, longest = optimum(wanted, truth), max(map(len, wanted))
+    best, longest = optimum(predicate_sets, truth), max(map(len, predicate_sets))
     _, counted = evaluate(table, SequentialOrder(), world, items)
     assert best <= counted.evaluated <= longest * best
     for order in EVALUATION_ORDERS.values():
@@ -51,16 +53,16 @@ def test_the_example_of_the_paper() -> None:
     table = subscribed(
         [And(tuple(Call("p", (n,)) for n in each)) for each in sets.values()]
     ).table()
-    asked: list[int] = []
+    evaluated: list[int] = []
 
     class Example(World):
         def solutions(self, call: Call, _item: int) -> list[tuple[()]]:  # type: ignore[override]
             (number,) = call.arguments
-            asked.append(int(number))  # type: ignore[arg-type]
+            evaluated.append(int(number))  # type: ignore[arg-type]
             return [] if number == 2 else [()]
 
     found, counted = evaluate(table, SequentialOrder(), Example(0), items_of(1))
-    assert (asked, found, counted.evaluated) == ([2, 3, 4], {(0, 2)}, 3)
-    asked.clear()
+    assert (evaluated, found, counted.evaluated) == ([2, 3, 4], {(0, 2)}, 3)
+    evaluated.clear()
     found, _ = evaluate(table, NaiveOrder(), Example(0), items_of(1))
-    assert (asked, found) == ([2, 1, 3, 4], {(0, 2)})
+    assert (evaluated, found) == ([2, 1, 3, 4], {(0, 2)})

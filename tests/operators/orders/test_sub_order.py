@@ -1,4 +1,4 @@
-"""Savings are exact, the path is one of all chains, and few pairs do as well as all."""
+"""Savings are exact, a path has every chain once, and few pairs save nearly as much as all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from bench.baselines.fixed_estimates import FixedEstimates
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operators.orders.order_world import Told, one_by_one, subscribed
+from tests.operators.orders.order_world import FakeAnswers, one_by_one, subscribed
 
 from headgate.model.atoms import Call
 from headgate.model.filters import And
@@ -95,10 +95,12 @@ def evaluated(table: ClauseTable, order: SubOrder, share: np.ndarray) -> int:
     )
     every = np.ones(200, np.bool_)
 
-    def ask(predicate: int, rows: np.ndarray) -> Told:
-        return Told(every[: rows.size], truth[rows, predicate])
+    def evaluate_call(predicate: int, rows: np.ndarray) -> FakeAnswers:
+        return FakeAnswers(every[: rows.size], truth[rows, predicate])
 
-    return Evaluator(table, order, estimates).evaluate(candidates, one_by_one(ask)).evaluated
+    return (
+        Evaluator(table, order, estimates).evaluate(candidates, one_by_one(evaluate_call)).evaluated
+    )
 
 
 def test_few_pairs_give_nearly_the_savings_of_all_pairs() -> None:
