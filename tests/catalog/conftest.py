@@ -1,4 +1,4 @@
-"""Every test that asks for `catalog_url` runs over SQLite and over PostgreSQL."""
+"""Every test that uses `catalog_url` runs with SQLite and with PostgreSQL."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -178,7 +178,7 @@ def _install() -> None:
 
 @contextmanager
 def _services_stay_down() -> Iterator[None]:
-    """Debian asks this file whether a service may start that a package brings."""
+    """Debian runs this file to decide whether the service of a new package may start."""
     policy = Path("/usr/sbin/policy-rc.d")
     if policy.exists():
         yield

@@ -322,7 +322,7 @@ def test_a_long_cycle_is_abbreviated():
     ring = [CreateFeed(f"F{n}", StreamRef(f"F{(n + 1) % 5000}")) for n in range(5000)]
     with pytest.raises(FeedCycle) as caught:
         list(order(ring))
-    told = str(caught.value)
-    assert told.startswith("feed cycle: F0 → F1 → ")
-    assert "→ … 4,981 more … →" in told
-    assert told.endswith("F4999 → F0; a feed cannot be defined through itself")
+    message = str(caught.value)
+    assert message.startswith("feed cycle: F0 → F1 → ")
+    assert "→ … 4,981 more … →" in message
+    assert message.endswith("F4999 → F0; a feed cannot be defined through itself")

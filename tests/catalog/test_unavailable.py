@@ -119,9 +119,9 @@ def test_errors_contain_no_password(url: str, message: str):
 
 @pytest.mark.postgres
 def test_a_server_that_refuses(postgres_server):
-    told = refused(postgres_server.url(password="hunter2"))
-    assert "password authentication failed" in told
-    assert "hunter2" not in told
+    message = refused(postgres_server.url(password="hunter2"))
+    assert "password authentication failed" in message
+    assert "hunter2" not in message
     missing = postgres_server.url().replace("/postgres?", "/missing?")
     assert 'database "missing" does not exist' in refused(missing)
 

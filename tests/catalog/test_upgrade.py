@@ -123,7 +123,9 @@ def _catalog_of_revision(url: str, revision: str) -> Database:
 
 
 def test_a_catalog_of_the_first_revision_is_migrated(catalog_url: str):
-    moment = "'2026-11-01 00:00:00+00:00'" if "postgres" in catalog_url else "'2026-11-01 00:00:00'"
+    instant = (
+        "'2026-11-01 00:00:00+00:00'" if "postgres" in catalog_url else "'2026-11-01 00:00:00'"
+    )
     database = _catalog_of_revision(catalog_url, "0001")
     with database.writing() as connection:
         for name, definition, version in (
@@ -134,7 +136,7 @@ def test_a_catalog_of_the_first_revision_is_migrated(catalog_url: str):
             kind = "feed" if name == "Both" else "rss"
             connection.exec_driver_sql(
                 "INSERT INTO definitions (name, kind, definition, depth, branches, created_at, "
-                f"version) VALUES ('{name}', '{kind}', '{definition}', 0, 1, {moment}, {version})"
+                f"version) VALUES ('{name}', '{kind}', '{definition}', 0, 1, {instant}, {version})"
             )
         connection.exec_driver_sql("INSERT INTO uses VALUES ('Both', 'A'), ('Both', 'B')")
         connection.exec_driver_sql("UPDATE state SET version = 2")

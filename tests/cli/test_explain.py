@@ -28,8 +28,12 @@ def test_why_and_why_not(headgate: Run, golden: Callable[[str, str], None]) -> N
 def test_json(headgate: Run) -> None:
     file = item(TICKET)
     _, out, _ = headgate("explain", "WeekendTrips", "--script", EXAMPLE, "--item", file, "--json")
-    told = json.loads(out)
-    assert (told["answer"], told["source"], told["not_declared"]) == ("yes", "Tickets", ["seat"])
+    result = json.loads(out)
+    assert (result["answer"], result["source"], result["not_declared"]) == (
+        "yes",
+        "Tickets",
+        ["seat"],
+    )
 
 
 def test_the_source_must_be_clear(headgate: Run) -> None:
@@ -72,9 +76,9 @@ def test_the_filter_plan_of_a_source(headgate: Run, golden: Callable[[str, str],
     assert code == 0
     golden("cli/explain_factorized.txt", out)
     code, out, _ = headgate(*call, "EventAnnounces", "--json")
-    told = json.loads(out)
-    assert told["measured_items"] == 0
-    assert told["cost"] < told["naive_cost"] == 2
+    result = json.loads(out)
+    assert result["measured_items"] == 0
+    assert result["cost"] < result["naive_cost"] == 2
     code, _, err = headgate(*call, "Nothing")
     assert code == 2
     assert "no feed reads 'Nothing'" in " ".join(err.split())

@@ -44,12 +44,12 @@ def test_backtest(headgate: Run) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_backtest_json_and_registered_feeds(headgate: Run) -> None:
-    told = json.loads(headgate("backtest", "Cheap", "--json", "--local")[1])
-    assert (told["feed"], told["items"], told["matched"]) == ("Cheap", 16, 12)
-    assert told["sources"] == {"Tickets": {"items": 16, "matched": 12, "further": 0}}
-    assert (told["ran"], told["only_leaves"]) == ("in this process", None)
-    assert len(told["samples"]) == 5
-    assert sum(told["by_day"].values()) == 12
+    result = json.loads(headgate("backtest", "Cheap", "--json", "--local")[1])
+    assert (result["feed"], result["items"], result["matched"]) == ("Cheap", 16, 12)
+    assert result["sources"] == {"Tickets": {"items": 16, "matched": 12, "further": 0}}
+    assert (result["ran"], result["only_leaves"]) == ("in this process", None)
+    assert len(result["samples"]) == 5
+    assert sum(result["by_day"].values()) == 12
 
 
 @pytest.mark.usefixtures("store")
@@ -90,8 +90,8 @@ def test_statistics(headgate: Run) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_statistics_json(headgate: Run) -> None:
-    told = json.loads(headgate("statistics", "--json", "--local")[1])
-    news_, tickets = told["sources"]
+    result = json.loads(headgate("statistics", "--json", "--local")[1])
+    news_, tickets = result["sources"]
     assert (news_["source"], news_["items"], news_["rate_per_s"]) == ("News", 1, None)
     assert tickets["atoms"]["price < 50"] == 12
 

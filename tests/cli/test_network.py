@@ -42,10 +42,10 @@ def test_a_plan_shows_its_gap(planned: Run) -> None:
     assert "solver ilp, requested auto: the graph has " in out
     assert "gap at most 0.00%" in out
     assert "LOGA: mean latency" in out
-    told = json.loads(planned("network", "plan", "--json")[1])
-    assert told["views"] == 8
-    assert told["utilization_bound"] <= told["utilization_least"] <= told["utilization"]
-    assert sum(told["views_by_level"]) == 8
+    result = json.loads(planned("network", "plan", "--json")[1])
+    assert result["views"] == 8
+    assert result["utilization_bound"] <= result["utilization_least"] <= result["utilization"]
+    assert sum(result["views_by_level"]) == 8
 
 
 def test_the_solver_is_chosen_by_name(planned: Run) -> None:
@@ -86,9 +86,9 @@ def test_what_if_a_site_fails(planned: Run) -> None:
     code, out, _ = planned("network", "what-if", "--remove", "Paris")
     assert code == 0
     assert "without Paris: views gone 2" in out
-    told = json.loads(planned("network", "what-if", "--remove", "Open", "--json")[1])
-    assert told["views_lost"] == 1
-    assert all("Open" not in each["is"] for each in told["moved"])
+    result = json.loads(planned("network", "what-if", "--remove", "Open", "--json")[1])
+    assert result["views_lost"] == 1
+    assert all("Open" not in each["is"] for each in result["moved"])
 
 
 def test_invalid_calls_are_refused(planned: Run) -> None:
@@ -125,17 +125,17 @@ def test_run_computes_all_levels_and_checks_them(planned: Run, tmp_path: Path) -
     assert code == 0
     assert "answers that differ from direct evaluation: 0" in out
     assert "left out: Both: it is neither a conjunction over one source" in err
-    told = json.loads(planned("network", "run", "--check", "--json", "--local")[1])
-    assert told["ran"] == "in this process"
-    assert told["rejected"] == 2
-    jobs, news = told["groups"]["flat Positions"], told["groups"]["patterns News"]
+    result = json.loads(planned("network", "run", "--check", "--json", "--local")[1])
+    assert result["ran"] == "in this process"
+    assert result["rejected"] == 2
+    jobs, news = result["groups"]["flat Positions"], result["groups"]["patterns News"]
     assert sum(jobs["views"]) == 5
     assert jobs["counted"]["items"] == 6
     # Open and Asia have all items, Rich has three, and Richer one at each of its two sites.
     assert sum(jobs["counted"]["tuples"]) == 6 + 6 + 3 + 2 * 1
     assert (news["views"], news["counted"]["tuples"]) == ([1, 1], [1, 1])
     assert news["counted"]["differing"] == 0
-    assert (tmp_path / told["folder"] / "report.json").exists()
+    assert (tmp_path / result["folder"] / "report.json").exists()
 
 
 def test_a_run_names_the_folder_that_it_cannot_write(planned: Run, tmp_path: Path) -> None:

@@ -47,9 +47,11 @@ def plan(headgate: Run, *more: str) -> str:
 
 
 def use_free_ports(path: Path) -> None:
-    told = json.loads(path.read_text())
-    told["sites"] = {site: str(each) for site, each in free_addresses(list(told["sites"])).items()}
-    path.write_text(json.dumps(told))
+    result = json.loads(path.read_text())
+    result["sites"] = {
+        site: str(each) for site, each in free_addresses(list(result["sites"])).items()
+    }
+    path.write_text(json.dumps(result))
 
 
 def test_a_plan_is_a_file_and_a_token(planned: Run, tmp_path: Path) -> None:
@@ -61,8 +63,8 @@ def test_a_plan_is_a_file_and_a_token(planned: Run, tmp_path: Path) -> None:
     before = token.read_text()
     plan(planned)
     assert token.read_text() == before
-    told = json.loads((tmp_path / "network.json").read_text())
-    assert told["sites"]["source"] == "127.0.0.1:7000"
+    result = json.loads((tmp_path / "network.json").read_text())
+    assert result["sites"]["source"] == "127.0.0.1:7000"
     assert before.strip() not in (tmp_path / "network.json").read_text()
 
 
@@ -72,8 +74,8 @@ def test_views_of_a_lost_site_are_served_by_others(planned: Run, tmp_path: Path)
     ports = json.loads((tmp_path / "network.json").read_text())["sites"]
     out = plan(planned, "--without", "Oslo")
     assert "3 views of News at 2 sites" in out
-    told = json.loads((tmp_path / "network.json").read_text())
-    assert told["sites"] == {site: each for site, each in ports.items() if site != "Oslo"}
+    result = json.loads((tmp_path / "network.json").read_text())
+    assert result["sites"] == {site: each for site, each in ports.items() if site != "Oslo"}
     code, _, err = planned("relay", "plan", "--without", "Osla")
     assert code == 2
     assert "did you mean 'Oslo'" in err
@@ -161,8 +163,8 @@ def test_a_network_of_processes_survives_kills_and_a_new_plan(planned: Run, tmp_
         assert "every site has all of them" in out
 
     def is_up() -> bool:
-        told = json.loads(planned("relay", "status", "--json")[1])
-        return all(not each.get("missing", ["?"]) for each in told.values())
+        result = json.loads(planned("relay", "status", "--json")[1])
+        return all(not each.get("missing", ["?"]) for each in result.values())
 
     with running(tmp_path, "all"):
         until("all relays are connected", is_up)

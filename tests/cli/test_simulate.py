@@ -21,10 +21,10 @@ def test_content_compares_schemes(headgate: Run, tmp_path: Path) -> None:
     assert [line.split()[0] for line in lines[1:]] == ["Rel-Sel", "Ref-SJ-Clu+"]
     picture = etree.fromstring((tmp_path / "traffic.svg").read_bytes())
     assert "Ref-SJ-Clu+" in " ".join(picture.itertext())
-    told = json.loads(headgate("simulate", "content", *SMALL, *schemes, "--json")[1])
-    assert told["rate_per_s"] == 10
-    assert [cost["name"] for cost in told["costs"]] == ["Rel-Sel", "Ref-SJ-Clu+"]
-    kilobytes = [f"{cost['traffic_bytes'] / 1e3:,.2f}" for cost in told["costs"]]
+    result = json.loads(headgate("simulate", "content", *SMALL, *schemes, "--json")[1])
+    assert result["rate_per_s"] == 10
+    assert [cost["name"] for cost in result["costs"]] == ["Rel-Sel", "Ref-SJ-Clu+"]
+    kilobytes = [f"{cost['traffic_bytes'] / 1e3:,.2f}" for cost in result["costs"]]
     assert [line.split()[1] for line in lines[1:]] == kilobytes
 
 
@@ -44,9 +44,9 @@ def test_wan_shows_levels_with_and_without_loga(headgate: Run, tmp_path: Path) -
     assert "solver ilp, requested auto" in out
     assert "LOGA: mean latency" in out
     assert b"with LOGA" in (tmp_path / "wan.svg").read_bytes()
-    told = json.loads(headgate("simulate", "wan", *small, "--solver", "lagrangian", "--json")[1])
-    assert told["solver"] == "lagrangian"
-    assert sum(level["views"] for level in told["with LOGA"]) == 60
+    result = json.loads(headgate("simulate", "wan", *small, "--solver", "lagrangian", "--json")[1])
+    assert result["solver"] == "lagrangian"
+    assert sum(level["views"] for level in result["with LOGA"]) == 60
 
 
 @pytest.mark.parametrize(

@@ -45,14 +45,14 @@ def test_what_is_shown(headgate: Run, golden: Callable[[str, str], None]) -> Non
 
 
 def test_json(headgate: Run, store: SmallStore) -> None:
-    told = json.loads(headgate("stats", *SINCE, "--json")[1])
-    assert (told["items"], told["unmatched"], told["files"]) == (12, 1, 5)
-    assert told["sources"][0]["by_day"]["2026-11-16"] == 4
-    feeds = {each["feed"]: each["items"] for each in told["feeds"]}
+    result = json.loads(headgate("stats", *SINCE, "--json")[1])
+    assert (result["items"], result["unmatched"], result["files"]) == (12, 1, 5)
+    assert result["sources"][0]["by_day"]["2026-11-16"] == 4
+    feeds = {each["feed"]: each["items"] for each in result["feeds"]}
     assert feeds["Paris"] == 10
-    assert told["feeds"][0]["number"] == store.number("Paris")
-    assert told["outbox"]["dead"] == 2
-    assert told["dead_letters"] == [
+    assert result["feeds"][0]["number"] == store.number("Paris")
+    assert result["outbox"]["dead"] == 2
+    assert result["dead_letters"] == [
         {"subscription": 1, "count": 2, "error": "the receiver [31m has gone"}
     ]
 

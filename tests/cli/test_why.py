@@ -39,10 +39,10 @@ def test_what_is_shown(headgate: Run, golden: Callable[[str, str], None]) -> Non
 
 @pytest.mark.usefixtures("store")
 def test_json(headgate: Run) -> None:
-    told = json.loads(headgate("why", "1", "CheapParis", "--json")[1])
-    assert (told["has"], told["feeds"]) == (True, ["Cheap", "CheapParis", "Paris"])
-    assert told["why"]["answer"] == "yes"
-    assert (told["subscription"], told["deliveries"]) == (None, [])
+    result = json.loads(headgate("why", "1", "CheapParis", "--json")[1])
+    assert (result["has"], result["feeds"]) == (True, ["Cheap", "CheapParis", "Paris"])
+    assert result["why"]["answer"] == "yes"
+    assert (result["subscription"], result["deliveries"]) == (None, [])
 
 
 def test_an_active_subscription(headgate: Run, store: SmallStore) -> None:

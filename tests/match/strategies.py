@@ -62,7 +62,7 @@ TARGETS = [
     "http://[x",
 ]
 words = st.sampled_from(WORDS)
-asked = st.lists(words, min_size=1, max_size=3).map(" ".join)
+atom_texts = st.lists(words, min_size=1, max_size=3).map(" ".join)
 urls = st.sampled_from(TARGETS)
 pieces = st.one_of(words, words, st.sampled_from(MARKS), urls, st.text(max_size=3))
 texts = st.lists(pieces, max_size=5).map(" ".join)
@@ -121,9 +121,13 @@ atoms: st.SearchStrategy[Filter] = st.one_of(
         times.map(lambda t: t.replace(hour=0, minute=0, second=0, microsecond=0)),
         st.just(TimestampPart.DATE),
     ),
-    st.builds(Contains, text_names, asked, st.booleans()),
-    st.builds(Similar, text_names, asked, st.sampled_from([1e-9, 0.3, 1 / 3, 0.5, 2 / 3, 1.0])),
-    st.builds(StartsWith, st.sampled_from(["w", "x", "l"]), asked | st.sampled_from(["r", "ro"])),
+    st.builds(Contains, text_names, atom_texts, st.booleans()),
+    st.builds(
+        Similar, text_names, atom_texts, st.sampled_from([1e-9, 0.3, 1 / 3, 0.5, 2 / 3, 1.0])
+    ),
+    st.builds(
+        StartsWith, st.sampled_from(["w", "x", "l"]), atom_texts | st.sampled_from(["r", "ro"])
+    ),
     st.builds(Matches, text_names, st.sampled_from(PATTERNS)),
     st.builds(
         LinkAtom,

@@ -69,7 +69,7 @@ def test_decoding_gives_the_encoded_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected_message"),
     [
         ({"depth": "2"}, "depth is not of type int"),
         ({"depth": True}, "depth is not of type int"),
@@ -87,10 +87,12 @@ def test_decoding_gives_the_encoded_value() -> None:
         ({"leaves": [None] * 4}, "leaves.0 is not anything that may stand there"),
     ],
 )
-def test_content_that_does_not_fit_the_type_is_refused(change: dict[str, JSON], told: str) -> None:
+def test_content_that_does_not_fit_the_type_is_refused(
+    change: dict[str, JSON], expected_message: str
+) -> None:
     arrays, stored = to_arrays(TREE)
     assert isinstance(stored, Mapping)
-    with pytest.raises(WrongShape, match=told):
+    with pytest.raises(WrongShape, match=expected_message):
         from_arrays(Tree, arrays, {**stored, **change})
 
 
@@ -134,7 +136,7 @@ def test_values_of_every_kind_survive_encoding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "told"),
+    ("argument", "expected_message"),
     [
         ({"is": "datetime", "text": "soon"}, "a datetime"),
         ({"is": "datetime", "text": 3}, "a datetime"),
@@ -143,12 +145,12 @@ def test_values_of_every_kind_survive_encoding() -> None:
         ([], "anything that may stand there"),
     ],
 )
-def test_invalid_values_are_refused(argument: JSON, told: str) -> None:
+def test_invalid_values_are_refused(argument: JSON, expected_message: str) -> None:
     stored: JSON = {
         "is": "Kept",
         "filters": [{"is": "Call", "operator": "p", "arguments": [argument]}],
     }
-    with pytest.raises(WrongShape, match=told):
+    with pytest.raises(WrongShape, match=expected_message):
         from_arrays(Kept, {}, stored)
 
 

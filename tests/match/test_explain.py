@@ -16,7 +16,7 @@ less = Comparison("i", Relation.LESS, 9)
 rock, pop = Contains("w", "rock"), Contains("w", "pop")
 
 
-def told(filters: dict[str, Filter]) -> str:
+def explained(filters: dict[str, Filter]) -> str:
     found = list(filters.values())
     program = compile_program(found, SCHEMA)
     names = {more: "i > 5", less: "i < 9", rock: "rock", pop: "pop"}
@@ -27,4 +27,4 @@ def told(filters: dict[str, Filter]) -> str:
 def test_programs(golden: Callable[[str, str], None]) -> None:
     shared = {"A": And((rock, more)), "B": And((more, rock, less)), "C": rock, "D": rock}
     nested = {"A": Or((rock, And((more, Not(pop))))), "B": Not(Or((rock, pop))), "All": TRUE}
-    golden("match/program.txt", "\n".join([told(shared), told(nested), told({})]))
+    golden("match/program.txt", "\n".join([explained(shared), explained(nested), explained({})]))

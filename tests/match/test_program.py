@@ -56,7 +56,7 @@ GROUP_TYPES = {each.name: each.type for each in SCHEMA.attributes}
 
 
 def is_alone(atom: Atom) -> bool:
-    """Whether it does not ask for several words: program.py makes a conjunction of them."""
+    """Whether the atom has one word; conjunctions.py splits atoms of several words."""
     return not (isinstance(atom, Contains) and not atom.phrase and len(atom.words) > 1)
 
 
@@ -235,21 +235,21 @@ def outcomes(program: Path, *, count: int, seed: int) -> dict[str, int]:
     some = [Item("x", "S", NOON, {"i": n, "w": f"rock pop é {n}", "t": NOON}) for n in range(70)]
     some += [Item("x", "S", NOON, {"w": "", "f": 1.5, "b": True}), Item("x", "S", NOON, {})]
     batch = batch_of_items(some, TYPES)
-    told = {"refused": 0, "used": 0}
+    outcome_counts = {"refused": 0, "used": 0}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(count):
             path = tampered(program, Path(folder), chance)
             try:
                 opened = open_program(path)
             except SnapshotError:
-                told["refused"] += 1
+                outcome_counts["refused"] += 1
                 continue
             matcher = ProgramMatcher(opened)
             matcher.match(batch)
             matcher.bitmaps(batch)
             matcher.count(batch).by_subscription()
-            told["used"] += 1
-    return told
+            outcome_counts["used"] += 1
+    return outcome_counts
 
 
 @pytest.mark.integration

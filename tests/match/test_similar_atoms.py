@@ -20,8 +20,10 @@ some_words = st.lists(
     st.sampled_from([*LETTERS, "A", "zz", "ZZ", "zy", "É", "é", "!"]), max_size=14
 )
 texts = some_words.map(" ".join)
-asked = st.lists(st.sampled_from(LETTERS + "é"), min_size=1, max_size=9).map(" ".join)
-atoms = st.builds(Similar, st.sampled_from(["t", "x", None]), asked, thresholds | st.just(1e-9))
+atom_texts = st.lists(st.sampled_from(LETTERS + "é"), min_size=1, max_size=9).map(" ".join)
+atoms = st.builds(
+    Similar, st.sampled_from(["t", "x", None]), atom_texts, thresholds | st.just(1e-9)
+)
 items = st.builds(lambda t, u, x: item(t=t, u=u, x=Xml(x)), texts, texts, texts)
 
 

@@ -25,8 +25,8 @@ pieces = st.sampled_from(
     ["rock", "ROCK", "Rock's", "co-op", "a_b", "7up", "é", "Straße", "STRASSE", "ﬁne", "東京", LONG]
 )
 texts = st.lists(pieces | st.text(max_size=4), max_size=6).map(" ".join)
-asked = st.lists(pieces, min_size=1, max_size=3).map(" ".join)
-atoms = st.builds(Contains, st.sampled_from([None, "title", "body"]), asked, st.booleans())
+atom_texts = st.lists(pieces, min_size=1, max_size=3).map(" ".join)
+atoms = st.builds(Contains, st.sampled_from([None, "title", "body"]), atom_texts, st.booleans())
 items = st.fixed_dictionaries({}, optional={"title": texts, "body": texts}).map(
     lambda attributes: Item("x", "S", NOON, attributes)
 )

@@ -1,7 +1,7 @@
-"""Atoms over few constants, and items at, just beside and far from these constants.
+"""Atoms over few constants, and items at, near and far from these constants.
 
-The constants are few so that atoms meet, and the items are fixed so that the oracle judges an atom
-only once: `truth` is the set of items that satisfy a filter, as the bits of an integer.
+The constants are few, so that atoms overlap. The items are fixed, so that the oracle evaluates each
+atom only once: `truth` is the set of items that satisfy a filter, as the bits of an integer.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def literals(atoms: st.SearchStrategy[Atom]) -> st.SearchStrategy[Atom | Not]:
 
 
 def _numbers() -> list[Value]:
-    beside = [-5, -0.5, 0.25, 0.75, 1.5, 3, 2**53 + 1, 2.0**60, math.nan]
-    return [*CONSTANTS["number"], *beside]
+    nearby = [-5, -0.5, 0.25, 0.75, 1.5, 3, 2**53 + 1, 2.0**60, math.nan]
+    return [*CONSTANTS["number"], *nearby]
 
 
 def _texts() -> list[str]:
@@ -172,9 +172,9 @@ def _texts() -> list[str]:
 
 
 def _links() -> list[Link]:
-    """Each target, and links that lie beside, above or below one. NUL makes the next link."""
-    beside = ["https://m.mu/a/b/c", "https://m.mu/ab", "ftp://m.mu/a", "http://a.shop.m.mu/a", ""]
-    whole = [*TARGETS, *beside]
+    """Each target, and links that lie next to, above or below one. NUL makes the next link."""
+    nearby = ["https://m.mu/a/b/c", "https://m.mu/ab", "ftp://m.mu/a", "http://a.shop.m.mu/a", ""]
+    whole = [*TARGETS, *nearby]
     return [Link(text) for text in whole] + [Link(text + "\x7f") for text in whole]
 
 

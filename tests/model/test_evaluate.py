@@ -48,7 +48,7 @@ ITEM = Item(
 
 
 def people(_item: Item, *arguments: Value | Variable) -> Iterator[tuple[Value, ...]] | bool:
-    """Binds ?x to 10 and 60; asked with a number, tells whether it is one of these."""
+    """Binds ?x to 10 and 60; with a constant it is true for these two numbers."""
     if isinstance(arguments[0], Variable):
         return iter([(10,), (60,)])
     return arguments[0] in (10, 60)

@@ -28,8 +28,8 @@ def test_every_type() -> None:
         "xml": "<a/>",
         "unknown": {"not": ["looked", "at"]},
     }
-    told = attributes_of_json(found, SCHEMA)
-    assert told == {
+    attributes = attributes_of_json(found, SCHEMA)
+    assert attributes == {
         "int": 3,
         "float": 2.0,
         "bool": True,
@@ -39,8 +39,8 @@ def test_every_type() -> None:
         "bytes": b"\x00\x01",
         "xml": Xml("<a/>"),
     }
-    assert all(kind_of(told[type_.value]) is kind_of_type(type_) for type_ in Type)
-    assert isinstance(told["int"], int)
+    assert all(kind_of(attributes[type_.value]) is kind_of_type(type_) for type_ in Type)
+    assert isinstance(attributes["int"], int)
 
 
 def test_null_is_missing() -> None:
@@ -48,7 +48,7 @@ def test_null_is_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "value", "told"),
+    ("type_", "value", "expected_message"),
     [
         (Type.INT, "3", "expected an int, found the text '3'"),
         (Type.INT, 3.5, "expected an int, found the number 3.5"),
@@ -62,11 +62,11 @@ def test_null_is_missing() -> None:
     ],
 )
 def test_the_error_names_the_attribute_that_does_not_fit(
-    type_: Type, value: object, told: str
+    type_: Type, value: object, expected_message: str
 ) -> None:
     with pytest.raises(InvalidValue, match=f"attribute '{type_}': .*") as refused:
         attributes_of_json({type_.value: value}, SCHEMA)
-    assert told in str(refused.value)
+    assert expected_message in str(refused.value)
     assert refused.value.subject == type_.value
 
 

@@ -104,7 +104,7 @@ def boolean(leaves: st.SearchStrategy[Filter], *, size: int = 6) -> st.SearchStr
 
 
 def made_safe(filter_: Filter) -> Filter:
-    """The filter beside calls that bind what it needs."""
+    """The filter, in conjunction with calls that bind its variables."""
     calls = [Call("below", (Variable(name),)) for name in sorted(needs(filter_))]
     return And((*calls, filter_)) if calls else filter_
 

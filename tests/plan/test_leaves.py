@@ -23,9 +23,9 @@ def test_feeds_with_equal_filters_share_one_leaf() -> None:
         "create feed A from T where a > 5; create feed B from T where a > 5;"
         "create feed C from T; create feed D from (A | C);"
     )
-    asked = leaves_by_source(normalize_all(compose_all("ABCD", known)))
-    told = {unparse_filter(each): users.feeds for each, users in asked["T"].items()}
-    assert told == {"a > 5": ["A", "B"], "true": ["C", "D"]}
+    by_source = leaves_by_source(normalize_all(compose_all("ABCD", known)))
+    feeds_by_filter = {unparse_filter(each): users.feeds for each, users in by_source["T"].items()}
+    assert feeds_by_filter == {"a > 5": ["A", "B"], "true": ["C", "D"]}
 
 
 def test_several_branches_on_one_source_are_one_filter() -> None:
@@ -34,8 +34,8 @@ def test_several_branches_on_one_source_are_one_filter() -> None:
         "create feed A from T where a > 5; create feed B from T where a < 2;"
         "create feed C from (A | B);"
     )
-    asked = leaves_by_source({"C": normalize(compose("C", known))})
-    assert [unparse_filter(each) for each in asked["T"]] == ["a > 5 or a < 2"]
+    by_source = leaves_by_source({"C": normalize(compose("C", known))})
+    assert [unparse_filter(each) for each in by_source["T"]] == ["a > 5 or a < 2"]
 
 
 def test_operator_calls_are_tested_after_the_program() -> None:
@@ -43,9 +43,9 @@ def test_operator_calls_are_tested_after_the_program() -> None:
         "register stream T from json 'x' (a int); register operator near(x int) cost 1 from 'm:f';"
         "create feed A from T where a > 5 and near(3) and not (near(4) and a < 9);"
     )
-    asked = leaves_by_source({"A": normalize(compose("A", known))})
-    assert [unparse_filter(each) for each in asked["T"]] == ["a > 5"]
-    (users,) = asked["T"].values()
+    by_source = leaves_by_source({"A": normalize(compose("A", known))})
+    assert [unparse_filter(each) for each in by_source["T"]] == ["a > 5"]
+    (users,) = by_source["T"].values()
     assert (users.feeds, users.join_inputs, users.names) == ([], [], ["A"])
     ((feed, tested),) = users.tested
     whole = "near(3) and (not near(4) or not a < 9) and a > 5"
@@ -54,10 +54,10 @@ def test_operator_calls_are_tested_after_the_program() -> None:
 
 def test_filters_below_windows_are_leaves() -> None:
     known = defined(SECTION_3)
-    asked = leaves_by_source({"M": normalize(compose("MusePhotoStream", known))})
-    assert [unparse_filter(each) for each in asked["MusicPhotos"]] == ["category = 'rock'"]
-    assert list(asked["FriendsPhotos"]) == [TRUE]
-    assert not any(users.feeds for leaves in asked.values() for users in leaves.values())
+    by_source = leaves_by_source({"M": normalize(compose("MusePhotoStream", known))})
+    assert [unparse_filter(each) for each in by_source["MusicPhotos"]] == ["category = 'rock'"]
+    assert list(by_source["FriendsPhotos"]) == [TRUE]
+    assert not any(users.feeds for leaves in by_source.values() for users in leaves.values())
 
 
 @given(definitions(), streams())
@@ -79,10 +79,10 @@ def test_leaves_pass_every_item_that_the_plan_outputs(
     definitions: dict[str, Statement], items: dict[str, list[Item]]
 ) -> None:
     plan = normalize(compose("last", definitions))
-    asked = leaves_by_source({"last": plan})
+    by_source = leaves_by_source({"last": plan})
     kept = {
         source: [
-            item for item in some if any(matches(each, item) for each in asked.get(source, ()))
+            item for item in some if any(matches(each, item) for each in by_source.get(source, ()))
         ]
         for source, some in items.items()
     }

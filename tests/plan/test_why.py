@@ -44,7 +44,7 @@ def _made_of(found: Item) -> list[tuple[str, str]]:
 
 def test_the_feeds_of_the_papers(golden: Callable[[str, str], None]) -> None:
     known, acme = defined(SECTION_3), Xml("<item><topic>ACME</topic></item>")
-    told = [
+    explanation = [
         why("RockConcertStream", item("EventAnnounces", title="Rock night"), known),
         why(
             "RockConcertStream",
@@ -60,13 +60,15 @@ def test_the_feeds_of_the_papers(golden: Callable[[str, str], None]) -> None:
         ),
         why("Best", item("Stocks", Symbol="ACM", PER=50.0), defined(TABLES)),
     ]
-    golden("plan/why.txt", "\n\n".join(each.text() for each in told) + "\n")
+    golden("plan/why.txt", "\n\n".join(each.text() for each in explanation) + "\n")
 
 
 def test_json_has_the_same_answers() -> None:
-    told = why("RockConcertStream", item("EventAnnounces", title="Rock night"), defined(SECTION_3))
-    (branch,) = told.as_json()["branches"]  # type: ignore[misc]
-    assert told.as_json()["answer"] == branch["answer"] == "no"
+    explanation = why(
+        "RockConcertStream", item("EventAnnounces", title="Rock night"), defined(SECTION_3)
+    )
+    (branch,) = explanation.as_json()["branches"]  # type: ignore[misc]
+    assert explanation.as_json()["answer"] == branch["answer"] == "no"
     assert [part["answer"] for part in branch["parts"]] == ["no", "yes"]
     assert branch["parts"][0]["note"] == "description is missing"
 
