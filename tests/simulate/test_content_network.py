@@ -138,7 +138,7 @@ def test_a_filter_without_parts_is_refused() -> None:
 
 def test_an_unknown_node_is_rejected() -> None:
     network = FilterNetwork(2, PARENTS)
-    with pytest.raises(InvalidValue, match="one of 10 nodes"):
+    with pytest.raises(InvalidValue, match="one node among 0 … 9"):
         network.subscribe(many(1), np.array([10]))
 
 

@@ -63,7 +63,7 @@ def test_repositories_save_traffic_and_requests() -> None:
 
 
 def test_schemes_without_an_overlay_have_no_repositories() -> None:
-    with pytest.raises(InvalidValue, match="Enum-SJ addresses each subscription by itself"):
+    with pytest.raises(InvalidValue, match="Enum-SJ addresses each subscription individually"):
         repository_costs(SMALL, JoinScheme.ENUM_SJ, [10], progress=silent)
 
 

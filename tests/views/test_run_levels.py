@@ -147,7 +147,7 @@ def test_a_rewriting_rejects_invalid_node_numbers() -> None:
     assert len(run_rewriting(plan, dict(enumerate(tuples)))) == 1
     for wrong in (-5, 1 << 40):
         tuples[0].ids[0, 0, 0] = wrong
-        with pytest.raises(InvalidValue, match="tuples have a node beyond"):
+        with pytest.raises(InvalidValue, match="a tuple has a node number outside"):
             run_rewriting(plan, dict(enumerate(tuples)))
 
 
