@@ -81,7 +81,7 @@ def subscribe(transaction: Transaction, statement: Subscribe) -> Outcome:
     subscription_id = transaction.take_subscription_id()
     ticket = new_ticket(subscription_id)
     feed = str(checked.feed)
-    expires_at = _end(transaction, checked.validity)
+    expires_at = _expiry(transaction, checked.validity)
     transaction.insert(
         tables.subscriptions,
         {
@@ -112,8 +112,8 @@ def subscribe(transaction: Transaction, statement: Subscribe) -> Outcome:
 
 
 def renew(transaction: Transaction, statement: Renew) -> Outcome:
-    subscription_id, feed = _proven(transaction, statement.ticket)
-    expires_at = _end(transaction, statement.validity)
+    subscription_id, feed = _subscription_of_ticket(transaction, statement.ticket)
+    expires_at = _expiry(transaction, statement.validity)
     transaction.connection.execute(
         update(tables.subscriptions)
         .where(_columns.id == subscription_id)
@@ -130,7 +130,7 @@ def renew(transaction: Transaction, statement: Renew) -> Outcome:
 
 
 def unsubscribe(transaction: Transaction, statement: Unsubscribe) -> Outcome:
-    subscription_id, feed = _proven(transaction, statement.ticket)
+    subscription_id, feed = _subscription_of_ticket(transaction, statement.ticket)
     transaction.connection.execute(
         delete(tables.subscriptions).where(_columns.id == subscription_id)
     )
@@ -143,7 +143,7 @@ def unsubscribe(transaction: Transaction, statement: Unsubscribe) -> Outcome:
     )
 
 
-def _proven(transaction: Transaction, ticket: str) -> tuple[int, str]:
+def _subscription_of_ticket(transaction: Transaction, ticket: str) -> tuple[int, str]:
     """Id and feed of the valid subscription that the ticket belongs to."""
     subscription_id = claimed_subscription(ticket)
     row = transaction.connection.execute(
@@ -156,5 +156,5 @@ def _proven(transaction: Transaction, ticket: str) -> tuple[int, str]:
     return subscription_id, row.feed
 
 
-def _end(transaction: Transaction, validity: Duration | None) -> datetime:
+def _expiry(transaction: Transaction, validity: Duration | None) -> datetime:
     return transaction.now + (validity.timedelta if validity else VALIDITY_DEFAULT)

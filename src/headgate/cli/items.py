@@ -206,7 +206,7 @@ def warn_of_damaged_files(h: Headgate) -> None:
 def row_text(row: StoredRow, *, source_width: int = 0) -> str:
     """A stored item on one line: time, source, title or attributes, number of joined items."""
     joined = sum(len(joined_items(annotation)) for annotation in row.annotations)
-    about = _about(row.attributes) + (f"  ⋈ {joined:,}" if joined else "")
+    about = _summary_text(row.attributes) + (f"  ⋈ {joined:,}" if joined else "")
     return f"{row.time:%Y-%m-%d %H:%M:%S}  {row.source:<{source_width}}  {about}"
 
 
@@ -234,14 +234,14 @@ def widest(rows: Iterable[StoredRow]) -> int:
     return max((len(row.source) for row in rows), default=0)
 
 
-def _about(attributes: Mapping[str, object]) -> str:
+def _summary_text(attributes: Mapping[str, object]) -> str:
     title = attributes.get("title")
     if isinstance(title, str) and title.strip():
         return " ".join(title.split())
-    return "  ".join(f"{name} {_shown(value)}" for name, value in attributes.items())
+    return "  ".join(f"{name} {_value_text(value)}" for name, value in attributes.items())
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
     if isinstance(value, datetime):

@@ -192,7 +192,7 @@ def what_if(
     if not lost:
         hint = did_you_mean(remove, {each.site for each in views.labels})
         raise typer.BadParameter(f"there is no site '{remove}'" + (f": {hint}" if hint else ""))
-    before, after = _without(views, network_plan, lost)
+    before, after = _before_and_after(views, network_plan, lost)
     pairs = ((before[label], new) for label, new in sorted(after.items(), key=_by_label))
     changes = [(old, new) for old, new in pairs if old.members != new.members]
     if json:
@@ -216,7 +216,7 @@ def _by_label(item: tuple[ViewLabel, FedView]) -> str:
     return str(item[0])
 
 
-def _without(views: NetworkViews, plan: NetworkPlan, lost: list[int]) -> tuple[Fed, Fed]:
+def _before_and_after(views: NetworkViews, plan: NetworkPlan, lost: list[int]) -> tuple[Fed, Fed]:
     """How each view is fed, before and after."""
     living = LivingConfiguration(plan)
     living.remove(lost)

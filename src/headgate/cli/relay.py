@@ -146,7 +146,7 @@ def deployment_for(
     configuration, kept, join_at = plan.fast, np.arange(len(views.labels)), views.plans.join_at
     if without:
         lost = [n for n, label in enumerate(views.labels) if label.site in without]
-        configuration, kept, join_at = _without(views, plan, lost)
+        configuration, kept, join_at = _without_views(views, plan, lost)
     patterns = {
         at: patterns_of_source[view]
         for at, view in enumerate(kept.tolist())
@@ -164,7 +164,7 @@ def deployment_for(
     )
 
 
-def _without(
+def _without_views(
     views: NetworkViews, plan: NetworkPlan, lost: list[int]
 ) -> tuple[Configuration, Longs, Ints]:
     """The configuration without the lost views. Only views that had read a lost view change."""

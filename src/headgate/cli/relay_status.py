@@ -41,7 +41,11 @@ def status_table(by_site: Statuses) -> Table:
         counts = status.get("counts")
         count_of = counts if isinstance(counts, dict) else {}
         figures = [count_of.get(name, 0) for name in ("received", "computed", "forwarded", "kept")]
-        cells = [_figure(status.get("views")), *map(_figure, figures), _figure(status.get("lag"))]
+        cells = [
+            _count_text(status.get("views")),
+            *map(_count_text, figures),
+            _count_text(status.get("lag")),
+        ]
         held_bytes = status.get("held_bytes")
         cells.append(f"{held_bytes / 2**20:,.1f} MB" if isinstance(held_bytes, int | float) else "")
         right = (Text(cell, justify="right") for cell in cells)
@@ -49,7 +53,7 @@ def status_table(by_site: Statuses) -> Table:
     return table
 
 
-def _figure(value: object) -> str:
+def _count_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
 
@@ -62,7 +66,7 @@ def _problems_text(status: Mapping[str, object]) -> str:
     waiting = status.get("waiting")
     if isinstance(waiting, list) and waiting:
         problems.append(
-            f"{_figure(status.get('views_waiting'))} views wait for {', '.join(waiting)}"
+            f"{_count_text(status.get('views_waiting'))} views wait for {', '.join(waiting)}"
         )
     troubles = status.get("troubles")
     if isinstance(troubles, dict):

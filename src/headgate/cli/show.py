@@ -80,10 +80,10 @@ def _cells(entry: Entry) -> Sequence[str]:
     match entry:
         case Subscription():
             output = f"{entry.output_kind} {entry.target}"
-            return [str(entry.id), entry.feed, output, _time(entry.expires_at)]
+            return [str(entry.id), entry.feed, output, _time_text(entry.expires_at)]
         case SnapshotRecord():
             version = str(entry.catalog_version)
-            return [version, entry.hash, entry.path, _time(entry.created_at)]
+            return [version, entry.hash, entry.path, _time_text(entry.created_at)]
     return [entry.definition]
 
 
@@ -95,5 +95,5 @@ def _print_counts(counts: dict[str, int], *, as_json: bool) -> None:
             print_line(f"{count:>12,}  {name}")
 
 
-def _time(instant: datetime) -> str:
+def _time_text(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M}"

@@ -101,7 +101,7 @@ class StatementBuilder(FilterBuilder):
         path: str,
         *options: Option,
     ) -> RegisterTable:
-        option_values = _once(options)
+        option_values = _option_values(options)
         changes, keep = option_values.get("changes in"), option_values.get("keep")
         assert changes is None or isinstance(changes, str)
         assert keep is None or isinstance(keep, Duration)
@@ -120,7 +120,7 @@ class StatementBuilder(FilterBuilder):
     def register_operator(self, name: Name, *rest: object) -> RegisterOperator:
         *middle, target = rest
         parameters = tuple(each for each in middle if isinstance(each, Parameter))
-        options = _once(tuple(each for each in middle if isinstance(each, tuple)))
+        options = _option_values(tuple(each for each in middle if isinstance(each, tuple)))
         cost, selectivity = options.get("cost"), options.get("selectivity")
         assert isinstance(target, str)
         assert cost is None or isinstance(cost, float)
@@ -261,7 +261,7 @@ class StatementBuilder(FilterBuilder):
         target: str | None,
         *options: Option,
     ) -> Subscribe:
-        option_values = _once(options)
+        option_values = _option_values(options)
         period, validity, site = (
             option_values.get("every"),
             option_values.get("for"),
@@ -298,7 +298,7 @@ class StatementBuilder(FilterBuilder):
         return Explain(feed)
 
 
-def _once(options: tuple[Option, ...]) -> dict[str, object]:
+def _option_values(options: tuple[Option, ...]) -> dict[str, object]:
     values: dict[str, object] = {}
     for name, value in options:
         if name in values:

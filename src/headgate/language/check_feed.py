@@ -81,7 +81,7 @@ def _merge(scopes: list[Variables]) -> Variables:
     return merged
 
 
-def _named(variable: str, variables: Variables) -> FromClause:
+def _clause_named(variable: str, variables: Variables) -> FromClause:
     if variable not in variables:
         hint = did_you_mean(variable, variables).replace("'", "'$", 1)
         raise error_at(variable, f"there is no variable '${variable}'", hint=hint)
@@ -89,7 +89,7 @@ def _named(variable: str, variables: Variables) -> FromClause:
 
 
 def _check_join(join: WindowJoin, primary: Variables, definitions: Definitions) -> WindowJoin:
-    schemas = schemas_of_clause(_named(join.primary, primary), definitions)
+    schemas = schemas_of_clause(_clause_named(join.primary, primary), definitions)
     window = schemas_of_clause(join.secondary, definitions)
     return replace(join, predicate=type_filter(join.predicate, schemas, definitions, window=window))
 
@@ -99,7 +99,7 @@ def _check_condition(
 ) -> Condition:
     schemas = clause_schemas
     if condition.variable is not None:
-        schemas = schemas_of_clause(_named(condition.variable, variables), definitions)
+        schemas = schemas_of_clause(_clause_named(condition.variable, variables), definitions)
     return replace(condition, filter=type_filter(condition.filter, schemas, definitions))
 
 
@@ -123,7 +123,7 @@ def _check_table_joins(feed: CreateFeed, definitions: Definitions) -> CreateFeed
     conditions = []
     for condition in feed.where:
         if condition.variable is not None:
-            _named(condition.variable, variables)
+            _clause_named(condition.variable, variables)
         schemas = joined_schemas if condition.variable is None else rows[condition.variable]
         conditions.append(
             replace(condition, filter=type_filter(condition.filter, schemas, definitions))
@@ -182,13 +182,13 @@ def expand_ranges(clause: FromClause, known: Iterable[str]) -> FromClause:
     members: list[GroupMember] = []
     for member in clause.members:
         if isinstance(member, StreamRange):
-            members += [StreamRef(name) for name in _names(member, known)]
+            members += [StreamRef(name) for name in _names_in_range(member, known)]
         else:
             members.append(expand_ranges(member, known))
     return replace(clause, members=tuple(members))
 
 
-def _names(range_: StreamRange, known: Iterable[str]) -> list[str]:
+def _names_in_range(range_: StreamRange, known: Iterable[str]) -> list[str]:
     first = _NUMBERED.fullmatch(range_.first)
     if first is None:
         raise error_at(range_.first, f"'{range_.first}' before '...' does not end in a number")

@@ -102,20 +102,20 @@ def read_name(token: Name) -> Name:
 
 def read_duration(count: Name, unit: Name) -> Duration:
     try:
-        return Duration(_whole(count), read_word(Unit, _singular(unit), called="unit of time"))
+        return Duration(_integer(count), read_word(Unit, _singular(unit), called="unit of time"))
     except InvalidValue as invalid:
         raise InvalidValue(str(invalid), subject=unit) from None
 
 
 def read_window_size(count: Name, unit: Name) -> WindowSize:
-    return ItemCount(_whole(count)) if _singular(unit) == "item" else read_duration(count, unit)
+    return ItemCount(_integer(count)) if _singular(unit) == "item" else read_duration(count, unit)
 
 
 def _singular(unit: str) -> str:
     return unit.lower().removesuffix("s")
 
 
-def _whole(count: Name) -> int:
+def _integer(count: Name) -> int:
     if not count.isdecimal():
         raise InvalidValue(f"'{count}' is not a whole number")
     return int(read_number(count))

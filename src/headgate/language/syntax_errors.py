@@ -95,14 +95,14 @@ def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
 @lru_cache(maxsize=1024)
 def _listed(expected: frozenset[str], *, end: str) -> str:
     """'a, b or c': words first, then signs; a long list is cut."""
-    names = {end if each == "$END" else _called(each) for each in expected}
+    names = {end if each == "$END" else _terminal_text(each) for each in expected}
     named = sorted(filter(None, names), key=_word_first)
     if len(named) > _EXPECTED_MAX:
         named = [*named[:_EXPECTED_MAX], "…"]
     return alternatives(named) or "something else"
 
 
-def _called(terminal: str) -> str:
+def _terminal_text(terminal: str) -> str:
     if terminal in _CALLED:
         return _CALLED[terminal]
     return f"'{_keyword(terminal)}'"

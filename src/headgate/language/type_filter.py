@@ -86,11 +86,11 @@ class _Context:
                 type_ = _compared(_find(name, self.schemas), part)
                 return replace(atom, values=tuple(coerce(value, type_) for value in values))
             case Contains() | StartsWith() | Matches() | Similar():
-                _must_be(attribute, _TEXT_TYPES, hint="; a link is tested with 'references'")
+                _check_type(attribute, _TEXT_TYPES, hint="; a link is tested with 'references'")
             case LinkAtom():
-                _must_be(attribute, _LINK_TYPES)
+                _check_type(attribute, _LINK_TYPES)
         if isinstance(atom, Similar) and isinstance(atom.text, WindowAttribute):
-            _must_be(self._window_attribute(atom.text), _TEXT_TYPES)
+            _check_type(self._window_attribute(atom.text), _TEXT_TYPES)
         return atom
 
     def _comparable_with_window(self, type_: Type, operand: WindowAttribute) -> None:
@@ -145,7 +145,7 @@ def _compared(attribute: Attribute, part: TimestampPart | None) -> Type:
     return Type.TIMESTAMP if part is TimestampPart.DATE else Type.INT
 
 
-def _must_be(attribute: Attribute | None, types: tuple[Type, ...], *, hint: str = "") -> None:
+def _check_type(attribute: Attribute | None, types: tuple[Type, ...], *, hint: str = "") -> None:
     if attribute is not None and attribute.type not in types:
         expected = " or ".join(types[:-1] if len(types) > 2 else types[:1])
         shown = hint if attribute.type is Type.LINK else ""

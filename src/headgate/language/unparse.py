@@ -111,7 +111,7 @@ def unparse_filter(filter_: Filter) -> str:
         case Call(operator, arguments):
             return f"{write_name(operator)}({', '.join(map(_argument, arguments))})"
         case Constraint(left, relation, right):
-            return f"{_sum(left)} {relation} {_sum(right)}"
+            return f"{_expression(left)} {relation} {_expression(right)}"
     return _attribute_atom(filter_)
 
 
@@ -127,17 +127,19 @@ def _attribute_atom(atom: Filter) -> str:
         case IsPresent(attribute):
             return f"{write_name(attribute)} is present"
         case Contains(attribute, text, phrase):
-            return f"{_of(attribute)}contains {'phrase ' if phrase else ''}{write_text(text)}"
+            word = "contains phrase" if phrase else "contains"
+            return f"{_attribute_prefix(attribute)}{word} {write_text(text)}"
         case Similar(attribute, text, threshold):
             least = "" if threshold == SIMILARITY_DEFAULT else f"({write_number(threshold)})"
-            return f"{_of(attribute)}similar{least} {_operand(text)}"
+            return f"{_attribute_prefix(attribute)}similar{least} {_operand(text)}"
         case StartsWith(attribute, prefix):
             return f"{write_name(attribute)} starts with {write_text(prefix)}"
         case Matches(attribute, pattern):
-            return f"{_of(attribute)}matches {write_text(pattern)}"
+            return f"{_attribute_prefix(attribute)}matches {write_text(pattern)}"
         case LinkAtom(attribute, relation, urls):
             listed = ", ".join(map(write_text, urls))
-            return f"{_of(attribute)}{relation} {f'({listed})' if len(urls) > 1 else listed}"
+            targets = f"({listed})" if len(urls) > 1 else listed
+            return f"{_attribute_prefix(attribute)}{relation} {targets}"
     raise AssertionError(f"{atom!r} is no atom")
 
 
@@ -147,7 +149,7 @@ def _grouped(part: Filter, *loose: type[And | Or]) -> str:
     return f"({text})" if isinstance(part, loose) and part not in (TRUE, FALSE) else text
 
 
-def _of(attribute: str | None) -> str:
+def _attribute_prefix(attribute: str | None) -> str:
     return "" if attribute is None else write_name(attribute) + " "
 
 
@@ -165,21 +167,21 @@ def _argument(argument: Argument) -> str:
     return f"?{argument.name}" if isinstance(argument, Variable) else write_value(argument)
 
 
-def _sum(expression: Expression) -> str:
+def _expression(expression: Expression) -> str:
     match expression:
         case Variable(name):
             return f"?{name}"
         case Arithmetic(sign, left, right):
             # The grammar is left-associative: a right operand of the same rank needs parentheses.
             tight = sign in "*/"
-            left_text = _in_sum(left, loose="+-" if tight else "")
-            right_text = _in_sum(right, loose="+-*/" if tight else "+-")
+            left_text = _operand_of_expression(left, loose="+-" if tight else "")
+            right_text = _operand_of_expression(right, loose="+-*/" if tight else "+-")
             return f"{left_text} {sign} {right_text}"
     return write_value(expression)
 
 
-def _in_sum(expression: Expression, *, loose: str) -> str:
-    text = _sum(expression)
+def _operand_of_expression(expression: Expression, *, loose: str) -> str:
+    text = _expression(expression)
     wrap = isinstance(expression, Arithmetic) and expression.sign in loose
     return f"({text})" if wrap else text
 

@@ -99,12 +99,12 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array], metadata: Mapping[st
 
     Many processes may write at once, the same content too. Arrays must not change meanwhile.
     """
-    with _refusals(f"a snapshot in {folder}", "written"):
-        contents = {name: _plain(name, arrays[name]) for name in sorted(arrays)}
+    with _as_snapshot_errors(f"a snapshot in {folder}", "written"):
+        contents = {name: _plain_array(name, arrays[name]) for name in sorted(arrays)}
         entries = _entries(contents)
         start, sha256 = encode(entries, dict(metadata))
         path = folder / f"{sha256[:NAME_DIGITS]}{SUFFIX}"
-        if not _is_sound(path):
+        if not _is_valid_file(path):
             _write_whole(path, start, [_bytes(each) for each in contents.values()])
         _sync_folder(folder)
     return path
@@ -113,8 +113,8 @@ def write_arrays(folder: Path, arrays: Mapping[str, Array], metadata: Mapping[st
 def write_arrays_as(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, JSON]) -> None:
     """Write a file of this name; it replaces what was there. Its name does not depend on its
     content, so it is opened with `any_name`."""
-    with _refusals(f"the snapshot {path}", "written"):
-        contents = {name: _plain(name, arrays[name]) for name in sorted(arrays)}
+    with _as_snapshot_errors(f"the snapshot {path}", "written"):
+        contents = {name: _plain_array(name, arrays[name]) for name in sorted(arrays)}
         start, _ = encode(_entries(contents), dict(metadata))
         _write_whole(path, start, [_bytes(each) for each in contents.values()])
         _sync_folder(path.parent)
@@ -124,7 +124,7 @@ def open_arrays(path: Path, *, verify: Verify = "checksum", any_name: bool = Fal
     """The arrays of this file, mapped and checked; the module docstring says what each check
     finds."""
     assert verify in get_args(Verify), f"verify is one of {get_args(Verify)}, not {verify!r}"
-    with _refusals(f"the snapshot {path}", "opened"), _opened(path) as descriptor:
+    with _as_snapshot_errors(f"the snapshot {path}", "opened"), _opened(path) as descriptor:
         file_length = _regular_file_length(descriptor)
         start = decode_start(os.pread(descriptor, START_BYTES, 0), file_length=file_length)
         header = _read(descriptor, START_BYTES, start.header_length)
@@ -141,7 +141,7 @@ def open_arrays(path: Path, *, verify: Verify = "checksum", any_name: bool = Fal
     )
 
 
-def _plain(name: str, array: Array) -> Array:
+def _plain_array(name: str, array: Array) -> Array:
     """The array in C order and little-endian; it is copied only if it is not so already."""
     if not isinstance(name, str):
         raise LayoutError(f"the name {name!r:.40} of an array is no text")
@@ -168,7 +168,7 @@ def _entries(contents: Mapping[str, Array]) -> list[ArrayEntry]:
     return entries
 
 
-def _is_sound(path: Path) -> bool:
+def _is_valid_file(path: Path) -> bool:
     """Whether the file can stay. A new file in its place would not share pages with the old one."""
     try:
         open_arrays(path)
@@ -274,7 +274,7 @@ def _map(
 
 
 @contextmanager
-def _refusals(subject: str, done: str) -> Iterator[None]:
+def _as_snapshot_errors(subject: str, done: str) -> Iterator[None]:
     """Turn a LayoutError or OSError into a SnapshotError that names its subject."""
     subject = printable(subject)
     try:

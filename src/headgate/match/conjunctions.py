@@ -92,7 +92,7 @@ def conjunctions_of(filters: Sequence[Filter]) -> Conjunctions:
     return ConjunctionBuilder().conjunctions(filters)
 
 
-def _nth(numbered: dict[Key, int], place: int) -> Key:
+def _key_at(numbered: dict[Key, int], place: int) -> Key:
     """The key at a place. It is searched from the end, as it is usually a recent one."""
     return next(islice(reversed(numbered), len(numbered) - 1 - place, None))
 
@@ -103,16 +103,16 @@ def _derived_filter(operator: int, parts: Sequence[Filter]) -> Filter:
     return Or(tuple(parts)) if operator == OR else And(tuple(parts))
 
 
-def _prepared(filter_: Filter) -> Filter:
+def _simplified(filter_: Filter) -> Filter:
     """The filter with `true` and `false` simplified away (unless they are all of it), and with each
     `contains` of several words as a conjunction of single words."""
     match filter_:
         case And(parts):
-            return conjunction(map(_prepared, parts))
+            return conjunction(map(_simplified, parts))
         case Or(parts):
-            return disjunction(map(_prepared, parts))
+            return disjunction(map(_simplified, parts))
         case Not(part):
-            inner = _prepared(part)
+            inner = _simplified(part)
             if inner in (TRUE, FALSE):
                 return FALSE if inner == TRUE else TRUE
             return Not(inner)
@@ -134,7 +134,7 @@ class ConjunctionBuilder:
         """The conjunction of a filter; None if no item satisfies it."""
         parts = conjuncts(filter_)
         if not _SIMPLE.issuperset(map(type, parts)):
-            parts = conjuncts(_prepared(filter_))
+            parts = conjuncts(_simplified(filter_))
         return self._conjunction(parts)
 
     def conjunctions(self, filters: Sequence[Filter]) -> Conjunctions:
@@ -173,8 +173,8 @@ class ConjunctionBuilder:
     def filter_of(self, number: int) -> Filter:
         """The condition of a number, as a filter."""
         if number >= 0:
-            return _nth(self.atoms, number)
-        operator, numbers = _nth(self.derived, -1 - number)
+            return _key_at(self.atoms, number)
+        operator, numbers = _key_at(self.derived, -1 - number)
         return _derived_filter(operator, [self.filter_of(each) for each in numbers])
 
     def _conjunction(self, parts: Sequence[Filter]) -> list[int] | None:

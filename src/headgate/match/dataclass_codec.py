@@ -99,7 +99,7 @@ def from_arrays(kind: type[Part], arrays: Mapping[str, Array], stored: JSON) -> 
     try:
         value: Part = _Reader(arrays).decode(kind, stored, "")
     except RecursionError:
-        raise _wrong("", "nested that deep") from None
+        raise _shape_error("", "nested that deep") from None
     return value
 
 
@@ -119,7 +119,7 @@ class _Reader:
             return self._tuple(inner, stored, path)
         if origin is not None and issubclass(origin, Mapping):
             if not isinstance(stored, Mapping):
-                raise _wrong(path, "a mapping")
+                raise _shape_error(path, "a mapping")
             return {
                 key: self.decode(inner[1], each, f"{path}.{key}") for key, each in stored.items()
             }
@@ -127,18 +127,18 @@ class _Reader:
             return self._dataclass(kind, stored, path)
         if isinstance(kind, type) and issubclass(kind, StrEnum):
             if stored not in list(kind):
-                raise _wrong(path, f"a {kind.__name__}")
+                raise _shape_error(path, f"a {kind.__name__}")
             return kind(stored)
         if type(stored) is not kind:
-            raise _wrong(path, f"of type {kind.__name__}")
+            raise _shape_error(path, f"of type {kind.__name__}")
         return stored
 
     def _dataclass(self, kind: type, stored: JSON, path: str) -> Any:
         hints = _hints(kind)
         if not isinstance(stored, Mapping) or stored.get("is") != kind.__name__:
-            raise _wrong(path, f"a {kind.__name__}")
+            raise _shape_error(path, f"a {kind.__name__}")
         if set(stored) != {"is", *hints}:
-            raise _wrong(path, f"a {kind.__name__} with just its fields")
+            raise _shape_error(path, f"a {kind.__name__} with just its fields")
         parts = {
             name: self.decode(hint, stored[name], f"{path}.{name}".lstrip("."))
             for name, hint in hints.items()
@@ -146,7 +146,7 @@ class _Reader:
         try:
             return kind(**parts)
         except (InvalidValue, AssertionError) as error:
-            raise _wrong(path, f"a {kind.__name__}: {error}") from None
+            raise _shape_error(path, f"a {kind.__name__}: {error}") from None
 
     def _one_of(self, kinds: tuple[Any, ...], stored: JSON, path: str) -> Any:
         if all(get_origin(each) is np.ndarray for each in kinds):
@@ -162,15 +162,15 @@ class _Reader:
         plain_kinds = [each for each in kinds if not is_dataclass(each) and each is not type(None)]
         if len(plain_kinds) == 1:
             return self.decode(plain_kinds[0], stored, path)
-        raise _wrong(path, "anything that may stand there")
+        raise _shape_error(path, "anything that may stand there")
 
     def _tuple(self, inner: tuple[Any, ...], stored: JSON, path: str) -> tuple[Any, ...]:
         if not isinstance(stored, list | tuple):
-            raise _wrong(path, "a list")
+            raise _shape_error(path, "a list")
         if len(inner) == 2 and inner[1] is Ellipsis:
             inner = (inner[0],) * len(stored)
         if len(inner) != len(stored):
-            raise _wrong(path, f"a list of {len(inner)}")
+            raise _shape_error(path, f"a list of {len(inner)}")
         pairs = zip(inner, stored, strict=True)
         return tuple(
             self.decode(kind, each, f"{path}.{at}") for at, (kind, each) in enumerate(pairs)
@@ -180,7 +180,7 @@ class _Reader:
         array = self.arrays.get(path)
         allowed = [np.dtype(get_args(get_args(kind)[1])[0]) for kind in kinds]
         if array is None or array.ndim != 1 or array.dtype not in allowed:
-            raise _wrong(path, f"a line of {alternatives([str(each) for each in allowed])}")
+            raise _shape_error(path, f"a line of {alternatives([str(each) for each in allowed])}")
         return array
 
 
@@ -211,7 +211,7 @@ def _value_of(stored: Mapping[str, JSON], path: str) -> Value:
                 return Xml(text)
     except ValueError:
         pass
-    raise _wrong(path, f"a {name}")
+    raise _shape_error(path, f"a {name}")
 
 
 @cache
@@ -221,7 +221,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return {each.name: hints[each.name] for each in fields(kind) if each.init}
 
 
-def _wrong(path: str, expected: str) -> WrongShape:
+def _shape_error(path: str, expected: str) -> WrongShape:
     return WrongShape(f"{path or 'it'} is not {expected}")
 
 

@@ -87,7 +87,7 @@ def build_forest(lengths: Ints, flat: Ints, owners: Ints, rank: Ints) -> Forest:
     owners[i] is its subscription; rank[row] is the row's place in the common order.
     """
     row_at = np.argsort(rank).astype(np.int32)
-    return _grow(_sorted_matrix(lengths, flat, rank), lengths, owners, row_at)
+    return _forest_of_sorted_paths(_sorted_matrix(lengths, flat, rank), lengths, owners, row_at)
 
 
 def build_path_forest(lengths: Ints, flat: Ints, owners: Ints) -> Forest:
@@ -98,10 +98,12 @@ def build_path_forest(lengths: Ints, flat: Ints, owners: Ints) -> Forest:
     width = int(lengths.max(initial=1))
     matrix = np.full((lengths.size, width), -1, np.int32)
     matrix[np.arange(width) < lengths[:, None]] = flat
-    return _grow(matrix, lengths, owners, np.arange(flat.max(initial=-1) + 1, dtype=np.int32))
+    return _forest_of_sorted_paths(
+        matrix, lengths, owners, np.arange(flat.max(initial=-1) + 1, dtype=np.int32)
+    )
 
 
-def _grow(matrix: Ints, lengths: Ints, owners: Ints, row_at: Ints) -> Forest:
+def _forest_of_sorted_paths(matrix: Ints, lengths: Ints, owners: Ints, row_at: Ints) -> Forest:
     """A line of the matrix is a conjunction, and a number in it stands for the row row_at[number];
     −1 fills it up."""
     order = np.lexsort(matrix.T[::-1])

@@ -100,7 +100,8 @@ def items_from_arrow(batch: pa.RecordBatch, schema: Schema) -> list[Item]:
         strict=True,  # none of the three is ever null
     )
     return [
-        Item(id_, source, time, _present(named, at)) for at, (source, id_, time) in enumerate(rows)
+        Item(id_, source, time, _present_attributes(named, at))
+        for at, (source, id_, time) in enumerate(rows)
     ]
 
 
@@ -123,5 +124,5 @@ def _values(column: pa.Array, type_: Type) -> Sequence[Value | None]:
     return values if wrap is None else [None if each is None else wrap(each) for each in values]
 
 
-def _present(named: dict[str, Sequence[Value | None]], row: int) -> dict[str, Value]:
+def _present_attributes(named: dict[str, Sequence[Value | None]], row: int) -> dict[str, Value]:
     return {name: value for name, values in named.items() if (value := values[row]) is not None}

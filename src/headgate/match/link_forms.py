@@ -38,20 +38,20 @@ def _part(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass").replace(b"\0", b"\0\1")
 
 
-def _whole(text: str) -> bytes:
+def _ended_part(text: str) -> bytes:
     return _part(text) + END
 
 
 def ordered_link(text: str) -> bytes:
     """Bytes that compare with those of other links as the links do."""
-    return b"".join(map(_whole, normal_link(text)))
+    return b"".join(map(_ended_part, normal_link(text)))
 
 
 def forms_of_link(text: str) -> tuple[bytes, bytes, bytes]:
     """The forms of a link that an item has."""
     scheme, host, path = normal_link(text)
-    below = _whole(host) + _whole(path)
-    return b"s" + _whole(scheme) + below, b"h" + below, b"d" + _whole(host[::-1])
+    below = _ended_part(host) + _ended_part(path)
+    return b"s" + _ended_part(scheme) + below, b"h" + below, b"d" + _ended_part(host[::-1])
 
 
 def prefixes_of_atom(atom: LinkAtom) -> Iterator[bytes]:
@@ -59,30 +59,30 @@ def prefixes_of_atom(atom: LinkAtom) -> Iterator[bytes]:
     for url in atom.urls:
         target = normal_link(url)
         if atom.relation is LinkRelation.EXTENDS:
-            yield from _extended(target)
+            yield from _prefixes_of_extends(target)
         else:
-            yield _referenced(target)
+            yield _prefix_of_references(target)
 
 
-def _referenced(target: NormalLink) -> bytes:
+def _prefix_of_references(target: NormalLink) -> bytes:
     if target.scheme or target.path != "/":
-        return _site(target) + _whole(target.path)
+        return _site(target) + _ended_part(target.path)
     return _site(target)
 
 
-def _extended(target: NormalLink) -> Iterator[bytes]:
+def _prefixes_of_extends(target: NormalLink) -> Iterator[bytes]:
     if not target.scheme and target.path == "/":
         backwards = target.host[::-1]
-        yield b"d" + _whole(backwards)
+        yield b"d" + _ended_part(backwards)
         yield b"d" + _part(backwards + ".")
         return
     site = _site(target)
-    yield site + _whole(target.path)
+    yield site + _ended_part(target.path)
     yield site + _part(target.path.rstrip("/") + "/")
     yield site + _part(target.path + "?")
 
 
 def _site(target: NormalLink) -> bytes:
     if target.scheme:
-        return b"s" + _whole(target.scheme) + _whole(target.host)
-    return b"h" + _whole(target.host)
+        return b"s" + _ended_part(target.scheme) + _ended_part(target.host)
+    return b"h" + _ended_part(target.host)

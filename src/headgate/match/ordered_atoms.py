@@ -86,7 +86,9 @@ class OrderedAtoms:
         valid = np.zeros((len(self.keys), batch.size), bool)
         for group, key in enumerate(self.keys):
             constants = self.constants[group]
-            column = batch.column(key) if constants is None else _coded(batch, key[0], constants)
+            column = (
+                batch.column(key) if constants is None else _coded_column(batch, key[0], constants)
+            )
             if column is not None:
                 columns[group], valid[group] = column
         widest = 2 * int(np.diff(self.cut_start).max()) + 2
@@ -134,7 +136,7 @@ class OrderedAtoms:
             refuse_unless(bool(within.all()), name, "it names a cut that is not there")
 
 
-def _coded(batch: Batch, name: str, constants: Texts) -> Column | None:
+def _coded_column(batch: Batch, name: str, constants: Texts) -> Column | None:
     column = batch.texts.get(name)
     if column is None:
         return None

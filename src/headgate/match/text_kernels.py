@@ -160,11 +160,11 @@ def fold_texts(texts, pieces, numbers, folded_pieces, folded):  # type: ignore[n
         while position < start[text + 1]:
             if piece < numbers.shape[0] and pieces[2 * piece] == position:
                 for place in range(given_start[numbers[piece]], given_start[numbers[piece] + 1]):
-                    used = _put(given_bytes[place], begin, used, into)
+                    used = _append_byte(given_bytes[place], begin, used, into)
                 position = pieces[2 * piece + 1]
                 piece += 1
             else:
-                used = _put(FOLDED[data[position]], begin, used, into)
+                used = _append_byte(FOLDED[data[position]], begin, used, into)
                 position += 1
         if used > begin and into[used - 1] == SPACE:
             used -= 1
@@ -172,7 +172,7 @@ def fold_texts(texts, pieces, numbers, folded_pieces, folded):  # type: ignore[n
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
-def _put(byte, begin, used, folded):  # type: ignore[no-untyped-def]
+def _append_byte(byte, begin, used, folded):  # type: ignore[no-untyped-def]
     """Append a byte, unless it is a space at the beginning or after another one."""
     if byte == SPACE and (used == begin or folded[used - 1] == SPACE):
         return used

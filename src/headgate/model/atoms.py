@@ -120,7 +120,7 @@ class Between:
     kind: Kind = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        kind = _one_kind((self.low, self.high), where="between")
+        kind = _common_kind((self.low, self.high), where="between")
         if kind is Kind.BOOL:
             raise InvalidValue("a bool has no order: 'between' cannot compare it")
         low, high = comparable(self.low), comparable(self.high)
@@ -142,7 +142,7 @@ class In:
     def __post_init__(self) -> None:
         if not self.values:
             raise InvalidValue("'in' needs at least one value")
-        object.__setattr__(self, "kind", _one_kind(self.values, where="in"))
+        object.__setattr__(self, "kind", _common_kind(self.values, where="in"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ def _constant_kind(value: Value) -> Kind:
     return kind_of(value)
 
 
-def _one_kind(values: tuple[Value, ...], *, where: str) -> Kind:
+def _common_kind(values: tuple[Value, ...], *, where: str) -> Kind:
     kinds = {_constant_kind(value) for value in values}
     if len(kinds) > 1:
         raise InvalidValue(f"'{where}' mixes {' and '.join(sorted(kinds))}; use values of one type")

@@ -153,7 +153,7 @@ class _Refutation:
             open_choices.append(AnyOf(tuple(possible)))
         if not open_choices or self.checks_left <= 0:
             return False
-        best = min(open_choices, key=_promise)
+        best = min(open_choices, key=_branching_priority)
         other_choices = [choice for choice in open_choices if choice is not best]
         return all(self.refutes(facts, [each, *other_choices]) for each in best.parts)
 
@@ -199,7 +199,7 @@ def _subject(literal: Literal) -> str | None:
     return None if isinstance(atom, (Call, Constraint, VariableGroup)) else atom.attribute
 
 
-def _promise(choice: AnyOf) -> tuple[bool, bool, int]:
+def _branching_priority(choice: AnyOf) -> tuple[bool, bool, int]:
     """Smaller is better: one alternative, then alternatives of many facts, then few of them.
 
     Conjunctions bring facts that close other choices: a filter is found to imply itself.

@@ -119,9 +119,9 @@ def allowed_values(literal: Literal) -> tuple[Place, ValueSet] | None:
             | Between(attribute, part=part)
             | In(attribute, part=part)
         ):
-            return (attribute, part), _exactly(literal.atom, literal.positive)
+            return (attribute, part), _values_satisfying(literal.atom, literal.positive)
         case IsPresent(attribute) | StartsWith(attribute):
-            return (attribute, None), _exactly(literal.atom, literal.positive)
+            return (attribute, None), _values_satisfying(literal.atom, literal.positive)
         case Contains(str(attribute)) | Similar(str(attribute)) | Matches(str(attribute)):
             return ((attribute, None), TEXTS) if literal.positive else None
         case LinkAtom(str(attribute)):
@@ -130,10 +130,10 @@ def allowed_values(literal: Literal) -> tuple[Place, ValueSet] | None:
 
 
 @lru_cache(maxsize=4096)
-def _exactly(atom: ValueAtom, positive: bool) -> ValueSet:
+def _values_satisfying(atom: ValueAtom, positive: bool) -> ValueSet:
     """The values for which the atom is true; a new subscription is compared with many others."""
     if not positive:
-        return _exactly(atom, True).complement()
+        return _values_satisfying(atom, True).complement()
     match atom:
         case IsPresent():
             return PRESENT

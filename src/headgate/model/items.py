@@ -83,11 +83,11 @@ def value_of_json(value: object, type_: Type) -> Value:
         return _bytes(value)
     typed = coerce(value, type_)
     if type_ is Type.INT:
-        return _whole(typed)
+        return _integer(typed)
     return float(typed) if type_ is Type.FLOAT and isinstance(typed, int) else typed
 
 
-def _whole(number: Value) -> int:
+def _integer(number: Value) -> int:
     assert isinstance(number, int | float), kind_of_type(Type.INT)
     if isinstance(number, float) and not number.is_integer():
         raise InvalidValue(f"expected an int, found the number {number}")

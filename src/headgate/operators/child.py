@@ -128,7 +128,7 @@ class ChildServer:
         try:
             prepared = self._prepared(encoded)
         except OperatorError as error:
-            return self._refusal(encoded, len(rows), str(error))
+            return self._not_loaded_result(encoded, len(rows), str(error))
         bindings_max = self._limits.bindings_max
         if prepared.operator.form.batch:
             batch = self._items.take(rows)
@@ -167,7 +167,7 @@ class ChildServer:
             self._calls[encoded] = prepared
         return prepared
 
-    def _refusal(self, encoded: bytes, count: int, message: str) -> CallResult:
+    def _not_loaded_result(self, encoded: bytes, count: int, message: str) -> CallResult:
         call = decode_call(encoded, self._declarations)
         declared = variable_types(self._declarations[call.operator], call)
         types = [STORED_AS[each] for each in declared]

@@ -54,7 +54,7 @@ def pack_batch(batch: pa.RecordBatch, schema: Schema) -> bytes:
 
 
 def unpack_batch(content: bytes) -> tuple[pa.RecordBatch, Schema]:
-    described, stream = _cut(content)
+    described, stream = _split_prefixed(content)
     attributes = (Attribute(name, Type(type_)) for name, type_ in json.loads(described))
     return arrow_batch(stream), Schema(tuple(attributes))
 
@@ -174,6 +174,6 @@ def arrow_batch(content: bytes) -> pa.RecordBatch:
     return pa.ipc.open_stream(content).read_next_batch()
 
 
-def _cut(content: bytes) -> tuple[bytes, bytes]:
+def _split_prefixed(content: bytes) -> tuple[bytes, bytes]:
     (size,) = LENGTH.unpack_from(content)
     return content[LENGTH.size : LENGTH.size + size], content[LENGTH.size + size :]

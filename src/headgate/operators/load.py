@@ -111,9 +111,9 @@ def _module(name: str, declaration: Declaration) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             near = did_you_mean(name, _sibling_modules(error.name))
             raise _error(declaration, f"there is no module '{error.name}'", near) from None
-        raise _broken(declaration, name, error) from error
+        raise _import_failure(declaration, name, error) from error
     except (Exception, SystemExit) as error:
-        raise _broken(declaration, name, error) from error
+        raise _import_failure(declaration, name, error) from error
 
 
 def _sibling_modules(name: str) -> list[str]:
@@ -162,7 +162,7 @@ def _check_signature(function: Callable[..., object], form: Form, declaration: D
         ) from None
 
 
-def _broken(declaration: Declaration, module: str, error: BaseException) -> OperatorError:
+def _import_failure(declaration: Declaration, module: str, error: BaseException) -> OperatorError:
     reason = f"{type(error).__name__}: {error}"
     return _error(declaration, f"module '{module}' cannot be imported: {reason}")
 

@@ -161,7 +161,7 @@ class Round:
                 pending.append(self._halves.pop())
             if self._retries:  # a call ends the child: sent one by one, the calls show which
                 pending, self._pending = pending[:1], pending[1:]
-            admitted = self._admitted(pending)
+            admitted = self._not_paused(pending)
             if admitted:
                 self._exchange(admitted)
         bound = {
@@ -187,7 +187,7 @@ class Round:
             elif first < end:
                 self._pending.append((call, first, end))
 
-    def _admitted(self, spans: list[Span]) -> list[Span]:
+    def _not_paused(self, spans: list[Span]) -> list[Span]:
         """The spans whose operators are not paused; of one that is probing, a single item."""
         operators = {self._operator(call) for call, _, _ in spans}
         paused = {name for name in operators if self._context.breakers[name].paused}
@@ -229,7 +229,7 @@ class Round:
                 self._apply_response(message, reached, response)
                 reached += len(response.states)
         except Stopped as stop:
-            self._after_stop(message, reached, stop)
+            self._handle_stop(message, reached, stop)
         except OperatorError as error:
             for span in message.spans_between(reached):
                 self._fail(span, Failure.DIED, str(error))
@@ -280,7 +280,7 @@ class Round:
         if failed_since:
             breaker.failed(failed_since)
 
-    def _after_stop(self, message: CallMessage, reached: int, stop: Stopped) -> None:
+    def _handle_stop(self, message: CallMessage, reached: int, stop: Stopped) -> None:
         """The child stopped: fail the row that it was at, and send the others again."""
         stopped_at = stop.position
         if stopped_at is None or not reached <= stopped_at < len(message.positions):

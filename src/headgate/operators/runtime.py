@@ -158,7 +158,7 @@ class BatchCalls:
         items = RoundItems(self, self._packed)
         answers = self._calls.runtime.answer(calls, starts, batch_rows, items)
         for call, bound in answers.bound.items():
-            answers.bound[call] = _marked(bound, calls[call].marks)
+            answers.bound[call] = _with_text_types(bound, calls[call].marks)
         return answers
 
     def evaluate(self, predicate: int, rows: Rows) -> CallAnswers:
@@ -175,7 +175,7 @@ class BatchCalls:
         return frames.pack_batch(self._batch, self._schema)
 
 
-def _marked(bound: BoundValues, marks: Sequence[type[str] | None]) -> BoundValues:
+def _with_text_types(bound: BoundValues, marks: Sequence[type[str] | None]) -> BoundValues:
     columns = zip(bound.values, marks, strict=True)
     values = tuple(TypedTexts(each, mark) if mark else each for each, mark in columns)
     return BoundValues(bound.starts, values)

@@ -126,7 +126,7 @@ class CallStatistics:
             PRIOR_ITEMS * (SELECTIVITY_DEFAULT if share is None else share),
             PRIOR_ITEMS * cost * self._unit_s(),
         )
-        return _learned(prior, counts)
+        return _combined_estimate(prior, counts)
 
     def counts_of(self, calls: Sequence[bytes]) -> Floats:
         """[call, 2]: on how many items it was measured, and of how many it was true."""
@@ -143,7 +143,7 @@ class CallStatistics:
         prior = CallCounts(
             weight, weight * operator_estimate.selectivity, weight * operator_estimate.cost_s
         )
-        return _learned(prior, counts)
+        return _combined_estimate(prior, counts)
 
     def _forget_half(self) -> None:
         """Drop the half of the calls with the fewest items; most of them will not come again."""
@@ -170,7 +170,7 @@ def _observation(operator: str, call: bytes, counts: CallCounts) -> Observed:
     return operator, call.decode(), counts.items, counts.true, counts.seconds
 
 
-def _learned(prior: CallCounts, counts: CallCounts) -> CallEstimate:
+def _combined_estimate(prior: CallCounts, counts: CallCounts) -> CallEstimate:
     items = prior.items + counts.items
     share = (prior.true + counts.true) / items
     bounded = min(max(share, SELECTIVITY_MIN), 1 - SELECTIVITY_MIN)

@@ -73,13 +73,13 @@ def is_cnf(filter_: Filter) -> bool:
 def _to_cnf(filter_: Filter) -> Filter:
     # Subsumption may make room for a part that had stayed factored, hence the fixpoint. It ends, as
     # each further round turns at least one factored part into clauses.
-    before, (after, is_factored) = filter_, _one_round(filter_)
+    before, (after, is_factored) = filter_, _expand_once(filter_)
     while is_factored and after != before:
-        before, (after, is_factored) = after, _one_round(after)
+        before, (after, is_factored) = after, _expand_once(after)
     return filter_ if after == filter_ else after
 
 
-def _one_round(filter_: Filter) -> tuple[Filter, bool]:
+def _expand_once(filter_: Filter) -> tuple[Filter, bool]:
     """An equivalent filter, and whether parts of it stayed factored."""
     parts = tuple(dict.fromkeys(_top_conjuncts(filter_)))
     if FALSE in parts:
@@ -96,19 +96,19 @@ def _one_round(filter_: Filter) -> tuple[Filter, bool]:
             total += len(part_clauses) - 1
             split.add(number)
     factored = [part for at, (part, _) in enumerate(expanded) if at not in split]
-    normal = [*_sorted_clauses(_absorb(clauses)), *factored, *with_variables]
+    normal = [*_sorted_clauses(_drop_implied(clauses)), *factored, *with_variables]
     return conjunction(normal), bool(factored)
 
 
 def _sorted_clauses(clauses: list[Clause]) -> list[Filter]:
-    keyed = [(sorted(map(_order, clause)), clause) for clause in clauses]
+    keyed = [(sorted(map(_literal_key, clause)), clause) for clause in clauses]
     return [
-        disjunction(sorted(clause, key=_order) if len(clause) > 1 else clause)
+        disjunction(sorted(clause, key=_literal_key) if len(clause) > 1 else clause)
         for _, clause in sorted(keyed, key=lambda each: each[0])
     ]
 
 
-def _order(literal: Filter) -> tuple[str, str, bool]:
+def _literal_key(literal: Filter) -> tuple[str, str, bool]:
     """By attribute first: that is how people read conditions, and how they are compiled."""
     negated = isinstance(literal, Not)
     atom = literal.part if isinstance(literal, Not) else literal
@@ -151,7 +151,7 @@ def _clauses_of(filter_: Filter) -> list[Clause] | None:
                 if part_clauses is None or len(clauses) + len(part_clauses) > EXPANSION_MAX:
                     return None
                 clauses += part_clauses
-            return _if_few(_absorb(clauses))
+            return _if_within_limits(_drop_implied(clauses))
         case Or(parts):
             return _distribute(parts)
     return [(filter_,)]
@@ -167,21 +167,21 @@ def _distribute(parts: tuple[Filter, ...]) -> list[Clause] | None:
         part_clauses = _clauses_of(part)
         if part_clauses is None or len(clauses) * len(part_clauses) > EXPANSION_MAX:
             return None
-        product = _absorb([left + right for left in clauses for right in part_clauses])
-        few = _if_few(product)
+        product = _drop_implied([left + right for left in clauses for right in part_clauses])
+        few = _if_within_limits(product)
         if few is None:
             return None
         clauses = few
-    return _absorb(clauses)
+    return _drop_implied(clauses)
 
 
-def _if_few(clauses: list[Clause]) -> list[Clause] | None:
+def _if_within_limits(clauses: list[Clause]) -> list[Clause] | None:
     literals = sum(map(len, clauses))
     too_many = len(clauses) > CLAUSES_MAX or (len(clauses) > 1 and literals > LITERALS_MAX)
     return None if too_many else clauses
 
 
-def _absorb(clauses: list[Clause]) -> list[Clause]:
+def _drop_implied(clauses: list[Clause]) -> list[Clause]:
     """The clauses without tautologies and without those that a smaller one implies.
 
     A subset is found through its rarest literal, which every superset contains.

@@ -93,7 +93,7 @@ class _Translation:
         if any(isinstance(join, TableJoin) for join in self.feed.joins):
             return self._tables()
         clause = self.feed.from_clause
-        plan = self._filtered(self._without_variable(clause), {clause.variable, None})
+        plan = self._filtered(self._without_conditions(clause), {clause.variable, None})
         if self.feed.pattern is not None:
             plan = algebra.Match(f"{self.feed.name}#match", self.feed.pattern, plan)
         # A join over everything names the whole clause, or a variable that no inner part has.
@@ -120,12 +120,12 @@ class _Translation:
 
     def _clause(self, clause: FromClause) -> Plan:
         """A member or group with the conditions and joins on its variable."""
-        plan = self._without_variable(clause)
+        plan = self._without_conditions(clause)
         if clause.variable is None:
             return plan
         return self._joined(self._filtered(plan, {clause.variable}), {clause.variable})
 
-    def _without_variable(self, clause: FromClause) -> Plan:
+    def _without_conditions(self, clause: FromClause) -> Plan:
         if isinstance(clause, StreamRef):
             return reference(clause.name, self.definitions)
         members = []
@@ -177,7 +177,7 @@ def compose_all(names: Iterable[str], definitions: Definitions) -> dict[str, Pla
     def replace(node: Plan) -> Plan:
         return composed[node.name] if isinstance(node, FeedRef) else node
 
-    for name in _in_order(translated):
+    for name in _sorted_by_use(translated):
         composed[name] = rebuild(translated[name], replace)
     return {name: rebuild(roots[name], replace) for name in roots}
 
@@ -217,7 +217,7 @@ def _feeds_in(plan: Plan) -> list[str]:
     return [node.name for node in bottom_up([plan]) if isinstance(node, FeedRef)]
 
 
-def _in_order(translated: dict[str, Plan]) -> list[str]:
+def _sorted_by_use(translated: dict[str, Plan]) -> list[str]:
     """The feeds so that each comes after those that it uses."""
     used = {name: _feeds_in(plan) for name, plan in translated.items()}
     try:

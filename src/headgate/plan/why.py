@@ -79,7 +79,7 @@ class Why:
 
     @property
     def answer(self) -> Answer:
-        return _any(branch.answer for branch in self.branches)
+        return _any_true(branch.answer for branch in self.branches)
 
     def text(self) -> str:
         answers = {True: "match", False: "no match", None: "open, as the item alone cannot tell"}
@@ -89,9 +89,9 @@ class Why:
         lines = [line for each in ranked[:BRANCHES_SHOWN_MAX] for line in each.lines()]
         width = max((len(line) for line, note in lines if note), default=0)
         body = [f"{line:<{width}}    {note}".rstrip() for line, note in lines]
-        return "\n".join([title, "", *body, *self._rest(len(ranked))])
+        return "\n".join([title, "", *body, *self._notes(len(ranked))])
 
-    def _rest(self, count: int) -> Iterator[str]:
+    def _notes(self, count: int) -> Iterator[str]:
         if count > BRANCHES_SHOWN_MAX:
             yield f"… and {count - BRANCHES_SHOWN_MAX:,} more branches"
         if self.other_branches == 1:
@@ -117,9 +117,9 @@ def why(feed: str, item: Item, definitions: Definitions) -> Why:
     plan = normalize(compose(feed, definitions))
     top = plan.input if isinstance(plan, algebra.Transform) else plan
     branches = top.inputs if isinstance(top, algebra.Union) else (top,)
-    reading = [branch for branch in branches if item.source in _read_by(branch)]
+    reading = [branch for branch in branches if item.source in _sources_read_by(branch)]
     joins = [node for node in algebra.bottom_up([plan]) if isinstance(node, algebra.Join)]
-    windows = (join.id for join in joins if _enters(join.window, item))
+    windows = (join.id for join in joins if _may_enter(join.window, item))
     return Why(
         feed,
         item.source,
@@ -135,21 +135,21 @@ def sources_of(feed: str, definitions: Definitions) -> list[str]:
     return sorted({node.name for node in nodes if isinstance(node, algebra.Source)})
 
 
-def _read_by(branch: algebra.Plan) -> set[str]:
+def _sources_read_by(branch: algebra.Plan) -> set[str]:
     """The sources whose items a branch outputs, without those of windows."""
     match branch:
         case algebra.Source(name):
             return {name}
         case algebra.Join(_, _, primary, _):
-            return _read_by(primary)
-    return {name for each in algebra.inputs_of(branch) for name in _read_by(each)}
+            return _sources_read_by(primary)
+    return {name for each in algebra.inputs_of(branch) for name in _sources_read_by(each)}
 
 
-def _enters(window: algebra.Window, item: Item) -> bool:
+def _may_enter(window: algebra.Window, item: Item) -> bool:
     inner = window.input
     branches = inner.inputs if isinstance(inner, algebra.Union) else (inner,)
     return any(
-        item.source in _read_by(branch) and _explain(branch, item).answer is not False
+        item.source in _sources_read_by(branch) and _explain(branch, item).answer is not False
         for branch in branches
     )
 
@@ -167,24 +167,24 @@ def _explain(branch: algebra.Plan, item: Item) -> ConditionResult:
         case algebra.Filter(filter_, input_):
             below = _explain(input_, item)
             parts = tuple(explain_filter(each, item) for each in conjuncts(filter_))
-            answer = _all([below.answer, *(part.answer for part in parts)])
+            answer = _all_true([below.answer, *(part.answer for part in parts)])
             return ConditionResult(answer, below.condition, below.note, below.parts + parts)
         case algebra.Match(_, pattern, input_):
             below = _explain(input_, item)
             document = item.attributes.get("document", "")
             embeds = isinstance(document, str) and matches_pattern(pattern, document)
             part = ConditionResult(embeds, sign(branch))
-            answer = _all([below.answer, embeds])
+            answer = _all_true([below.answer, embeds])
             return ConditionResult(answer, below.condition, below.note, (*below.parts, part))
         case algebra.Join(_, _, primary, _):
             below = _explain(primary, item)
             part = ConditionResult(None, sign(branch), "depends on what is in the window")
-            answer = _all([below.answer, None])
+            answer = _all_true([below.answer, None])
             return ConditionResult(answer, below.condition, below.note, (*below.parts, part))
     assert isinstance(branch, algebra.NaturalJoin), f"{branch} is not in normal form"
-    sides = [each for each in branch.inputs if item.source in _read_by(each)]
+    sides = [each for each in branch.inputs if item.source in _sources_read_by(each)]
     parts = tuple(_explain(each, item) for each in sides)
-    answer = _all([_any(part.answer for part in parts), None])
+    answer = _all_true([_any_true(part.answer for part in parts), None])
     return ConditionResult(answer, sign(branch), "depends on the other tables", parts)
 
 
@@ -193,10 +193,10 @@ def explain_filter(filter_: Filter, item: Item) -> ConditionResult:
     match filter_:
         case And(filters):
             parts = tuple(explain_filter(each, item) for each in filters)
-            return ConditionResult(_all(part.answer for part in parts), "all of", parts=parts)
+            return ConditionResult(_all_true(part.answer for part in parts), "all of", parts=parts)
         case Or(filters):
             parts = tuple(explain_filter(each, item) for each in filters)
-            return ConditionResult(_any(part.answer for part in parts), "one of", parts=parts)
+            return ConditionResult(_any_true(part.answer for part in parts), "one of", parts=parts)
         case Not(negated):
             part = explain_filter(negated, item)
             return ConditionResult(
@@ -213,11 +213,11 @@ def _explain_atom(atom: Atom, item: Item) -> ConditionResult:
         case Comparison(_, _, WindowAttribute()) | Similar(_, WindowAttribute()):
             return ConditionResult(None, text, "depends on what is in the window")
     name = atom.attribute
-    note = "" if name is None else f"{name} is {_shown(item.attributes.get(name))}"
+    note = "" if name is None else f"{name} is {_value_text(item.attributes.get(name))}"
     return ConditionResult(matches(atom, item), text, note)
 
 
-def _shown(value: Value | None) -> str:
+def _value_text(value: Value | None) -> str:
     if value is None or is_missing(value):
         return "missing"
     if isinstance(value, bytes):
@@ -230,11 +230,11 @@ def _shown(value: Value | None) -> str:
     return f"'{text}'" if len(text) <= VALUE_SHOWN_MAX else f"'{text[: VALUE_SHOWN_MAX - 1]}…'"
 
 
-def _all(answers: Iterable[Answer]) -> Answer:
+def _all_true(answers: Iterable[Answer]) -> Answer:
     distinct = set(answers)
     return False if False in distinct else None if None in distinct else True
 
 
-def _any(answers: Iterable[Answer]) -> Answer:
+def _any_true(answers: Iterable[Answer]) -> Answer:
     distinct = set(answers)
     return True if True in distinct else None if None in distinct else False

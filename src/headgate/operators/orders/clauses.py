@@ -179,7 +179,7 @@ def _check_negations(filter_: Filter, whole: Filter, bound: frozenset[str]) -> N
                 _check_negations(part, whole, bound)
         case Not(part):
             for name in sorted(variables_of(part) - bound):
-                if _mentions(whole, name) != _mentions(part, name):
+                if _calls_with(whole, name) != _calls_with(part, name):
                     raise InvalidValue(
                         f"variable '?{name}' is negated, and bound by a call that need not be "
                         "true; bind it in the same conjunction, or give it another name",
@@ -188,13 +188,16 @@ def _check_negations(filter_: Filter, whole: Filter, bound: frozenset[str]) -> N
             _check_negations(part, whole, bound)
 
 
-def _mentions(filter_: Filter, name: str) -> int:
+def _calls_with(filter_: Filter, name: str) -> int:
+    """How many calls have this variable as an argument."""
     return sum(name in variables_of(atom) for atom in atoms_of(filter_) if isinstance(atom, Call))
 
 
 def _clause(disjunct: Conjuncts) -> Clause | None:
     """The conjunction as a clause; None if it requires a predicate to be both true and false."""
-    guards = [part for part in disjunct if not any(_is_operators(atom) for atom in atoms_of(part))]
+    guards = [
+        part for part in disjunct if not any(_is_operator_atom(atom) for atom in atoms_of(part))
+    ]
     about_operators = [part for part in disjunct if part not in guards]
     constraints = [part for part in about_operators if isinstance(part, Constraint)]
     required: dict[Call, int] = {}
@@ -210,17 +213,17 @@ def _clause(disjunct: Conjuncts) -> Clause | None:
                 value_tests = (value_test(call, each) for each in constraints)
                 tests.setdefault(predicate, []).extend(each for each in value_tests if each)
     # A predicate with two sets of variable names may have a different solution for each.
-    twice = _twice(about_operators)
+    repeated = _repeated_predicates(about_operators)
     literals = tuple(
         ClauseLiteral(
-            each, answer, () if each in twice else tuple(dict.fromkeys(tests.get(each, ())))
+            each, answer, () if each in repeated else tuple(dict.fromkeys(tests.get(each, ())))
         )
         for each, answer in required.items()
     )
-    return Clause(conjunction(guards), literals, _joint(about_operators, twice))
+    return Clause(conjunction(guards), literals, _joint(about_operators, repeated))
 
 
-def _is_operators(atom: Filter) -> bool:
+def _is_operator_atom(atom: Filter) -> bool:
     return isinstance(atom, (Call, Constraint))
 
 
@@ -233,13 +236,14 @@ def _required_answers(part: Filter) -> list[tuple[Call, int]]:
     return [(atom, KNOWN) for atom in atoms_of(part) if isinstance(atom, Call)]
 
 
-def _twice(parts: list[Filter]) -> set[Call]:
+def _repeated_predicates(parts: list[Filter]) -> set[Call]:
+    """The predicates that are called with several sets of variable names."""
     calls = [part for part in dict.fromkeys(parts) if isinstance(part, Call)]
     unified = [unify(call) for call in calls]
     return {each for each in unified if unified.count(each) > 1}
 
 
-def _joint(parts: list[Filter], twice: set[Call]) -> Filter | None:
+def _joint(parts: list[Filter], repeated: set[Call]) -> Filter | None:
     """What the answers must satisfy together; None if value tests decide everything."""
     about_variables = [part for part in parts if variables_of(part)]
     calls = [part for part in about_variables if isinstance(part, Call)]
@@ -250,4 +254,6 @@ def _joint(parts: list[Filter], twice: set[Call]) -> Filter | None:
         or (isinstance(part, Constraint) and any(value_test(call, part) for call in calls))
         for part in about_variables
     )
-    return None if is_decided_by_tests and not shared and not twice else And(tuple(about_variables))
+    if is_decided_by_tests and not shared and not repeated:
+        return None
+    return And(tuple(about_variables))

@@ -58,7 +58,7 @@ def order_text(
     if order == "adaptive":
         ranked = _by_score(predicates, table.wants[literals], estimates)
     else:
-        ranked = _by_visit(table, chosen, estimates, order)
+        ranked = _by_first_clause(table, chosen, estimates, order)
     lines = [
         f"evaluation order {order}: {RULES[make_order(order).name]}",
         f"{_counted(np.unique(table.owner[chosen]).size, 'subscription')}, "
@@ -90,7 +90,7 @@ def _by_score(predicates: Ints, required: Bytes, estimates: PredicateEstimates) 
     return ranked
 
 
-def _by_visit(
+def _by_first_clause(
     table: ClauseTable, chosen: Bools, estimates: PredicateEstimates, order: str
 ) -> list[int]:
     """Predicates in the sequence in which an order that goes clause by clause meets them."""

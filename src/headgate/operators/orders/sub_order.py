@@ -103,13 +103,13 @@ class Chains:
 
     def __init__(self, table: ClauseTable, estimates: PredicateEstimates) -> None:
         selectivity, cost = estimates.selectivity(), estimates.cost()
-        share = _satisfied(selectivity[table.predicates], table.wants)
+        share = _probabilities_satisfied(selectivity[table.predicates], table.wants)
         key = cost[table.predicates] / np.maximum(1 - share, 1e-12)
         self.table = sort_literals(table, key)
         self._arrays = ChainArrays(
             self.table.clause_start,
             self.table.predicates.astype(np.int64) * 3 + self.table.wants,
-            _satisfied(selectivity[self.table.predicates], self.table.wants),
+            _probabilities_satisfied(selectivity[self.table.predicates], self.table.wants),
             cost[self.table.predicates],
         )
         self._chain_of = np.repeat(
@@ -154,7 +154,7 @@ class Chains:
         return np.insert(visit, place, chain)
 
 
-def _satisfied(selectivity: Floats, required: Bytes) -> Floats:
+def _probabilities_satisfied(selectivity: Floats, required: Bytes) -> Floats:
     """The probability that a literal is as required."""
     return np.select([required == TRUE, required == FALSE], [selectivity, 1 - selectivity], 1.0)
 
