@@ -12,8 +12,8 @@ EXAMPLE = str(Path(__file__).parents[2] / "examples" / "papers.feeds")
 TICKET = {"price": 200, "time": "2026-11-15T10:00:00Z", "destination": "Paris", "seat": "4A"}
 
 
-def item(found: object) -> str:
-    Path("item.json").write_text(json.dumps(found), encoding="utf-8")
+def item(attributes: object) -> str:
+    Path("item.json").write_text(json.dumps(attributes), encoding="utf-8")
     return "item.json"
 
 

@@ -52,10 +52,10 @@ def status(**changes: object) -> Status:
     return Status(**{**values, **changes})
 
 
-def shown(found: Status, console: tuple[str, ...] = ()) -> str:
+def shown(status: Status, console: tuple[str, ...] = ()) -> str:
     out = StringIO()
     Console(file=out, width=140, no_color=True, markup=False).print(
-        screen(found, uptime_s=61.0, console=console)
+        screen(status, uptime_s=61.0, console=console)
     )
     return out.getvalue()
 

@@ -12,7 +12,7 @@ Example = TypeVar("Example")
 
 def drawn(strategy: st.SearchStrategy[Example], count: int) -> list[Example]:
     """About so many examples; always the same ones, so that what depends on them is repeatable."""
-    found: list[Example] = []
+    examples: list[Example] = []
 
     @given(strategy)
     @settings(
@@ -23,7 +23,7 @@ def drawn(strategy: st.SearchStrategy[Example], count: int) -> list[Example]:
         suppress_health_check=list(HealthCheck),
     )
     def collect(example: Example) -> None:
-        found.append(example)
+        examples.append(example)
 
     collect()
-    return found
+    return examples

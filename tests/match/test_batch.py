@@ -34,18 +34,18 @@ ARROW = pa.schema(
 )
 
 
-def record_batch(found: list[Item]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([dict(item.attributes) for item in found], schema=ARROW)
+def record_batch(given_items: list[Item]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(item.attributes) for item in given_items], schema=ARROW)
 
 
 @given(st.lists(filters, max_size=6), st.lists(items, max_size=70))
-def test_columns_match_as_items_do(some: list[Filter], found: list[Item]) -> None:
-    matcher = ProgramMatcher(compile_program(some, SCHEMA))
+def test_columns_match_as_items_do(given_filters: list[Filter], given_items: list[Item]) -> None:
+    matcher = ProgramMatcher(compile_program(given_filters, SCHEMA))
     types = {each.name: each.type for each in SCHEMA.attributes}
-    by_items = matcher.match(batch_of_items(found, types))
-    by_columns = matcher.match(batch_of_arrow(record_batch(found), SCHEMA))
+    by_items = matcher.match(batch_of_items(given_items, types))
+    by_columns = matcher.match(batch_of_arrow(record_batch(given_items), SCHEMA))
     assert by_columns.starts.tolist() == by_items.starts.tolist()
-    for at in range(len(found)):
+    for at in range(len(given_items)):
         assert sorted(by_columns.of(at)) == sorted(by_items.of(at))
 
 

@@ -115,8 +115,8 @@ class Kept:
 
 
 @given(st.lists(filters(all_atoms), max_size=3))
-def test_filters_survive_encoding(some: list[Filter]) -> None:
-    kept = Kept(tuple(some))
+def test_filters_survive_encoding(given_filters: list[Filter]) -> None:
+    kept = Kept(tuple(given_filters))
     arrays, stored = to_arrays(kept)
     assert from_arrays(Kept, arrays, json.loads(json.dumps(stored))) == kept
 

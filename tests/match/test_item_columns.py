@@ -16,17 +16,17 @@ def attributes_of(item: Item) -> dict[str, object]:
 
 
 @given(st.lists(items, max_size=20))
-def test_rows_and_back(some: list[Item]) -> None:
-    batch = items_to_arrow(some, SCHEMA)
+def test_rows_and_back(given_atoms: list[Item]) -> None:
+    batch = items_to_arrow(given_atoms, SCHEMA)
     assert batch.schema == item_columns(SCHEMA)
     again = items_from_arrow(batch, SCHEMA)
     assert [(each.id, each.source, each.time) for each in again] == [
-        (each.id, each.source, each.time) for each in some
+        (each.id, each.source, each.time) for each in given_atoms
     ]
-    assert [attributes_of(each) for each in again] == [attributes_of(each) for each in some]
+    assert [attributes_of(each) for each in again] == [attributes_of(each) for each in given_atoms]
     assert [list(map(type, each.attributes.values())) for each in again] == [
         [type(each.attributes[name]) for name in own.attributes]
-        for each, own in zip(some, again, strict=True)
+        for each, own in zip(given_atoms, again, strict=True)
     ]
 
 

@@ -51,8 +51,8 @@ def test_forms_begin_with_the_prefixes_of_the_atoms_that_they_satisfy(
 
 
 @given(st.lists(atoms, min_size=1, max_size=12, unique=True), st.lists(items, max_size=6))
-def test_the_index_agrees_with_the_oracle(some: list[LinkAtom], found: list) -> None:
-    assert_agrees(some, found, TYPES)
+def test_the_index_agrees_with_the_oracle(given_atoms: list[LinkAtom], given_items: list) -> None:
+    assert_agrees(given_atoms, given_items, TYPES)
 
 
 def test_links_are_found_in_attributes_texts_and_documents() -> None:

@@ -28,11 +28,13 @@ any_items = st.deferred(lambda: items)
 TYPES = {str(each.name): each.type for each in SCHEMA.attributes}
 
 
-def agrees(view: View, living_filters: dict[int, Filter], some: Sequence[Item]) -> None:
-    batch = batch_of_items(some, TYPES)
+def agrees(view: View, living_filters: dict[int, Filter], given_atoms: Sequence[Item]) -> None:
+    batch = batch_of_items(given_atoms, TYPES)
     found = view.match(batch)
-    truth = {name: [matches(each, item) for item in some] for name, each in living_filters.items()}
-    for at in range(len(some)):
+    truth = {
+        name: [matches(each, item) for item in given_atoms] for name, each in living_filters.items()
+    }
+    for at in range(len(given_atoms)):
         assert sorted(found.of(at)) == sorted(name for name in truth if truth[name][at])
     names, counts = view.count(batch)
     assert names.tolist() == sorted(living_filters)
@@ -109,14 +111,14 @@ TestHistories.settings = settings(max_examples=40, stateful_step_count=25, deadl
 
 
 @given(st.lists(filters, max_size=6), st.lists(items, min_size=1, max_size=4))
-def test_a_view_does_not_change(some: list[Filter], found: list[Item]) -> None:
-    program = LivingProgram(SCHEMA, compile_program(some, SCHEMA))
-    before, expected = program.view(), dict(enumerate(some))
+def test_a_view_does_not_change(given_filters: list[Filter], given_items: list[Item]) -> None:
+    program = LivingProgram(SCHEMA, compile_program(given_filters, SCHEMA))
+    before, expected = program.view(), dict(enumerate(given_filters))
     for name in expected:
         program.remove(name)
         program.add(name + 100, TRUE)
-    agrees(before, expected, found)
-    agrees(program.view(), {name + 100: TRUE for name in expected}, found)
+    agrees(before, expected, given_items)
+    agrees(program.view(), {name + 100: TRUE for name in expected}, given_items)
 
 
 def test_batches_are_matched_during_compaction() -> None:

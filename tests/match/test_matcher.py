@@ -23,24 +23,26 @@ from headgate.model.values import Type
 TYPES = {each.name: each.type for each in SCHEMA.attributes}
 
 
-def batch_of(found: list[Item]) -> Batch:
-    return batch_of_items(found, TYPES)
+def batch_of(given_items: list[Item]) -> Batch:
+    return batch_of_items(given_items, TYPES)
 
 
-def expected(some: list[Filter], found: list[Item]) -> np.ndarray:
-    return np.array([[matches(each, item) for each in some] for item in found], bool).reshape(
-        len(found), len(some)
-    )
+def expected(given_filters: list[Filter], given_items: list[Item]) -> np.ndarray:
+    return np.array(
+        [[matches(each, item) for each in given_filters] for item in given_items], bool
+    ).reshape(len(given_items), len(given_filters))
 
 
 @given(
     st.lists(filters, max_size=8), st.lists(items, max_size=12), st.sampled_from([1, 7, 64, 130])
 )
-def test_the_program_agrees_with_the_oracle(some: list[Filter], few: list[Item], size: int) -> None:
+def test_the_program_agrees_with_the_oracle(
+    given_filters: list[Filter], few: list[Item], size: int
+) -> None:
     found = (few * size)[:size]
-    matcher = ProgramMatcher(compile_program(some, SCHEMA))
+    matcher = ProgramMatcher(compile_program(given_filters, SCHEMA))
     batch = batch_of(found)
-    truth = expected(some, found)
+    truth = expected(given_filters, found)
     matched = matcher.match(batch)
     for at in range(len(found)):
         assert sorted(matched.of(at)) == list(np.nonzero(truth[at])[0])
@@ -62,10 +64,12 @@ def test_two_hundred_thousand_pairs() -> None:
 
 
 @given(st.lists(filters, min_size=1, max_size=6), st.lists(items, min_size=1, max_size=20))
-def test_the_size_of_batches_does_not_matter(some: list[Filter], found: list[Item]) -> None:
-    matcher = ProgramMatcher(compile_program(some, SCHEMA))
-    whole = matcher.match(batch_of(found))
-    for at, item in enumerate(found):
+def test_the_size_of_batches_does_not_matter(
+    given_filters: list[Filter], given_items: list[Item]
+) -> None:
+    matcher = ProgramMatcher(compile_program(given_filters, SCHEMA))
+    whole = matcher.match(batch_of(given_items))
+    for at, item in enumerate(given_items):
         alone = matcher.match(batch_of([item]))
         assert sorted(alone.of(0)) == sorted(whole.of(at))
 
@@ -76,11 +80,11 @@ def test_the_size_of_batches_does_not_matter(some: list[Filter], found: list[Ite
     st.sampled_from([0, 64, 200, 1_000]),
 )
 def test_many_matches_are_written_as_few_are(
-    some: list[Filter], found: list[Item], room: int
+    given_filters: list[Filter], given_items: list[Item], room: int
 ) -> None:
     """Whatever is listed and whatever is written in squares: as long as there is room for pairs."""
-    matcher = ProgramMatcher(compile_program(some * 40, SCHEMA))
-    batch = batch_of(found * 30)
+    matcher = ProgramMatcher(compile_program(given_filters * 40, SCHEMA))
+    batch = batch_of(given_items * 30)
     few = matcher.match(batch)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("headgate.match.matcher.LISTED_PER_ITEM", 0)

@@ -47,33 +47,37 @@ texts = st.lists(st.sampled_from(["rock", "pop", "a", "b", ".", "ROCK", "é", " 
 )
 
 
-def expected(some: list[str], found: list[str]) -> set[tuple[int, int]]:
+def expected(given_patterns: list[str], given_texts: list[str]) -> set[tuple[int, int]]:
     return {
         (number, at)
-        for number, pattern in enumerate(some)
-        for at, text in enumerate(found)
+        for number, pattern in enumerate(given_patterns)
+        for at, text in enumerate(given_texts)
         if compile_pattern(pattern).search(text) is not None
     }
 
 
-def found_by_search(some: list[str], found: list[str]) -> set[tuple[int, int]]:
-    pairs = PatternSearch(texts_of(some)).find([each.encode() for each in found])
+def found_by_search(given_patterns: list[str], given_texts: list[str]) -> set[tuple[int, int]]:
+    pairs = PatternSearch(texts_of(given_patterns)).find([each.encode() for each in given_texts])
     assert len(set(pairs)) == len(pairs)
     return set(pairs)
 
 
 @given(st.lists(patterns, min_size=1, unique=True), st.lists(texts, max_size=6))
-def test_sets_find_what_single_patterns_find(some: list[str], found: list[str]) -> None:
-    assert found_by_search(some, found) == expected(some, found)
+def test_sets_find_what_single_patterns_find(
+    given_patterns: list[str], given_texts: list[str]
+) -> None:
+    assert found_by_search(given_patterns, given_texts) == expected(given_patterns, given_texts)
 
 
 @given(st.lists(patterns, min_size=1, unique=True), st.lists(texts, max_size=40), st.integers(0, 9))
-def test_sets_that_are_slow_are_split(some: list[str], found: list[str], tenth: int) -> None:
+def test_sets_that_are_slow_are_split(
+    given_patterns: list[str], given_texts: list[str], tenth: int
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pattern_atoms, "SINGLE_S", tenth * 1e-7)
         patch.setattr(pattern_atoms, "START_S_PER_PATTERN", 0.0)
         patch.setattr(pattern_atoms, "TEXTS_BETWEEN_CHECKS", 2)
-        assert found_by_search(some, found) == expected(some, found)
+        assert found_by_search(given_patterns, given_texts) == expected(given_patterns, given_texts)
 
 
 @given(patterns, texts)
@@ -116,11 +120,13 @@ class ForgetfulSet:
 
 
 @given(st.lists(patterns, min_size=2, unique=True), st.lists(texts, min_size=3, max_size=20))
-def test_a_set_that_runs_out_of_memory_is_split(some: list[str], found: list[str]) -> None:
-    truth = expected(some, found)
+def test_a_set_that_runs_out_of_memory_is_split(
+    given_patterns: list[str], given_texts: list[str]
+) -> None:
+    truth = expected(given_patterns, given_texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pattern_atoms, "NewSet", ForgetfulSet.SearchSet)
-        assert found_by_search(some, found) == truth
+        assert found_by_search(given_patterns, given_texts) == truth
 
 
 def test_a_set_that_does_not_compile_is_split() -> None:
@@ -149,8 +155,8 @@ def test_an_empty_text_is_a_text_and_a_missing_one_is_none() -> None:
     ),
     st.lists(st.builds(lambda t, u, x: item(t=t, u=u, x=Xml(x)), texts, texts, texts), max_size=4),
 )
-def test_pattern_atoms_agree_with_the_oracle(some: list[Matches], found: list) -> None:
-    assert_agrees(some, found, TYPES)
+def test_pattern_atoms_agree_with_the_oracle(given_atoms: list[Matches], given_items: list) -> None:
+    assert_agrees(given_atoms, given_items, TYPES)
 
 
 def test_nothing_is_compiled_before_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,10 @@ items = st.builds(lambda t, u, x: item(t=t, u=u, x=Xml(x)), few, few, few)
 
 
 @given(st.lists(atoms, min_size=1, max_size=12, unique=True), st.lists(items, max_size=8))
-def test_the_automaton_agrees_with_the_oracle(some: list[Contains], found: list) -> None:
-    assert_agrees(some, found, TYPES)
+def test_the_automaton_agrees_with_the_oracle(
+    given_atoms: list[Contains], given_items: list
+) -> None:
+    assert_agrees(given_atoms, given_items, TYPES)
 
 
 def test_a_phrase_lies_within_one_text() -> None:

@@ -18,12 +18,12 @@ prefixes = texts.filter(str.strip)
 
 
 @given(st.lists(short.filter(bool), max_size=12, unique=True), st.lists(short, max_size=8))
-def test_the_longest_prefix_is_found(some: list[bytes], found: list[bytes]) -> None:
-    tree = build_prefixes((each, row) for row, each in enumerate(some))
-    tree.check(max(len(some), 1))
-    longest = tree.longest(texts_of(found))
-    for text, at in zip(found, longest, strict=True):
-        fitting = sorted(each for each in some if text.startswith(each))
+def test_the_longest_prefix_is_found(given_prefixes: list[bytes], given_texts: list[bytes]) -> None:
+    tree = build_prefixes((each, row) for row, each in enumerate(given_prefixes))
+    tree.check(max(len(given_prefixes), 1))
+    longest = tree.longest(texts_of(given_texts))
+    for text, at in zip(given_texts, longest, strict=True):
+        fitting = sorted(each for each in given_prefixes if text.startswith(each))
         assert (tree.texts.encoded(at) if at >= 0 else None) == (fitting[-1] if fitting else None)
 
 
@@ -31,8 +31,10 @@ def test_the_longest_prefix_is_found(some: list[bytes], found: list[bytes]) -> N
     st.lists(st.builds(StartsWith, st.sampled_from("tx"), prefixes), min_size=1, unique=True),
     st.lists(st.builds(lambda t, x: item(t=t, x=Xml(x)), texts, texts), max_size=6),
 )
-def test_starts_with_agrees_with_the_oracle(some: list[StartsWith], found: list) -> None:
-    assert_agrees(some, found, TYPES)
+def test_starts_with_agrees_with_the_oracle(
+    given_atoms: list[StartsWith], given_items: list
+) -> None:
+    assert_agrees(given_atoms, given_items, TYPES)
 
 
 def test_nested_prefixes_are_all_found() -> None:

@@ -64,8 +64,8 @@ def is_alone(atom: Atom) -> bool:
     st.lists(atoms.filter(is_alone), min_size=1, max_size=30, unique=True),
     st.lists(items, max_size=6),
 )
-def test_all_atoms_agree_with_the_oracle(some: list[Atom], found: list[Item]) -> None:
-    assert_agrees(some, found, GROUP_TYPES)
+def test_all_atoms_agree_with_the_oracle(given_atoms: list[Atom], given_items: list[Item]) -> None:
+    assert_agrees(given_atoms, given_items, GROUP_TYPES)
 
 
 @pytest.mark.parametrize(
@@ -148,23 +148,23 @@ def test_constants_are_texts_and_no_objects() -> None:
 TYPES = {str(each.name): each.type for each in SCHEMA.attributes}
 
 
-def matches_of(program: Program, some: list[Item]) -> list[list[int]]:
-    found = ProgramMatcher(program).match(batch_of_items(some, TYPES))
-    return [sorted(found.of(at).tolist()) for at in range(len(some))]
+def matches_of(program: Program, given_atoms: list[Item]) -> list[list[int]]:
+    found = ProgramMatcher(program).match(batch_of_items(given_atoms, TYPES))
+    return [sorted(found.of(at).tolist()) for at in range(len(given_atoms))]
 
 
 @given(st.lists(filters, max_size=10), st.lists(items, max_size=5))
 @settings(max_examples=60)
 def test_an_opened_program_answers_as_the_compiled_one(
-    some: list[Filter], found: list[Item]
+    given_filters: list[Filter], given_items: list[Item]
 ) -> None:
-    program = compile_program(some, SCHEMA, names=range(5, 5 + len(some)))
+    program = compile_program(given_filters, SCHEMA, names=range(5, 5 + len(given_filters)))
     with tempfile.TemporaryDirectory() as folder:
         path = write_program(Path(folder), program)
         opened = open_program(path)
         assert path == write_program(Path(folder), opened)
         assert opened.names.tolist() == program.names.tolist()
-        assert matches_of(opened, found) == matches_of(program, found)
+        assert matches_of(opened, given_items) == matches_of(program, given_items)
 
 
 @pytest.fixture(scope="module")

@@ -28,8 +28,8 @@ items = st.builds(lambda t, u, x: item(t=t, u=u, x=Xml(x)), texts, texts, texts)
 
 
 @given(st.lists(atoms, min_size=1, max_size=12, unique=True), st.lists(items, max_size=8))
-def test_the_index_agrees_with_the_oracle(some: list[Similar], found: list) -> None:
-    assert_agrees(some, found, TYPES)
+def test_the_index_agrees_with_the_oracle(given_atoms: list[Similar], given_items: list) -> None:
+    assert_agrees(given_atoms, given_items, TYPES)
 
 
 @given(

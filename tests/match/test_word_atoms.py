@@ -33,10 +33,14 @@ items = st.fixed_dictionaries({}, optional={"title": texts, "body": texts}).map(
 
 
 @given(st.lists(atoms, min_size=1, max_size=8), st.lists(items, min_size=1, max_size=70))
-def test_the_table_agrees_with_the_oracle(some: list[Contains], found: list[Item]) -> None:
-    matched = ProgramMatcher(compile_program(some, SCHEMA)).match(batch_of_items(found, TYPES))
-    for at, item in enumerate(found):
-        expected = [number for number, atom in enumerate(some) if matches(atom, item)]
+def test_the_table_agrees_with_the_oracle(
+    given_atoms: list[Contains], given_items: list[Item]
+) -> None:
+    matched = ProgramMatcher(compile_program(given_atoms, SCHEMA)).match(
+        batch_of_items(given_items, TYPES)
+    )
+    for at, item in enumerate(given_items):
+        expected = [number for number, atom in enumerate(given_atoms) if matches(atom, item)]
         assert sorted(matched.of(at)) == expected
 
 

@@ -26,12 +26,12 @@ def divides(item: Item, divisor: int) -> bool:
     return number(item) % divisor == 0
 
 
-def divisor(item: Item, found: Value | Variable) -> bool | Solutions:
+def divisor(item: Item, argument: Value | Variable) -> bool | Solutions:
     """Gets a variable or a constant as its argument, and handles both."""
-    if isinstance(found, Variable):
+    if isinstance(argument, Variable):
         return [(each,) for each in range(1, 8) if number(item) % each == 0]
-    assert isinstance(found, int)
-    return number(item) % found == 0
+    assert isinstance(argument, int)
+    return number(item) % argument == 0
 
 
 @binds("quotient", "rest")

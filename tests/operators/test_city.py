@@ -35,11 +35,11 @@ FEEDS = ("S1", "S2", "S3", "S4", "S5")
 
 
 def defined() -> dict[str, Statement]:
-    found: dict[str, Statement] = {}
+    definitions: dict[str, Statement] = {}
     for statement in parse_script((CITY / "city.feeds").read_text(encoding="utf-8")):
-        checked = check(statement, found)
-        found[checked.name] = checked  # type: ignore[union-attr]
-    return found
+        checked = check(statement, definitions)
+        definitions[checked.name] = checked  # type: ignore[union-attr]
+    return definitions
 
 
 DEFINED = defined()

@@ -5,11 +5,11 @@ from headgate.language.statements import Statement
 
 
 def defined(script: str) -> dict[str, Statement]:
-    found: dict[str, Statement] = {}
+    definitions: dict[str, Statement] = {}
     for statement in parse_script(script):
-        checked = check(statement, found)
-        found[checked.name] = checked
-    return found
+        checked = check(statement, definitions)
+        definitions[checked.name] = checked
+    return definitions
 
 
 SECTION_3 = """

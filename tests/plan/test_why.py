@@ -36,9 +36,9 @@ def test_answers_agree_with_the_executor(
             assert answer is None or answer == ((source, each.id) in found)
 
 
-def _made_of(found: Item) -> list[tuple[str, str]]:
+def _made_of(subject: Item) -> list[tuple[str, str]]:
     """An item of a table join is made of one item for each side."""
-    sources, ids = found.source.split("+"), found.id.split("+")
+    sources, ids = subject.source.split("+"), subject.id.split("+")
     return [(unquote(a), unquote(b)) for a, b in zip(sources, ids, strict=True)]
 
 
