@@ -25,11 +25,11 @@ whenever a file comes from elsewhere.
 
 *Why is the content read, and then mapped?* Checking through the mapping takes 32 ms for 300 MB and
 reading takes 50 ms, both from the page cache. But a disk that cannot read a page of a mapping kills
-the process by SIGBUS, whereas reading gives an error that can be reported. After the check the
+the process by SIGBUS; a failed read is an error that can be reported. After the check the
 pages are in the cache, and the mapping finds them there.
 
-*How long does it live?* The arrays are read-only views of one shared mapping, and hold it: it goes
-when the last array has gone. There is nothing to close. Processes that open the same file share its
+*How long does it live?* The arrays are read-only views of one shared mapping and keep it alive: it
+is unmapped with the last array. There is nothing to close. Processes that open the same file share its
 pages. A file may be deleted or replaced while it is mapped; it must never be written to or
 truncated, and therefore it has no write permission.
 

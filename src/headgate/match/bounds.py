@@ -31,13 +31,13 @@ def refuse_unless(sound: bool, name: str, reason: str) -> None:
 
 
 def check_length(name: str, values: AnyArray, length: int) -> None:
-    """That the array has one dimension and just this length."""
+    """Check that the array has one dimension and just this length."""
     refuse_unless(values.ndim == 1, name, "it is no simple list")
     refuse_unless(values.size == length, name, f"it has {values.size} entries and not {length}")
 
 
 def check_starts(name: str, starts: Array, count: int, *, parts: int | None = None) -> None:
-    """That the starts ascend from 0 to `count`; of so many parts, where their number is known."""
+    """Check that the starts ascend from 0 to `count`; of so many parts, where their number is known."""
     check_length(name, starts, max(starts.size, 1) if parts is None else parts + 1)
     refuse_unless(int(starts[0]) == 0, name, "it does not begin with 0")
     refuse_unless(int(starts[-1]) == count, name, f"it does not end with {count}")
@@ -47,7 +47,7 @@ def check_starts(name: str, starts: Array, count: int, *, parts: int | None = No
 def check_indices(
     name: str, values: Array, limit: int, *, least: int = 0, length: int | None = None
 ) -> None:
-    """That all values are at least `least` and below `limit`."""
+    """Check that all values are at least `least` and below `limit`."""
     check_length(name, values, values.size if length is None else length)
     if values.size:
         low, high = int(values.min()), int(values.max())
@@ -56,7 +56,7 @@ def check_indices(
 
 
 def check_slots(name: str, slots: Array, count: int) -> None:
-    """That a hash table holds numbers below `count`, or −1, and that a search in it ends."""
+    """Check that a hash table holds numbers below `count`, or −1, and that a search in it ends."""
     check_indices(name, slots, count, least=-1)
     size = slots.size
     refuse_unless(size > 0 and size & (size - 1) == 0, name, "its size is no power of two")

@@ -7,8 +7,8 @@
                            c   d                where a row is all zero, go on at skip
 
 A conjunction is a set of rows (bit_rows.py), sorted by a common order of rows. Sorting the
-conjunctions then puts those with a common beginning next to each other, and a node is made wherever
-one differs from the one before. The default order puts rarely true rows first, as everything below
+conjunctions then makes those with a common beginning adjacent, and a node is created wherever one
+differs from the one before. The default order puts rarely true rows first, as everything below
 a false node is skipped, and among those the rows that are used most. The factoriser (factor/) gives
 each conjunction an order of its own (`build_path_forest`): the path from the root of its tree to a
 conjunction is an order of rows, and equal beginnings are the shared nodes of the tree.
@@ -56,7 +56,7 @@ class Forest:
         return ForestNodes(self.node_row, self.node_depth, self.node_skip, self.node_end)
 
     def check(self, row_count: int, subscription_count: int) -> None:
-        """That walks over these nodes end, agree and stay within all arrays (bounds.py)."""
+        """Raise `SnapshotError` unless walks over these nodes end and stay within all arrays."""
         count, ends = self.node_row.size, self.end_start.size - 1
         refuse_unless(0 <= self.depth <= DEPTH_MAX, "depth", f"it is {self.depth}")
         check_indices("node_row", self.node_row, row_count)
@@ -64,11 +64,11 @@ class Forest:
         # A node's parent has just been visited: its depth is at most one below the one before.
         deeper = np.diff(self.node_depth, prepend=np.int32(-1))
         refuse_unless(bool((deeper <= 1).all()), "node_depth", "a node has no parent")
-        # A second walk writes as much as the first has counted, although it skips other trees.
+        # A second walk skips other trees, but must write exactly what the first has counted.
         skip = skip_pointers(self.node_depth)
         refuse_unless(np.array_equal(self.node_skip, skip), "node_skip", "it leads elsewhere")
         check_indices("node_end", self.node_end, ends, least=-1, length=count)
-        # There is room for each end once.
+        # The output has room for each end once.
         ascending = bool((np.diff(self.node_end[self.node_end >= 0]) > 0).all())
         refuse_unless(ascending, "node_end", "the ends do not ascend")
         check_starts("end_start", self.end_start, self.subscriptions.size)
