@@ -29,8 +29,8 @@ the process by SIGBUS; a failed read is an error that can be reported. After the
 pages are in the cache, and the mapping finds them there.
 
 *How long does it live?* The arrays are read-only views of one shared mapping and keep it alive: it
-is unmapped with the last array. There is nothing to close. Processes that open the same file share its
-pages. A file may be deleted or replaced while it is mapped; it must never be written to or
+is unmapped with the last array. There is nothing to close. Processes that open the same file share
+its pages. A file may be deleted or replaced while it is mapped; it must never be written to or
 truncated, and therefore it has no write permission.
 
 Rejected: a hash of the whole file as its name, because it could not be checked at each open;

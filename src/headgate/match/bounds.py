@@ -37,7 +37,7 @@ def check_length(name: str, values: AnyArray, length: int) -> None:
 
 
 def check_starts(name: str, starts: Array, count: int, *, parts: int | None = None) -> None:
-    """Check that the starts ascend from 0 to `count`; of so many parts, where their number is known."""
+    """Check that the starts ascend from 0 to `count`, and are those of `parts` parts if given."""
     check_length(name, starts, max(starts.size, 1) if parts is None else parts + 1)
     refuse_unless(int(starts[0]) == 0, name, "it does not begin with 0")
     refuse_unless(int(starts[-1]) == count, name, f"it does not end with {count}")

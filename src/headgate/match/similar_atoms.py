@@ -20,7 +20,7 @@ keeps the order, so the bounds, which are computed by the same division, never m
 Cost for each item: its distinct words, which are counted exactly (unknown ones are compared byte by
 byte, and only until there are too many for every atom), and |b| for each atom that is tested.
 
-Rejected: counts for all atoms of all words, because a common word is in most atoms; MinHash, which is
+Rejected: counts for all atoms of all words, as a common word is in most atoms; MinHash, which is
 approximate.
 """
 
