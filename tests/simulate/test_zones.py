@@ -1,4 +1,4 @@
-"""Zones: every point is in one of them, and neighbours are a float step apart."""
+"""Zones: every point is in exactly one, and one float step leads to a neighbour."""
 
 from __future__ import annotations
 

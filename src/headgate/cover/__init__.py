@@ -19,7 +19,7 @@ filters by one. Entry points: `RoutingTable` (routing_table), `merge_perfect` an
     merge_imperfect         … at the price of some false positives                 [MBD §5.3, §5.4]
     conditions              conjunctions as sets of numbered conditions
     value_sets              sets of values at a place, from atoms and back
-    merge_costs             the merger of a pair, and what it matches in vain
+    merge_costs             the merger of a pair, and the probability of its false positives
     cells                   probabilities of conditions: from statistics or a sample
     probability             how probable it is that an item satisfies a filter
 """

@@ -20,9 +20,8 @@ The ends of intervals are *cuts*, and kernels compare them by integer labels:
     cuts      5⁻        7⁺        9⁻            a new cut between two others gets the label half-way
     labels    −2³²      0         2³²           between theirs; at the ends it is a step further
 
-If two neighbouring labels leave no room, the labels around them are spread anew: the smallest
-neighbourhood that gives each label room. The order of labels never changes, so arrays that were
-sorted by label stay sorted.
+If two neighbouring labels leave no room, the smallest range of labels around them that has room is
+spread evenly. The order of labels never changes, so arrays that were sorted by label stay sorted.
 
 Cost: an atom that was met before costs a look-up, a new constant a binary search. A spread of n
 labels leaves room for many insertions, so cuts that always come to the same place move O(log n)

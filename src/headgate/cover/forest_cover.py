@@ -328,7 +328,7 @@ class ForestCover(CubeCover):
         self._levels.append(level)
 
     def _drop_unused_restrictions(self) -> None:
-        """Encode all roots anew once more than half of the restrictions may be unused."""
+        """Encode all roots again if more than half of the restrictions may be unused."""
         if len(self._encoder) <= self._restrictions_max:
             return
         self._encoder = CubeEncoder()

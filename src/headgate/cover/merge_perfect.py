@@ -55,7 +55,7 @@ class Merger:
 
     `degree` is the share of P(filter) that no part matches ([MBD], Definitions 1 and 2); 0 for a
     perfect merger. `imt` is the degree times the probability of the filter: the share of all items
-    that are forwarded in vain.
+    that are forwarded as false positives.
     """
 
     filter: Filter

@@ -1,4 +1,4 @@
-"""How probable it is that an item satisfies a filter, from statistics ([MBD §5.3, §6]).
+"""The probability that an item satisfies a filter, from statistics ([MBD §5.3, §6]).
 
 For each place there is a distribution of values. Different places are taken as independent, because
 nothing better is known; several atoms on one place are one set of values (conditions.py):

@@ -85,7 +85,7 @@ class RoutingTable(Generic[Key]):
         return key in self._numbers
 
     def roots(self) -> tuple[Key, ...]:
-        """What is forwarded: filters that nothing covers, and mergers."""
+        """The keys of the forwarded filters: those that nothing covers, and mergers."""
         return tuple(self._entries[number].key for number in self._roots)
 
     def filter_of(self, key: Key) -> Filter:

@@ -43,12 +43,12 @@ from headgate.model.values import Comparable, Kind, Type, Value, comparable, kin
 
 ValueAtom = Comparison | Between | In | IsPresent | StartsWith
 Spellings = Mapping[Comparable, Value]
-"""How constants were written, by the form in which they compare; for one kind."""
+"""Constants as users wrote them, by the form in which they compare; for one kind of value."""
 
 SPELLED_TYPES = (Type.TEXT, Type.XML, Type.LINK)
 """Types whose values compare in another form than that in which they are written."""
 IN_VALUES_MAX = 32
-"""How many values an `in` may get by merging: a longer list costs more than it saves."""
+"""The most values of an `in` made by merging: a longer list costs more than it saves."""
 
 
 def is_value_atom(filter_: Filter) -> TypeGuard[ValueAtom]:
@@ -129,7 +129,7 @@ def atoms_for(
     *,
     in_values_max: int = IN_VALUES_MAX,
 ) -> tuple[ValueAtom, ...] | None:
-    """One or two atoms that are together true of just these values; None where none are."""
+    """One or two atoms that together are true of exactly these values; None if there are none."""
     if not values or kind_at(place, type_) is None:
         return None
     atoms = _written(place, type_, values, spellings, in_values_max)

@@ -44,9 +44,9 @@ METHODS: dict[str, Method] = {
 }
 AUTO = "auto"
 METHOD_NAMES = (AUTO, *METHODS)
-"""What `factorize(method=…)` takes."""
+"""The names that `factorize(method=…)` takes."""
 COMPARED = ("prefix", "prefix-by-use", "vcb", "sta")
-"""What `auto` compares, in this order; the first one always runs."""
+"""The methods that `auto` compares, in this order; the first one always runs."""
 
 MATCHER_BATCH = CostModel(4_096)
 """The cost of a plan in batches of the size that the matcher usually has."""
@@ -129,5 +129,5 @@ def choose_plan(
         visits = expected[name] = model.forest_cost(forest, filters.selectivities)
         if best is None or visits < fewest:
             best, fewest = PlanChoice(AUTO, name, tree, forest, expected, not_run), visits
-    assert best is not None, "the first method runs without a look at the clock"
+    assert best is not None, "the first method runs whatever the time budget"
     return best

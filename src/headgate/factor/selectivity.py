@@ -1,4 +1,4 @@
-"""How many items satisfy a conjunction: counted in a sample of real items ([RoSeS §4.2, §5]).
+"""The share of items that satisfy a conjunction, counted in a sample ([RoSeS §4.2, §5]).
 
     title contains 'rock'     1 0 1 1 0 0 …      the row of an atom for the sample, a bit per item
     title contains 'live'     1 0 0 1 0 1 …

@@ -14,8 +14,8 @@ A view that is placed again must not read a view that it feeds, directly or thro
 are marked first. A new view feeds no other.
 
 Cost: proportional to the view's rewritings and the views below it; less than a millisecond for one
-of 100,000. Planning anew takes as long as for all views, so it only happens on request or if there
-is no other way.
+of 100,000. Planning again takes as long as the first plan, so it happens only on request or if a
+view fits nowhere.
 """
 
 from __future__ import annotations

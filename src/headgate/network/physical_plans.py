@@ -1,4 +1,4 @@
-"""Where the join of a rewriting runs ([Delta §2.2], "Distributed resources utilization").
+"""The site where the join of a rewriting runs, and its cost ([Delta §2.2]).
 
     v5 from v2 and v3:    v2 ──► n5 ◄── v3         both are sent, n5 joins
                           v3 ──► n2 ──► n5         v3 is sent, n2 joins, the result is sent

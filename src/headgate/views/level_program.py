@@ -67,7 +67,7 @@ class Joins(NamedTuple):
 
 
 class ViewTables(NamedTuple):
-    """Where a view's tuples are, and which nodes of them are marked."""
+    """The table and the level of each view, and its marked nodes."""
 
     table: Longs  # [view]
     level: Longs  # [view]
