@@ -201,7 +201,7 @@ def test_invalid_subscriptions_are_refused() -> None:
     server.subscribe(box(3, ((0.0, 0.0), (1.0, 1.0))))
     with pytest.raises(InvalidValue, match="have 1 ranges: expected 2"):
         server.subscribe(box(4, ((0.0,), (1.0,))))
-    with pytest.raises(InvalidValue, match="subscription 3 is there already"):
+    with pytest.raises(InvalidValue, match="subscription 3 exists already"):
         server.subscribe(box(3, ((0.0, 0.0), (1.0, 1.0))))
     with pytest.raises(InvalidValue, match="there is no subscription 4"):
         server.unsubscribe(np.array([3, 4]))
