@@ -300,16 +300,16 @@ def _update_feed(
 
 
 def _mark_dropped(
-    connection: sqlite3.Connection, listed: Iterable[str], stored: Iterable[str], now: float
+    connection: sqlite3.Connection, listed_names: Iterable[str], stored: Iterable[str], now: float
 ) -> None:
     """Mark stored feeds that are no longer listed as dropped; delete those dropped a day ago."""
-    names = frozenset(listed)
+    listed = frozenset(listed_names)
     connection.executemany(
         "UPDATE feeds SET dropped_at = NULL WHERE name = ? AND dropped_at IS NOT NULL",
-        [(each,) for each in names],
+        [(each,) for each in listed],
     )
     connection.executemany(
         "UPDATE feeds SET dropped_at = coalesce(dropped_at, ?) WHERE name = ?",
-        [(now, each) for each in stored if each not in names],
+        [(now, each) for each in stored if each not in listed],
     )
     connection.execute("DELETE FROM feeds WHERE dropped_at < ?", (now - DROPPED_KEPT_S,))

@@ -68,8 +68,8 @@ class SourceColumns:
         }
         fields = item_columns(self.schema)
         arrays = [
-            item_fields[each.name] if each.name in item_fields else attributes[each.name]
-            for each in fields
+            item_fields[field.name] if field.name in item_fields else attributes[field.name]
+            for field in fields
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=fields)
 

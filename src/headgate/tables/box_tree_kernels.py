@@ -184,7 +184,7 @@ def greatest(tree, query, excluded, m, sign, enough):  # type: ignore[no-untyped
     The search ends at the first point with at least `enough`.
     """
     least, most, stack = query.least, query.most, query.stack
-    found, best = False, -np.inf
+    is_found, best = False, -np.inf
     for tier in range(tree.tiers.shape[0]):
         start, size, root = tree.tiers[tier]
         top = 0
@@ -194,7 +194,7 @@ def greatest(tree, query, excluded, m, sign, enough):  # type: ignore[no-untyped
         while top > 0:
             top -= 1
             number, begin, end = stack[top]
-            if found and most_below(tree, root + number, m, sign) <= best:
+            if is_found and most_below(tree, root + number, m, sign) <= best:
                 continue
             if end - begin > LEAF:
                 middle, left = (begin + end) >> 1, 2 * number + 1
@@ -213,12 +213,12 @@ def greatest(tree, query, excluded, m, sign, enough):  # type: ignore[no-untyped
                 if not is_within(tree.points, point, least, most):
                     continue
                 value = sign * tree.points[point, m]
-                if (found and value <= best) or contains_excluded(tree.points, point, excluded):
+                if (is_found and value <= best) or contains_excluded(tree.points, point, excluded):
                     continue
-                found, best = True, value
+                is_found, best = True, value
                 if best >= enough:
                     return True, best
-    return found, best
+    return is_found, best
 
 
 @nb.njit(nogil=True, cache=True)

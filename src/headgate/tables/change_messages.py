@@ -16,8 +16,9 @@ rows of the other table that are left without a partner by themselves. A replace
 followed by a deletion, so that no row of the other table leaves and comes back; a client that gets
 the new row drops the old one, so the deletion excludes subscriptions that select the new one.
 
-In: changes as rows of int64 and both tables' `RowIndex`. Out: messages in each sink's buffer, in
-the order in which clients apply them; the index is updated after each change."""
+`own` is the table that changes, `other` the table that it joins with. In: changes as rows of
+int64 and both tables' `RowIndex`. Out: messages in each sink's buffer, in the order in which
+clients apply them; the index is updated after each change."""
 
 from __future__ import annotations
 
@@ -83,14 +84,14 @@ class MessageSink(NamedTuple):
 def event_of(number, change, tables, sink):  # type: ignore[no-untyped-def]
     """The change at position `number`, with the tables and subscriptions to check it with."""
     side = change[SIDE]
-    own, query = tables[side], sink.queries[side]
-    own_first = 0 if side == 0 else query.least.shape[0] // 2 - own.value.shape[1]
+    own_rows, query = tables[side], sink.queries[side]
+    own_first = 0 if side == 0 else query.least.shape[0] // 2 - own_rows.value.shape[1]
     return ChangeEvent(
         number,
         side,
         change[JOIN],
         own_first,
-        own,
+        own_rows,
         tables[1 - side],
         sink.trees[side],
         query,
@@ -104,11 +105,11 @@ def write_affected(event, head, excluded, description, out):  # type: ignore[no-
 
     `excluded` (float64, [0 or 1, attribute]) is the version that replaces it, if there is one.
     """
-    own, query = event.own, event.query
-    values, own_first = own.value[head.slot], event.own_first
+    own_rows, query = event.own, event.query
+    values, own_first = own_rows.value[head.slot], event.own_first
     clear_query(query)
     require_containing(query, own_first, values)
-    if own.value.shape[1] == 1 and excluded.shape[0] > 0:
+    if own_rows.value.shape[1] == 1 and excluded.shape[0] > 0:
         half = query.least.shape[0] // 2
         if excluded[0, 0] > values[0]:
             query.most[half + own_first] = np.nextafter(excluded[0, 0], -np.inf)
@@ -142,27 +143,29 @@ def mark_selected_rows(event, excluded, marks):  # type: ignore[no-untyped-def]
     where to continue. So there are two queries per piece of the union, whatever the number of
     subscriptions.
     """
-    tree, query, other, join = event.tree, event.query, event.other, event.join
-    begin, size = other.start[join], other.size[join]
+    tree, query, other_rows, join = event.tree, event.query, event.other, event.join
+    begin, size = other_rows.start[join], other_rows.size[join]
     marks[:size] = False
     if size == 0:
         return False
-    if other.value.shape[1] > 1:
+    if other_rows.value.shape[1] > 1:
         is_any = False
         for row in range(size):
-            require_containing(query, query.other_first, other.value[other.pool[begin + row]])
+            require_containing(
+                query, query.other_first, other_rows.value[other_rows.pool[begin + row]]
+            )
             marks[row] = any_match(tree, query, excluded)
             is_any |= marks[row]
         return is_any
     low, high = query.other_first, query.least.shape[0] // 2 + query.other_first
-    row, is_any, last = 0, False, value_at(other, begin + size - 1)
+    row, is_any, last = 0, False, value_at(other_rows, begin + size - 1)
     while row < size:
-        value = value_at(other, begin + row)
+        value = value_at(other_rows, begin + row)
         require_range(query, -np.inf, value, value, np.inf)
         is_found, reach = greatest(tree, query, excluded, high, 1.0, last)
         if is_found:
             is_any = True
-            while row < size and value_at(other, begin + row) <= reach:
+            while row < size and value_at(other_rows, begin + row) <= reach:
                 marks[row] = True
                 row += 1
             continue
@@ -170,29 +173,29 @@ def mark_selected_rows(event, excluded, marks):  # type: ignore[no-untyped-def]
         is_found, start = greatest(tree, query, excluded, low, -1.0, np.inf)
         if not is_found:
             break
-        row = first_at_least(other, join, -start) - begin
+        row = first_at_least(other_rows, join, -start) - begin
     return is_any
 
 
 @nb.njit(nogil=True, cache=True)
-def neighbours(own, join, slot):  # type: ignore[no-untyped-def]
+def neighbours(own_rows, join, slot):  # type: ignore[no-untyped-def]
     """The values of the rows next to a row (float64, [row, attribute]); its own where there is an
     equal row."""
-    begin, end = own.start[join], own.start[join] + own.size[join]
-    values = own.value[slot]
-    if own.value.shape[1] > 1:
+    begin, end = own_rows.start[join], own_rows.start[join] + own_rows.size[join]
+    values = own_rows.value[slot]
+    if own_rows.value.shape[1] > 1:
         kept = np.empty(end - begin, np.int64)
-        count = envelope(own, begin, end, values, kept)
-        return own.value[kept[:count]]
-    place = first_at_least(own, join, values[0])
-    if place < end and value_at(own, place) == values[0]:
+        count = envelope(own_rows, begin, end, values, kept)
+        return own_rows.value[kept[:count]]
+    place = first_at_least(own_rows, join, values[0])
+    if place < end and value_at(own_rows, place) == values[0]:
         return values.reshape(1, 1).copy()
     near = np.empty((2, 1))
     count = 0
     if place > begin:
-        near[count, 0], count = value_at(own, place - 1), count + 1
+        near[count, 0], count = value_at(own_rows, place - 1), count + 1
     if place < end:
-        near[count, 0], count = value_at(own, place), count + 1
+        near[count, 0], count = value_at(own_rows, place), count + 1
     return near[:count]
 
 
@@ -215,11 +218,16 @@ def require_exposed(query, own_first, values, near):  # type: ignore[no-untyped-
 @nb.njit(nogil=True, cache=True)
 def write_exposed(event, slot, replaces, sink, sends):  # type: ignore[no-untyped-def]
     """Write the rows that a new tuple exposes or, for join schemes, its join results."""
-    own, other, side, join = event.own, event.other, event.side, event.join
-    values, begin, size, out = own.value[slot], other.start[join], other.size[join], sink.out
-    near = own.value[:0]
+    own_rows, other_rows, side, join = event.own, event.other, event.side, event.join
+    values, begin, size, out = (
+        own_rows.value[slot],
+        other_rows.start[join],
+        other_rows.size[join],
+        sink.out,
+    )
+    near = own_rows.value[:0]
     if sends == SEMIJOINS:
-        near = neighbours(own, join, slot)
+        near = neighbours(own_rows, join, slot)
     excluded = require_exposed(event.query, event.own_first, values, near)
     if sends == JOINS:
         sink.marks[:size] = True
@@ -228,35 +236,40 @@ def write_exposed(event, slot, replaces, sink, sends):  # type: ignore[no-untype
     for place in range(size):
         if not sink.marks[place]:
             continue
-        row, number = other.pool[begin + place], event.number
+        row, number = other_rows.pool[begin + place], event.number
         if sends == SEMIJOINS:
-            version = other.number[row]
+            version = other_rows.number[row]
             head = MessageHead(number, INSERT, 1 - side, side, row, -1, version, -1)
         else:
-            head = MessageHead(number, INSERT, side, side, slot, row, own.number[slot], replaces)
+            head = MessageHead(
+                number, INSERT, side, side, slot, row, own_rows.number[slot], replaces
+            )
         line = start_message(out, head)
         put_selected(out, line, values, near)
-        put_row_pair(out, line, other.value[row])
+        put_row_pair(out, line, other_rows.value[row])
 
 
 @nb.njit(nogil=True, cache=True)
-def space_needed(change, own, other, sink, needs):  # type: ignore[no-untyped-def]
+def space_needed(change, own_rows, other_rows, sink, needs):  # type: ignore[no-untyped-def]
     """Write the most that one change can take to `needs` (int64, [4]): messages, numbers, places of
     the index's pool, marks."""
     join, tree = change[JOIN], sink.trees[change[SIDE]]
-    size, near = other.size[join], 2 if own.value.shape[1] == 1 else own.size[join] + 1
+    size, near = (
+        other_rows.size[join],
+        2 if own_rows.value.shape[1] == 1 else own_rows.size[join] + 1,
+    )
     needs[0] = size + 2
-    per_message = own.value.shape[1] * (2 + near) + 2 * other.value.shape[1]
+    per_message = own_rows.value.shape[1] * (2 + near) + 2 * other_rows.value.shape[1]
     pairs = size + 1 + (tree.points.shape[0] if sink.scheme.description == SUB else 0)
-    needs[1] = (size + 2) * per_message + 2 * pairs * 2 * other.value.shape[1]
-    needs[2] = space_to_insert(own, join)
+    needs[1] = (size + 2) * per_message + 2 * pairs * 2 * other_rows.value.shape[1]
+    needs[2] = space_to_insert(own_rows, join)
     needs[3] = size
 
 
 @nb.njit(nogil=True, cache=True)
-def has_space(sink, change, own, other, needs):  # type: ignore[no-untyped-def]
+def has_space(sink, change, own_rows, other_rows, needs):  # type: ignore[no-untyped-def]
     """Whether the buffer has space for all that a change may write; `needs` says how much."""
-    space_needed(change, own, other, sink, needs)
+    space_needed(change, own_rows, other_rows, sink, needs)
     out = sink.out
     return (
         out.used[0] + needs[0] <= out.header.shape[0]
@@ -266,12 +279,12 @@ def has_space(sink, change, own, other, needs):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def update_index(change, own):  # type: ignore[no-untyped-def]
+def update_index(change, own_rows):  # type: ignore[no-untyped-def]
     """Apply a change to the index of its table."""
     if change[KIND] != INSERT:
-        remove(own, change[JOIN], change[OLD])
+        remove(own_rows, change[JOIN], change[OLD])
     if change[KIND] != DELETE:
-        insert(own, change[JOIN], change[NEW])
+        insert(own_rows, change[JOIN], change[NEW])
 
 
 @nb.njit(nogil=True, cache=True)
@@ -283,17 +296,17 @@ def apply_changes(changes, first, tables, sinks, needs):  # type: ignore[no-unty
     """
     for number in range(first, changes.shape[0]):
         change = changes[number]
-        own, other = tables[change[SIDE]], tables[1 - change[SIDE]]
+        own_rows, other_rows = tables[change[SIDE]], tables[1 - change[SIDE]]
         for sink in range(len(sinks)):
-            if not has_space(sinks[sink], change, own, other, needs):
+            if not has_space(sinks[sink], change, own_rows, other_rows, needs):
                 return number, sink
-        if own.used[0] + space_to_insert(own, change[JOIN]) > own.pool.shape[0]:
-            needs[2] = space_to_insert(own, change[JOIN])
+        if own_rows.used[0] + space_to_insert(own_rows, change[JOIN]) > own_rows.pool.shape[0]:
+            needs[2] = space_to_insert(own_rows, change[JOIN])
             return number, -1
         for sink in range(len(sinks)):
             event = event_of(number, change, tables, sinks[sink])
             write_change(event, change, sinks[sink], False)
-        update_index(change, own)
+        update_index(change, own_rows)
     return changes.shape[0], -1
 
 
@@ -302,10 +315,10 @@ def apply_silently(changes, first, tables):  # type: ignore[no-untyped-def]
     """Apply changes from `first` on without messages; return the first one without space."""
     for number in range(first, changes.shape[0]):
         change = changes[number]
-        own = tables[change[SIDE]]
-        if own.used[0] + space_to_insert(own, change[JOIN]) > own.pool.shape[0]:
+        own_rows = tables[change[SIDE]]
+        if own_rows.used[0] + space_to_insert(own_rows, change[JOIN]) > own_rows.pool.shape[0]:
             return number
-        update_index(change, own)
+        update_index(change, own_rows)
     return changes.shape[0]
 
 
@@ -313,18 +326,18 @@ def apply_silently(changes, first, tables):  # type: ignore[no-untyped-def]
 def write_change(event, change, sink, is_base_only):  # type: ignore[no-untyped-def]
     """Write all messages of one change; the index has not been updated yet. With `is_base_only`,
     those about the changed row itself."""
-    own, kind, new, old = event.own, change[KIND], change[NEW], change[OLD]
+    own_rows, kind, new, old = event.own, change[KIND], change[NEW], change[OLD]
     number, side, scheme = event.number, event.side, sink.scheme
-    replaces, replaced_by = -1, own.value[:0]
+    replaces, replaced_by = -1, own_rows.value[:0]
     if kind == REPLACE:
-        replaces, replaced_by = own.number[old], own.value[new : new + 1]
+        replaces, replaced_by = own_rows.number[old], own_rows.value[new : new + 1]
     if kind != DELETE:
         if scheme.sends == SEMIJOINS:
-            head = MessageHead(number, INSERT, side, side, new, -1, own.number[new], replaces)
-            write_affected(event, head, own.value[:0], scheme.description, sink.out)
+            head = MessageHead(number, INSERT, side, side, new, -1, own_rows.number[new], replaces)
+            write_affected(event, head, own_rows.value[:0], scheme.description, sink.out)
         if scheme.description != EVERYONE and not is_base_only:
             write_exposed(event, new, replaces, sink, scheme.sends)
-    if kind == INSERT or (kind == REPLACE and np.all(own.value[old] == own.value[new])):
+    if kind == INSERT or (kind == REPLACE and np.all(own_rows.value[old] == own_rows.value[new])):
         return
-    head = MessageHead(number, DELETE, side, side, old, -1, own.number[old], -1)
+    head = MessageHead(number, DELETE, side, side, old, -1, own_rows.number[old], -1)
     write_affected(event, head, replaced_by, scheme.description, sink.out)

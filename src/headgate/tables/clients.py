@@ -113,13 +113,13 @@ class JoinClient:
         row = self._rows.pop(number, None)
         if row is None:
             return
-        own, other = self._held[row.table], self._held[1 - row.table]
-        own[row.join].discard(number)
-        if own[row.join]:
+        own_rows, partner_rows = self._held[row.table], self._held[1 - row.table]
+        own_rows[row.join].discard(number)
+        if own_rows[row.join]:
             return
-        del own[row.join]
+        del own_rows[row.join]
         if prune:
-            for partner in other.pop(row.join, ()):
+            for partner in partner_rows.pop(row.join, ()):
                 del self._rows[partner]
 
 

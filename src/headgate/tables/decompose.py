@@ -187,8 +187,8 @@ def _chosen(signature: Signature, tables: Tables) -> Choice:
     return decompose_greedy([signature], _costs(signature, tables))[signature]
 
 
-def _costs(signature: Signature, known: Tables) -> dict[SemijoinForm, float]:
-    tables = dict(known)
+def _costs(signature: Signature, named_tables: Tables) -> dict[SemijoinForm, float]:
+    tables = dict(named_tables)
     rates = dict.fromkeys(signature.tables, 1 / len(signature.tables))
     rows_per_value = {
         (table, edge): 1.0 if set(tables[table].key) <= set(edge.on) else ROWS_PER_VALUE

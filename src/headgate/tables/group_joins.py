@@ -89,9 +89,9 @@ def _halves(side: SelectedTable, join: SelectJoin, registered: Registered) -> Ha
         return None
     others = {
         str(attribute.name)
-        for other in join.sides
-        if other is not side
-        for attribute in registered[other.table].attributes
+        for other_side in join.sides
+        if other_side is not side
+        for attribute in registered[other_side.table].attributes
     }
     return halves if is_own_key(halves.key, others, join.on) else None
 

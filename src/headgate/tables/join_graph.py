@@ -29,11 +29,11 @@ class Edge:
     on: tuple[str, ...]
 
     @classmethod
-    def between(cls, one: str, other: str, on: Iterable[str]) -> Edge:
+    def between(cls, table: str, neighbour: str, on: Iterable[str]) -> Edge:
         """The edge between two tables, the same from whichever side it is seen."""
-        left, right = sorted((one, other))
+        left, right = sorted((table, neighbour))
         if left == right:
-            raise InvalidValue(f"table '{one}' cannot be joined with itself")
+            raise InvalidValue(f"table '{table}' cannot be joined with itself")
         attributes = tuple(sorted(set(on)))
         if not attributes:
             raise InvalidValue(f"'{left}' and '{right}' are joined on no attribute")

@@ -128,14 +128,14 @@ class MessageFile:
             )
 
     def _region(self, row: dict[str, Any]) -> Region:
-        dimensions, own = dimensions_of(self.attributes), JoinSide(row["own"])
-        width, other = dimensions[own], dimensions[own.other]
+        dimensions, own_side = dimensions_of(self.attributes), JoinSide(row["own"])
+        own_width, other_width = dimensions[own_side], dimensions[own_side.other]
         points = np.array(row["numbers"])
-        pairs_start = width * (1 + row["excluded"])
-        selected, *excluded = map(tuple, points[:pairs_start].reshape(-1, width).tolist())
-        corners = points[pairs_start:].reshape(-1, 2, other).tolist()
+        pairs_start = own_width * (1 + row["excluded"])
+        selected, *excluded = map(tuple, points[:pairs_start].reshape(-1, own_width).tolist())
+        corners = points[pairs_start:].reshape(-1, 2, other_width).tolist()
         pairs = tuple((tuple(x), tuple(y)) for x, y in corners)
-        return Region(own, selected, tuple(excluded), pairs)
+        return Region(own_side, selected, tuple(excluded), pairs)
 
     def _values(self, row: dict[str, Any], region: Region) -> Point:
         side = row["table"]

@@ -194,35 +194,40 @@ class MessageBatch:
     def region(self, message: int) -> Region:
         """The region of one message."""
         line = self.header[message]
-        own = JoinSide(int(line[columns.OWN_SIDE]))
-        width, other = self.rows[own].dimensions, self.rows[own.other].dimensions
+        own_side = JoinSide(int(line[columns.OWN_SIDE]))
+        own_width, other_width = (
+            self.rows[own_side].dimensions,
+            self.rows[own_side.other].dimensions,
+        )
         start, excluded, pairs = (
             int(line[column]) for column in (columns.START, columns.EXCLUDED, columns.PAIRS)
         )
-        pairs_start = start + width * (1 + excluded)
-        points = self.numbers[start:pairs_start].reshape(-1, width).tolist()
+        pairs_start = start + own_width * (1 + excluded)
+        points = self.numbers[start:pairs_start].reshape(-1, own_width).tolist()
         corners = (
-            self.numbers[pairs_start : pairs_start + 2 * other * pairs]
-            .reshape(-1, 2, other)
+            self.numbers[pairs_start : pairs_start + 2 * other_width * pairs]
+            .reshape(-1, 2, other_width)
             .tolist()
         )
         selected, *rest = map(tuple, points)
-        return Region(own, selected, tuple(rest), tuple((tuple(x), tuple(y)) for x, y in corners))
+        return Region(
+            own_side, selected, tuple(rest), tuple((tuple(x), tuple(y)) for x, y in corners)
+        )
 
     @property
     def description_bytes(self) -> Longs:
         """For each message, the size of its description: everything but its rows."""
         header, widths = self.header, np.array([each.dimensions for each in self.rows])
         own_side, excluded = header[:, columns.OWN_SIDE], header[:, columns.EXCLUDED]
-        own, other = widths[own_side], widths[1 - own_side]
+        own_width, other_width = widths[own_side], widths[1 - own_side]
         exposed = header[:, columns.ROW_SIDE] != own_side
         # Not counted: pairs that repeat a row of the message, and the pair that describes everyone.
-        first_pair = header[:, columns.START] + own * (1 + excluded)
+        first_pair = header[:, columns.START] + own_width * (1 + excluded)
         is_implied = (
             exposed | (header[:, columns.PARTNER] >= 0) | np.isinf(self.numbers[first_pair])
         )
         pairs = np.where(is_implied, 0, header[:, columns.PAIRS])
-        sizes: Longs = NUMBER_BYTES * (own * (exposed + excluded) + 2 * other * pairs)
+        sizes: Longs = NUMBER_BYTES * (own_width * (exposed + excluded) + 2 * other_width * pairs)
         return sizes
 
     @property

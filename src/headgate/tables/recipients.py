@@ -68,9 +68,9 @@ def find_recipients(line, regions, trees, query):  # type: ignore[no-untyped-def
     return how many."""
     numbers, widths = regions.numbers, regions.widths
     half = query.least.shape[0] // 2
-    own = line[OWN_SIDE]
-    own_width, other_width = widths[own], widths[1 - own]
-    own_first, other_first = (0, own_width) if own == 0 else (other_width, 0)
+    own_side = line[OWN_SIDE]
+    own_width, other_width = widths[own_side], widths[1 - own_side]
+    own_first, other_first = (0, own_width) if own_side == 0 else (other_width, 0)
     position = line[START] + own_width
     points = numbers[position : position + line[EXCLUDED] * own_width].reshape(-1, own_width)
     position += line[EXCLUDED] * own_width
@@ -82,7 +82,7 @@ def find_recipients(line, regions, trees, query):  # type: ignore[no-untyped-def
         query.most[other_first + d] = pairs[:, 0, d].max()
         query.least[half + other_first + d] = pairs[:, 1, d].min()
     excluded = Excluded(points, own_first)
-    tree = trees[own]
+    tree = trees[own_side]
     count = collect(tree, query, excluded)
     if line[PAIRS] == 1:
         return count
@@ -105,7 +105,7 @@ def write_recipients(first, regions, trees, query, out, used):  # type: ignore[n
     message = first
     while message < header.shape[0]:
         line = header[message]
-        own, end = line[OWN_SIDE], message + 1
+        own_side, end = line[OWN_SIDE], message + 1
         if line[PARTNER] >= 0 and widths[0] == 1 and widths[1] == 1:
             while (
                 end < header.shape[0]
@@ -117,15 +117,15 @@ def write_recipients(first, regions, trees, query, out, used):  # type: ignore[n
             count = find_recipients(line, regions, trees, query)
         else:
             values = numbers[line[START] + 1 : header[end - 1, START] + 3 : 3]
-            count = find_affected(numbers[line[START]], values, own, trees, query)
+            count = find_affected(numbers[line[START]], values, own_side, trees, query)
         if used + count > out.shape[0]:
             return message, used
-        tree = trees[own]
+        tree = trees[own_side]
         for hit in range(count):
             point = query.hits[hit]
             begin, stop = message, end
             if end > message + 1:
-                low, high = tree.points[point, 1 - own], tree.points[point, 3 - own]
+                low, high = tree.points[point, 1 - own_side], tree.points[point, 3 - own_side]
                 begin = message + first_not_less(values, 0, values.shape[0], low)
                 above = np.nextafter(high, np.inf)
                 stop = message + first_not_less(values, 0, values.shape[0], above)
@@ -137,13 +137,13 @@ def write_recipients(first, regions, trees, query, out, used):  # type: ignore[n
 
 
 @nb.njit(nogil=True, cache=True)
-def find_affected(value, values, own, trees, query):  # type: ignore[no-untyped-def]
+def find_affected(value, values, own_side, trees, query):  # type: ignore[no-untyped-def]
     """Write to `query.hits` the subscriptions that select a tuple and whose range overlaps the
     values (float64, ascending) that it joins with; for tables with one attribute each."""
     clear_query(query)
-    query.most[own] = query.least[2 + own] = value
-    query.most[1 - own], query.least[3 - own] = values[-1], values[0]
-    return collect(trees[own], query, query.no_exclusions)
+    query.most[own_side] = query.least[2 + own_side] = value
+    query.most[1 - own_side], query.least[3 - own_side] = values[-1], values[0]
+    return collect(trees[own_side], query, query.no_exclusions)
 
 
 @nb.njit(nogil=True, cache=True)

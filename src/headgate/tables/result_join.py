@@ -97,11 +97,11 @@ class VersionIndex:
             self._tail = _SortedEntries()
 
     @staticmethod
-    def _merged(one: _SortedEntries, other: _SortedEntries, number_of: Longs) -> _SortedEntries:
+    def _merged(first: _SortedEntries, second: _SortedEntries, number_of: Longs) -> _SortedEntries:
         """Both merged, without deleted versions."""
-        keys = np.concatenate([one.keys, other.keys])
-        slots = np.concatenate([one.slots, other.slots])
-        numbers = np.concatenate([one.numbers, other.numbers])
+        keys = np.concatenate([first.keys, second.keys])
+        slots = np.concatenate([first.slots, second.slots])
+        numbers = np.concatenate([first.numbers, second.numbers])
         is_current = number_of[slots] == numbers
         return _SortedEntries.of(keys[is_current], slots[is_current], numbers[is_current])
 

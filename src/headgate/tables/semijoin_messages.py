@@ -90,15 +90,15 @@ def apply_edge_changes(
 def write_emptied(event, slot, sink):  # type: ignore[no-untyped-def]
     """Write "the join value is empty" for the subscriptions that selected a row, which the index no
     longer has, as their last one."""
-    own = event.own
-    values = own.value[slot]
-    near = neighbours(own, event.join, slot)
+    own_rows = event.own
+    values = own_rows.value[slot]
+    near = neighbours(own_rows, event.join, slot)
     for neighbour in range(near.shape[0]):
         if (near[neighbour] == values).all():
             return
     require_exposed(event.query, event.own_first, values, near)
     side = event.side
-    head = MessageHead(event.number, DELETE, side, side, slot, -1, own.number[slot], -1)
+    head = MessageHead(event.number, DELETE, side, side, slot, -1, own_rows.number[slot], -1)
     write_described(event, head, near, sink.scheme.description, sink.out)
 
 
@@ -112,11 +112,11 @@ def apply_edge(changes, first, tables, sinks, is_used, needs):  # type: ignore[n
     for number in range(first, changes.shape[0]):
         change = changes[number]
         side, kind = change[SIDE], change[KIND]
-        own, other = tables[side], tables[1 - side]
+        own_rows, other_rows = tables[side], tables[1 - side]
         for base in range(2):
             needs[4] = base
-            is_enough = has_space(sinks[base], change, own, other, needs)
-            if not is_enough or own.used[0] + needs[2] > own.pool.shape[0]:
+            is_enough = has_space(sinks[base], change, own_rows, other_rows, needs)
+            if not is_enough or own_rows.used[0] + needs[2] > own_rows.pool.shape[0]:
                 return number
         if is_used[side]:
             event = event_of(number, change, tables, sinks[side])
@@ -125,7 +125,7 @@ def apply_edge(changes, first, tables, sinks, is_used, needs):  # type: ignore[n
         event = event_of(number, change, tables, sink)
         if is_used[1 - side] and kind != DELETE:
             write_exposed(event, change[NEW], -1, sink, SEMIJOINS)
-        update_index(change, own)
+        update_index(change, own_rows)
         if is_used[1 - side] and kind != INSERT:
             write_emptied(event, change[OLD], sink)
     return changes.shape[0]

@@ -82,20 +82,20 @@ def describe(description, event, out, used):  # type: ignore[no-untyped-def]
 
     `event.query` selects the subscriptions that select the tuple.
     """
-    other, join = event.other, event.join
+    other_rows, join = event.other, event.join
     if description == EVERYONE:
-        for _ in range(other.value.shape[1]):
+        for _ in range(other_rows.value.shape[1]):
             out[used], used = np.inf, used + 1
-        for _ in range(other.value.shape[1]):
+        for _ in range(other_rows.value.shape[1]):
             out[used], used = -np.inf, used + 1
         return used
-    begin, end = other.start[join], other.start[join] + other.size[join]
+    begin, end = other_rows.start[join], other_rows.start[join] + other_rows.size[join]
     if begin == end:
         return used
-    if other.value.shape[1] > 1:
+    if other_rows.value.shape[1] > 1:
         return describe_points(description, event, out, used)
     if description == TUP:
-        return describe_rows(other, begin, end, out, used)
+        return describe_rows(other_rows, begin, end, out, used)
     if description == SUB:
         return describe_affected(event, out, used)
     if description == CLU:
@@ -106,11 +106,11 @@ def describe(description, event, out, used):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def describe_rows(other, begin, end, out, used):  # type: ignore[no-untyped-def]
+def describe_rows(other_rows, begin, end, out, used):  # type: ignore[no-untyped-def]
     """Ref-SJ-Tup: one pair per distinct value of the joining rows."""
     for place in range(begin, end):
-        value = value_at(other, place)
-        if place == begin or value > value_at(other, place - 1):
+        value = value_at(other_rows, place)
+        if place == begin or value > value_at(other_rows, place - 1):
             used = write_pair(out, used, value, value)
     return used
 
@@ -118,20 +118,20 @@ def describe_rows(other, begin, end, out, used):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def find_near_anchors(event, out, used):  # type: ignore[no-untyped-def]
     """Write the rows next to each anchor, in ascending order as the anchors are."""
-    other, anchors = event.other, event.anchors
-    begin = other.start[event.join]
-    end = begin + other.size[event.join]
+    other_rows, anchors = event.other, event.anchors
+    begin = other_rows.start[event.join]
+    end = begin + other_rows.size[event.join]
     last, place = np.nan, begin
     for cluster in range(anchors.shape[0]):
         anchor = anchors[cluster, 0]
-        while place < end and value_at(other, place) < anchor:
+        while place < end and value_at(other_rows, place) < anchor:
             place += 1
-        if place > begin and (place == end or value_at(other, place) > anchor):
-            value = value_at(other, place - 1)
+        if place > begin and (place == end or value_at(other_rows, place) > anchor):
+            value = value_at(other_rows, place - 1)
             if not value <= last:
                 used, last = write_pair(out, used, value, value), value
         if place < end:
-            value = value_at(other, place)
+            value = value_at(other_rows, place)
             if not value <= last:
                 used, last = write_pair(out, used, value, value), value
     return used
@@ -140,17 +140,19 @@ def find_near_anchors(event, out, used):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def describe_affected(event, out, used):  # type: ignore[no-untyped-def]
     """Ref-SJ-Sub: the affected ranges that contain no other affected range."""
-    tree, query, other, join = event.tree, event.query, event.other, event.join
-    begin, end = other.start[join], other.start[join] + other.size[join]
-    require_range(query, -np.inf, value_at(other, end - 1), value_at(other, begin), np.inf)
+    tree, query, other_rows, join = event.tree, event.query, event.other, event.join
+    begin, end = other_rows.start[join], other_rows.start[join] + other_rows.size[join]
+    require_range(
+        query, -np.inf, value_at(other_rows, end - 1), value_at(other_rows, begin), np.inf
+    )
     hits = query.hits
     count = collect(tree, query, query.no_exclusions)
     low, high = query.other_first, query.least.shape[0] // 2 + query.other_first
     affected = 0
     for rank in range(count):
         point = hits[rank]
-        place = first_at_least(other, join, tree.points[point, low])
-        if value_at(other, place) <= tree.points[point, high]:
+        place = first_at_least(other_rows, join, tree.points[point, low])
+        if value_at(other_rows, place) <= tree.points[point, high]:
             hits[affected] = point
             affected += 1
     chosen = hits[:affected]
@@ -216,8 +218,10 @@ def mark_gaps(tree, query, values, is_split):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def find_runs(event, out, used):  # type: ignore[no-untyped-def]
     """Write every run as (last, first): rows without an unaffected range between two of them."""
-    tree, query, other, join = event.tree, event.query, event.other, event.join
-    values = values_of(other, other.start[join], other.start[join] + other.size[join])
+    tree, query, other_rows, join = event.tree, event.query, event.other, event.join
+    values = values_of(
+        other_rows, other_rows.start[join], other_rows.start[join] + other_rows.size[join]
+    )
     is_split = np.zeros(values.shape[0], np.bool_)  # before which value a run ends
     after, before = np.nextafter(values[0], np.inf), np.nextafter(values[-1], -np.inf)
     require_range(query, after, np.inf, -np.inf, before)
@@ -283,23 +287,23 @@ def envelope(index, begin, end, point, kept):  # type: ignore[no-untyped-def]
 @nb.njit(nogil=True, cache=True)
 def describe_points(description, event, out, used):  # type: ignore[no-untyped-def]
     """With several attributes: all rows, or those of some anchor's envelope (Appendix C)."""
-    tree, query, other, anchors = event.tree, event.query, event.other, event.anchors
-    begin = other.start[event.join]
-    end = begin + other.size[event.join]
+    tree, query, other_rows, anchors = event.tree, event.query, event.other, event.anchors
+    begin = other_rows.start[event.join]
+    end = begin + other_rows.size[event.join]
     chosen = np.zeros(end - begin, np.bool_)
     if description in (TUP, SUB):
         chosen[:] = True
     else:
         kept = np.empty(end - begin, np.int64)
-        place_of = np.argsort(other.pool[begin:end], kind="mergesort")
-        slots = other.pool[begin:end][place_of]
+        place_of = np.argsort(other_rows.pool[begin:end], kind="mergesort")
+        slots = other_rows.pool[begin:end][place_of]
         for cluster in range(anchors.shape[0]):
-            for row in range(envelope(other, begin, end, anchors[cluster], kept)):
+            for row in range(envelope(other_rows, begin, end, anchors[cluster], kept)):
                 chosen[place_of[np.searchsorted(slots, kept[row])]] = True
     for row in range(end - begin):
         if not chosen[row]:
             continue
-        values = other.value[other.pool[begin + row]]
+        values = other_rows.value[other_rows.pool[begin + row]]
         if description in (CLU_PLUS, SUB):
             require_containing(query, query.other_first, values)
             if not any_match(tree, query, query.no_exclusions):

@@ -39,10 +39,10 @@ class SubscriptionIndex:
         return cls(trees, queries, anchors, scheme)
 
 
-def new_query(dimensions: tuple[int, int], own: JoinSide, tree: Tree) -> BoxQuery:
+def new_query(dimensions: tuple[int, int], own_side: JoinSide, tree: Tree) -> BoxQuery:
     """An empty query about tuples of one table, with its working memory."""
-    width, other_first = 2 * sum(dimensions), 0 if own is JoinSide.RIGHT else dimensions[0]
-    nothing = Excluded(np.empty((0, dimensions[own])), 0)
+    width, other_first = 2 * sum(dimensions), 0 if own_side is JoinSide.RIGHT else dimensions[0]
+    nothing = Excluded(np.empty((0, dimensions[own_side])), 0)
     hits = np.empty(len(tree.points), np.int64)
     stack = np.empty((STACK, 3), np.int64)
     return BoxQuery(np.empty(width), np.empty(width), nothing, stack, hits, other_first)
