@@ -43,7 +43,7 @@ Files in reading order:
     network_run     run the planned configuration on files
     relay           commands around relays: the processes at the sites of a network
     relay_options   options that the relay commands share
-    relay_status    ask all relays for their status, and the table of the answers
+    relay_status    request the status of all relays, and show it as a table
     relay_run       run the relay of one site, or of all sites
     simulate        simulators: size a network before it is built
     bench           run a benchmark of the source tree

@@ -49,7 +49,7 @@ RunFolder = Annotated[
         "--checkpoint",
         envvar="HEADGATE_FOLDER",
         metavar="FOLDER",
-        help="Where a run keeps everything that must survive it.",
+        help="The folder with the durable state of a run.",
     ),
 ]
 Since = Annotated[

@@ -25,13 +25,13 @@ TokenFile = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help=f"The network's token, unless {TOKEN_VARIABLE} has it; beside the network's file, "
-        "if no other is named.",
+        help=f"The file with the network's token, unless {TOKEN_VARIABLE} is set; by default next to "
+        "the network's file.",
     ),
 ]
 RelayFolder = Annotated[
     Path,
-    typer.Option("--folder", metavar="FOLDER", help="Where relays keep what must survive them."),
+    typer.Option("--folder", metavar="FOLDER", help="The folder with the durable state of relays."),
 ]
 
 
