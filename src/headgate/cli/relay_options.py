@@ -25,8 +25,8 @@ TokenFile = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help=f"The file with the network's token, unless {TOKEN_VARIABLE} is set; by default next to "
-        "the network's file.",
+        help=f"The file with the network's token, unless {TOKEN_VARIABLE} is set; by default "
+        "next to the network's file.",
     ),
 ]
 RelayFolder = Annotated[
