@@ -17,6 +17,8 @@
     ├── FeedError            a fetched document is no feed, or exceeds the limits
     ├── StateError           the state of a source or the outbox cannot be read or written
     │   └── StateTaken       … another process writes to it
+    ├── LogError             an entry or a segment of the log is damaged or of another version
+    │   └── LogFenced        … another process writes to the log
     ├── OperatorError        an operator is unknown, failed or gave an invalid answer
     │   └── WrongAnswer      … the answer has the wrong form or types (operators/check_answer.py)
     ├── PipelineError        the pipeline cannot run: no Java, a folder in use by another run
@@ -162,6 +164,14 @@ class StateError(HeadgateError):
 
 class StateTaken(StateError):
     """Another process writes to it."""
+
+
+class LogError(HeadgateError):
+    """The log of a run has something that cannot be read."""
+
+
+class LogFenced(LogError):
+    """Another process has taken over the log: this one must stop writing."""
 
 
 class OperatorError(HeadgateError):

@@ -35,7 +35,7 @@ def fresh_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
-def write_synced(path: Path, content: bytes) -> None:
+def write_synced(path: Path, content: bytes | pa.Buffer) -> None:
     """The content survives a loss of power, but not yet the name."""
     with path.open("wb") as file:
         file.write(content)

@@ -1,0 +1,83 @@
+"""Merging small files of the log into large ones, without disturbing readers.
+
+    level 0    64 files of batches            ──►  one file of level 1, and its segment
+    level 1    64 of these                    ──►  one of level 2
+    …          of one group, consecutive          until ROWS_MAX or BYTES_MAX is reached
+
+The merged pair is written under unique names, then one entry replaces the old files by it. Items
+keep their positions. A reader that holds the state before the entry goes on with the old files,
+which are removed later (log_retention.py). A crash in between leaves files that no entry names.
+
+An item is written once for each level, that is, three times for 64³ batches.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.store.log import LogFile, LogState, Sequencer, WrittenFile
+from headgate.store.log_storage import LogStorage
+from headgate.store.segment import Segment, merge_segments, open_segment, segment_bytes
+
+FAN_IN = 64
+ROWS_MAX = 4_000_000
+BYTES_MAX = 256_000_000
+ROW_GROUP_ROWS = 100_000
+
+
+def merge_due(sequencer: Sequencer, storage: LogStorage, *, fan_in: int = FAN_IN) -> bool:
+    """Merge once, if there is something to merge; whether there was."""
+    files = files_to_merge(sequencer.state, fan_in=fan_in)
+    if not files:
+        return False
+    merged = write_merged(storage, files)
+    if sequencer.merge(files, merged) is None:  # one of them was trimmed meanwhile
+        storage.remove(merged.items)
+        storage.remove(merged.segment)
+    return True
+
+
+def files_to_merge(state: LogState, *, fan_in: int = FAN_IN) -> list[LogFile]:
+    """The oldest `fan_in` consecutive files of one group and one level; empty if there are none."""
+    pending: dict[str, list[LogFile]] = {}
+    for file in state.files:
+        together = pending.setdefault(file.group, [])
+        if together and together[-1].level != file.level:
+            together.clear()
+        together.append(file)
+        size = sum(each.bytes for each in together)
+        rows = sum(each.rows for each in together)
+        if len(together) > 1 and (size > BYTES_MAX or rows > ROWS_MAX):
+            together.clear()  # they are large enough
+        elif len(together) == fan_in:
+            return together
+    return []
+
+
+def write_merged(storage: LogStorage, files: Sequence[LogFile]) -> WrittenFile:
+    """One file with the rows of all, in this order, and its segment."""
+    sink = pa.BufferOutputStream()
+    writer: pq.ParquetWriter | None = None
+    for file in files:
+        table = pq.read_table(pa.BufferReader(storage.map(file.items)), partitioning=None)
+        if writer is None:
+            writer = pq.ParquetWriter(sink, table.schema, compression="zstd")
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+    assert writer is not None, "there is something to merge"
+    writer.close()
+    segment = merge_segments([open_segment(storage.map(file.segment)) for file in files])
+    return write_pair(storage, files[0].group, sink.getvalue(), segment)
+
+
+def write_pair(storage: LogStorage, group: str, items: pa.Buffer, segment: Segment) -> WrittenFile:
+    """Write a file of items and its segment under names that nobody else has."""
+    name = f"data/{group}/{uuid.uuid4().hex}"
+    index = segment_bytes(segment)
+    storage.write(f"{name}.parquet", items)
+    storage.write(f"{name}.segment", index)
+    size = items.size + index.size
+    return WrittenFile(f"{name}.parquet", f"{name}.segment", group, segment.row_count, size)
