@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from headgate.store.segment import (
     Segment,
     SegmentBuilder,
     merge_segments,
+    one_run,
     open_segment,
     segment_bytes,
 )
@@ -63,10 +65,18 @@ def test_built_in_any_parts_and_opened(parts: list[list[Row]]) -> None:
     check(open_segment(segment_bytes(segment)), expected)
 
 
-@given(st.lists(rows))
+@given(st.lists(rows, min_size=1))
 def test_merged_segments_are_those_of_the_files_together(parts: list[list[Row]]) -> None:
-    merged = merge_segments([built([part]) for part in parts])
+    runs = [one_run(1_000 * place, place) for place in range(len(parts))]
+    merged = merge_segments([built([part]) for part in parts], runs)
     check(merged, [row for part in parts for row in part])
+    expected = [1_000 * place + row for place, part in enumerate(parts) for row in range(len(part))]
+    rows_of_file = np.arange(merged.row_count)
+    assert merged.runs.positions(rows_of_file).tolist() == expected
+    assert merged.runs.arrivals(rows_of_file).tolist() == [each // 1_000 for each in expected]
+    for position in range(0, 1_000 * len(parts) + 2, 250):
+        first = merged.runs.first_row_at(position, merged.row_count)
+        assert first == sum(each < position for each in expected)
 
 
 @given(st.data(), rows)

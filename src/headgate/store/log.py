@@ -35,25 +35,13 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Literal
 
-import numpy as np
-
 from headgate.match.batch import microseconds
-from headgate.match.bit_rows import Longs
 from headgate.model.errors import LogError, LogFenced
 from headgate.store.log_storage import LogStorage
 
 Kind = Literal["batch", "tick", "merge", "trim"]
 CHECKPOINT_EVERY = 256
 VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Rows of a file that were committed together: consecutive positions, one instant."""
-
-    base: int
-    rows: int
-    arrived_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,43 +57,20 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file of items in the log. `level` is 0 for files of batches, one more for merged ones."""
+    """A file of items in the log. Its items lie in the positions from `first` to before `end`; in a
+    merged file, those of other groups may lie in between (segment.Runs)."""
 
     items: str
     segment: str
     group: str
+    rows: int
     bytes: int
-    runs: tuple[Run, ...]
+    first: int
+    end: int
+    arrived_us: int
+    """When its first item arrived."""
     level: int = 0
-
-    @property
-    def rows(self) -> int:
-        return sum(run.rows for run in self.runs)
-
-    @property
-    def first(self) -> int:
-        return self.runs[0].base
-
-    @property
-    def end(self) -> int:
-        """The position behind the last item."""
-        return self.runs[-1].base + self.runs[-1].rows
-
-    def positions(self, rows: Longs) -> Longs:
-        """The positions of these rows."""
-        starts = np.cumsum([0, *(run.rows for run in self.runs[:-1])])
-        shift = np.array([run.base for run in self.runs]) - starts
-        positions: Longs = rows + shift[np.searchsorted(starts, rows, side="right") - 1]
-        return positions
-
-    def first_row_at(self, position: int) -> int:
-        """The first row whose position is not below this one; `rows` if there is none."""
-        row = 0
-        for run in self.runs:
-            if position < run.base + run.rows:
-                return row + max(position - run.base, 0)
-            row += run.rows
-        return row
+    """0 for files of batches, one more for merged ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +233,9 @@ class Sequencer:
             arrived_us, base = self._next_instant(), self.state.next_position
             placed: list[LogFile] = []
             for each in files:
-                run = Run(base + sum(file.rows for file in placed), each.rows, arrived_us)
-                placed.append(LogFile(each.items, each.segment, each.group, each.bytes, (run,)))
+                first = placed[-1].end if placed else base
+                end = first + each.rows
+                placed.append(LogFile(**asdict(each), first=first, end=end, arrived_us=arrived_us))
             return self._append(
                 LogEntry(
                     seq=self.state.seq + 1,
@@ -295,12 +261,17 @@ class Sequencer:
             live = {each.items for each in self.state.files}
             if not all(each.items in live for each in replaced):
                 return None
-            runs = tuple(run for each in replaced for run in each.runs)
-            ascending = all(a.base < b.base for a, b in pairwise(runs))
+            ascending = all(a.end <= b.first for a, b in pairwise(replaced))
             assert ascending, "files are merged in the order of their positions"
-            level = 1 + max(each.level for each in replaced)
-            file = LogFile(merged.items, merged.segment, merged.group, merged.bytes, runs, level)
-            assert file.rows == merged.rows, f"{merged.items} has {merged.rows} rows"
+            rows = sum(each.rows for each in replaced)
+            assert rows == merged.rows, f"{merged.items} has {merged.rows} rows instead of {rows}"
+            file = LogFile(
+                **asdict(merged),
+                first=replaced[0].first,
+                end=replaced[-1].end,
+                arrived_us=replaced[0].arrived_us,
+                level=1 + max(each.level for each in replaced),
+            )
             names = tuple(each.items for each in replaced)
             return self._append(replace(self._empty("merge"), files=(file,), replaces=names))
 
@@ -410,6 +381,4 @@ def _check_version(stored: dict[str, Any], name: str) -> None:
 
 
 def _files(stored: Iterable[dict[str, Any]]) -> tuple[LogFile, ...]:
-    return tuple(
-        LogFile(**{**each, "runs": tuple(Run(**run) for run in each["runs"])}) for each in stored
-    )
+    return tuple(LogFile(**each) for each in stored)

@@ -16,6 +16,8 @@ dropped.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ import numpy as np
 from headgate.match.bit_rows import Longs
 from headgate.store.log import LogFile, LogReader
 from headgate.store.log_storage import LogStorage
-from headgate.store.segment import Segment, open_segment
+from headgate.store.segment import Segment, one_run, open_segment
 
 
 class Place(NamedTuple):
@@ -64,9 +66,10 @@ class LogIndex:
         return True
 
     def segment(self, file: LogFile) -> Segment:
+        """The segment of a file, with the positions of its rows."""
         segment = self._segments.get(file.segment)
         if segment is None:
-            segment = open_segment(self._reader.storage.map(file.segment))
+            segment = open_placed(self._reader.storage, file)
             self._segments[file.segment] = segment
         return segment
 
@@ -78,43 +81,58 @@ class LogIndex:
         for file in self.files:
             if file.end <= position:
                 continue
-            # Files are ordered by their first positions: all that follow lie behind this one.
-            if limit is not None and len(places) >= limit and places[limit - 1][0] < file.first:
-                break
-            rows = self._rows(file, key, first=file.first_row_at(position))
-            if rows.size:
-                places = sorted([*places, *_places(file, rows[:limit])])
-        return places[:limit]
+            if limit is not None and len(places) >= limit:
+                # Files are ordered by their first positions: all that follow lie behind this one.
+                places = sorted(places)[:limit]
+                if limit == 0 or places[-1].position < file.first:
+                    break
+            places += self._places(file, self._rows(file, key, position)[:limit])
+        return sorted(places)[:limit]
 
     def last(self, key: int | str, count: int) -> list[Place]:
         """The last items of a feed or source, in order."""
         places: list[Place] = []
+        if not count:
+            return places
         for file in sorted(self.files, key=lambda each: -each.end):
-            if len(places) >= count and places[-count].position >= file.end:
-                break
-            rows = self._rows(file, key, first=file.first_row_at(self.first_position))
-            places = sorted([*_places(file, rows[-count:]), *places])[-count:] if count else []
-        return places
+            if len(places) >= count:
+                places = sorted(places)[-count:]
+                if places[0].position >= file.end:
+                    break
+            rows = self._rows(file, key, self.first_position)
+            places += self._places(file, rows[-count:])
+        return sorted(places)[-count:]
 
     def feeds_of(self, position: int) -> Longs:
         """The numbers of the feeds that have the item at a position; none if it was trimmed."""
+        if position < self.first_position:
+            return np.zeros(0, np.int64)
         for file in self.files:
-            if file.first <= position < file.end and position >= self.first_position:
-                row = file.first_row_at(position)
-                if file.positions(np.array([row]))[0] == position:
-                    return self.segment(file).feeds.keys_of(row)
+            if file.first <= position < file.end:
+                segment = self.segment(file)
+                row = segment.runs.first_row_at(position, file.rows)
+                if segment.runs.positions(np.array([row]))[0] == position:
+                    return segment.feeds.keys_of(row)
         return np.zeros(0, np.int64)
 
-    def _rows(self, file: LogFile, key: int | str, *, first: int) -> Longs:
+    def _rows(self, file: LogFile, key: int | str, position: int) -> Longs:
+        """The rows of a feed or source from a position on."""
         segment = self.segment(file)
+        first = segment.runs.first_row_at(position, file.rows)
         if isinstance(key, str):
             return segment.rows_of_source(key, first=first)
         return segment.feeds.rows(key, first=first)
 
+    def _places(self, file: LogFile, rows: Longs) -> Iterable[Place]:
+        if not rows.size:
+            return ()
+        positions = self.segment(file).runs.positions(rows)
+        return map(Place, positions.tolist(), repeat(file), rows.tolist())
 
-def _places(file: LogFile, rows: Longs) -> Iterable[Place]:
-    positions = file.positions(rows)
-    return (
-        Place(position, file, row)
-        for position, row in zip(positions.tolist(), rows.tolist(), strict=True)
-    )
+
+def open_placed(storage: LogStorage, file: LogFile) -> Segment:
+    """The segment of a file of the log; that of a batch gets its positions from the entry."""
+    segment = open_segment(storage.map(file.segment))
+    if segment.runs.row.size:
+        return segment
+    return replace(segment, runs=one_run(file.first, file.arrived_us))

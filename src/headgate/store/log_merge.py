@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.store.log import LogFile, LogState, Sequencer, WrittenFile
+from headgate.store.log_index import open_placed
 from headgate.store.log_storage import LogStorage
-from headgate.store.segment import Segment, merge_segments, open_segment, segment_bytes
+from headgate.store.segment import Segment, merge_segments, segment_bytes
 
 FAN_IN = 64
 ROWS_MAX = 4_000_000
@@ -69,7 +70,8 @@ def write_merged(storage: LogStorage, files: Sequence[LogFile]) -> WrittenFile:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
     assert writer is not None, "there is something to merge"
     writer.close()
-    segment = merge_segments([open_segment(storage.map(file.segment)) for file in files])
+    segments = [open_placed(storage, file) for file in files]
+    segment = merge_segments(segments, [each.runs for each in segments])
     return write_pair(storage, files[0].group, sink.getvalue(), segment)
 
 

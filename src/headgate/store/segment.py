@@ -9,6 +9,8 @@ All four are postings (postings.py). Matches are stored here and nowhere else: t
 no list of feeds. A segment is written together with its file of items, by the same task, and merged
 together with it (log_merge.py).
 
+A segment of a merged file also says which positions its rows have (`Runs`).
+
 The IPC file has one row. Each array is a list in it, so that it is read without a copy. The rows,
 the names of the sources and the version of the layout are in the schema's metadata. The log entry
 has the SHA-256 of the whole file.
@@ -17,7 +19,7 @@ has the SHA-256 of the whole file.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +31,47 @@ from headgate.store.postings import Bytes, Postings, build_postings, merge_posti
 
 VERSION = 1
 KINDS = ("feeds", "inputs", "sources", "identities")
+RUN_ARRAYS = ("row", "base", "arrived_us")
 _METADATA = b"headgate.segment"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """Which positions the rows of a file have. A *run* is a number of rows that were committed
+    together: consecutive positions and one instant of arrival. All arrays int64 [runs]."""
+
+    row: Longs
+    """The first row of each run, ascending."""
+    base: Longs
+    """The position of that row, ascending."""
+    arrived_us: Longs
+
+    def positions(self, rows: Longs) -> Longs:
+        positions: Longs = rows + (self.base - self.row)[self._run_of(rows)]
+        return positions
+
+    def arrivals(self, rows: Longs) -> Longs:
+        return self.arrived_us[self._run_of(rows)]
+
+    def first_row_at(self, position: int, row_count: int) -> int:
+        """The first row whose position is not below this one; `row_count` if there is none."""
+        run = int(np.searchsorted(self.base, position, side="right")) - 1
+        if run < 0:
+            return 0
+        end = int(self.row[run + 1]) if run + 1 < self.row.size else row_count
+        return min(int(self.row[run] + position - self.base[run]), end)
+
+    def _run_of(self, rows: Longs) -> Longs:
+        return np.searchsorted(self.row, rows, side="right") - 1
+
+
+def one_run(base: int, arrived_us: int) -> Runs:
+    """The runs of a file that was committed at once."""
+    return Runs(np.zeros(1, np.int64), np.array([base]), np.array([arrived_us]))
+
+
+def _no_runs() -> Runs:
+    return Runs(*np.zeros((3, 0), np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +82,9 @@ class Segment:
     inputs: Postings = field(default_factory=no_postings)
     sources: Postings = field(default_factory=no_postings)
     identities: Postings = field(default_factory=no_postings)
+    runs: Runs = field(default_factory=_no_runs)
+    """Of a merged file. The positions of a file of one batch are in its log entry: they are given
+    after the segment was written."""
 
     def rows_of_source(self, name: str, *, first: int = 0) -> Longs:
         if name not in self.source_names:
@@ -60,7 +105,7 @@ class SegmentBuilder:
     def __init__(self) -> None:
         self.row_count = 0
         self._names: dict[str, int] = {}
-        self._pairs: dict[str, list[tuple[pa.Array, pa.Array]]] = {kind: [] for kind in KINDS}
+        self._pairs: dict[str, list[tuple[Longs, Longs]]] = {kind: [] for kind in KINDS}
 
     def add(self, sources: pa.Array, lists: Mapping[str, pa.ListArray]) -> None:
         """Rows behind those so far: the source of each, and lists of feeds, inputs, identities."""
@@ -69,24 +114,48 @@ class SegmentBuilder:
             self._names.setdefault(name, len(self._names)) for name in coded.dictionary.to_pylist()
         ]
         row = np.arange(self.row_count, self.row_count + len(sources))
-        self._pairs["sources"].append((np.asarray(numbers, np.int64)[np.asarray(coded.indices)], row))
+        self._pairs["sources"].append(
+            (np.asarray(numbers, np.int64)[np.asarray(coded.indices)], row)
+        )
         for kind, column in lists.items():
             counts = np.diff(np.asarray(column.offsets))
             self._pairs[kind].append((np.asarray(column.flatten()), np.repeat(row, counts)))
         self.row_count += len(sources)
 
     def build(self) -> Segment:
-        built = {
-            kind: build_postings(*(np.concatenate(part) for part in zip(*pairs, strict=True)))
-            for kind, pairs in self._pairs.items()
-            if pairs
-        }
-        return Segment(self.row_count, tuple(self._names), **built)
+        built = {kind: _built(pairs) for kind, pairs in self._pairs.items()}
+        return _segment(self.row_count, self._names, built, _no_runs())
 
 
-def merge_segments(segments: Sequence[Segment]) -> Segment:
+def _built(pairs: Sequence[tuple[Longs, Longs]]) -> Postings:
+    if not pairs:
+        return no_postings()
+    keys, rows = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return build_postings(keys, rows)
+
+
+def _segment(
+    rows: int, names: Iterable[str], postings: Mapping[str, Postings], runs: Runs
+) -> Segment:
+    return Segment(
+        row_count=rows,
+        source_names=tuple(names),
+        feeds=postings["feeds"],
+        inputs=postings["inputs"],
+        sources=postings["sources"],
+        identities=postings["identities"],
+        runs=runs,
+    )
+
+
+def merge_segments(segments: Sequence[Segment], runs: Sequence[Runs]) -> Segment:
     """The segment of the items of these segments' files, one file behind the other."""
     offsets = np.cumsum([0, *(each.row_count for each in segments)]).tolist()
+    merged_runs = Runs(
+        np.concatenate([each.row + offset for each, offset in zip(runs, offsets, strict=False)]),
+        np.concatenate([each.base for each in runs]),
+        np.concatenate([each.arrived_us for each in runs]),
+    )
     names = list(dict.fromkeys(name for each in segments for name in each.source_names))
     merged = {
         kind: merge_postings([each.postings(kind) for each in segments], offsets[:-1])
@@ -96,7 +165,7 @@ def merge_segments(segments: Sequence[Segment]) -> Segment:
     number = {name: place for place, name in enumerate(names)}
     sources = [_renumbered(each, number) for each in segments]
     merged["sources"] = merge_postings(sources, offsets[:-1])
-    return Segment(offsets[-1], tuple(names), **merged)
+    return _segment(offsets[-1], names, merged, merged_runs)
 
 
 def _renumbered(segment: Segment, number: Mapping[str, int]) -> Postings:
@@ -120,6 +189,8 @@ def segment_bytes(segment: Segment) -> pa.Buffer:
         columns[f"{kind}.keys"] = _one_row(postings.keys)
         columns[f"{kind}.start"] = _one_row(postings.start)
         columns[f"{kind}.data"] = _one_row(postings.data)
+    for name in RUN_ARRAYS:
+        columns[f"runs.{name}"] = _one_row(getattr(segment.runs, name))
     header = {"version": VERSION, "rows": segment.row_count, "sources": segment.source_names}
     batch = pa.RecordBatch.from_pydict(columns).replace_schema_metadata(
         {_METADATA: json.dumps(header).encode()}
@@ -140,8 +211,8 @@ def open_segment(content: pa.Buffer) -> Segment:
             batch = reader.get_batch(0)
             batch.validate(full=True)
         postings = {kind: _postings(batch, kind) for kind in KINDS}
-        names = tuple(map(str, header["sources"]))
-        return Segment(int(header["rows"]), names, **postings)
+        runs = Runs(*(_longs(batch, f"runs.{name}") for name in RUN_ARRAYS))
+        return _segment(int(header["rows"]), map(str, header["sources"]), postings, runs)
     except (pa.ArrowException, OSError, LookupError, ValueError, TypeError) as error:
         raise LogError(f"this is no segment: {error}") from None
 
@@ -149,6 +220,13 @@ def open_segment(content: pa.Buffer) -> Segment:
 def _one_row(array: Longs | Bytes) -> pa.Array:
     offsets = pa.array([0, array.size], pa.int64())
     return pa.LargeListArray.from_arrays(offsets, pa.array(array))
+
+
+def _longs(batch: pa.RecordBatch, name: str) -> Longs:
+    column = batch.column(name).flatten()
+    if column.type != pa.int64():
+        raise LogError(f"the column {name} of a segment has {column.type}")
+    return np.asarray(column)
 
 
 def _postings(batch: pa.RecordBatch, kind: str) -> Postings:
