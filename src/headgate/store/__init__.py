@@ -12,4 +12,13 @@ the run. Entry points: `WholeParquet` and `item_files.path_of` for writers, `Sto
     read_store     SQL over the files, and the rows that it finds
     tail           the last items of a feed or source, and those that arrive from now on
     stats          counts by source, day and feed
+
+The log, which will replace the store (docs/design/2026-11-17-log.md):
+
+    log            entries in one order, the sequencer that appends them, the state that they give
+    log_storage    where a log lives; create if absent
+    segment        the index of a file of items: feeds, join inputs, sources, identities
+    postings       for each key the rows that have it, as differences
+    log_index      a feed since a position, its last items, the feeds of an item
+    log_merge      small files into large ones
 """

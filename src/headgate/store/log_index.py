@@ -4,7 +4,7 @@
     last(feed, count)        the last items of a feed
     feeds_of(position)       the feeds that have an item
 
-A feed is asked for by its number, a source by its name. An answer is a list of `Place`: the file,
+A feed is asked for by its number, a source by its name. An answer is a list of `ItemPlace`: the file,
 the row in it, and the position. A reader that wants the items themselves reads those rows of the
 Parquet file (read_store.py).
 
@@ -28,7 +28,7 @@ from headgate.store.log_storage import LogStorage
 from headgate.store.segment import Segment, one_run, open_segment
 
 
-class Place(NamedTuple):
+class ItemPlace(NamedTuple):
     """An item in the log. Places sort by position."""
 
     position: int
@@ -73,11 +73,11 @@ class LogIndex:
             self._segments[file.segment] = segment
         return segment
 
-    def since(self, key: int | str, position: int, *, limit: int | None = None) -> list[Place]:
+    def since(self, key: int | str, position: int, *, limit: int | None = None) -> list[ItemPlace]:
         """The items of a feed (by number) or source (by name) from a position on, in order; with a
         limit, the first of them."""
         position = max(position, self.first_position)
-        places: list[Place] = []
+        places: list[ItemPlace] = []
         for file in self.files:
             if file.end <= position:
                 continue
@@ -89,9 +89,9 @@ class LogIndex:
             places += self._places(file, self._rows(file, key, position)[:limit])
         return sorted(places)[:limit]
 
-    def last(self, key: int | str, count: int) -> list[Place]:
+    def last(self, key: int | str, count: int) -> list[ItemPlace]:
         """The last items of a feed or source, in order."""
-        places: list[Place] = []
+        places: list[ItemPlace] = []
         if not count:
             return places
         for file in sorted(self.files, key=lambda each: -each.end):
@@ -123,11 +123,11 @@ class LogIndex:
             return segment.rows_of_source(key, first=first)
         return segment.feeds.rows(key, first=first)
 
-    def _places(self, file: LogFile, rows: Longs) -> Iterable[Place]:
+    def _places(self, file: LogFile, rows: Longs) -> Iterable[ItemPlace]:
         if not rows.size:
             return ()
         positions = self.segment(file).runs.positions(rows)
-        return map(Place, positions.tolist(), repeat(file), rows.tolist())
+        return map(ItemPlace, positions.tolist(), repeat(file), rows.tolist())
 
 
 def open_placed(storage: LogStorage, file: LogFile) -> Segment:

@@ -6,7 +6,7 @@
 
 The merged pair is written under unique names, then one entry replaces the old files by it. Items
 keep their positions. A reader that holds the state before the entry goes on with the old files,
-which are removed later (log_retention.py). A crash in between leaves files that no entry names.
+which are removed later. A crash in between leaves files that no entry names.
 
 An item is written once for each level, that is, three times for 64³ batches.
 """
