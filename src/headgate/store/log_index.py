@@ -4,8 +4,8 @@
     last(feed, count)        the last items of a feed
     feeds_of(position)       the feeds that have an item
 
-A feed is asked for by its number, a source by its name. An answer is a list of `ItemPlace`: the file,
-the row in it, and the position. A reader that wants the items themselves reads those rows of the
+A feed is asked for by its number, a source by its name. An answer is a list of `ItemPlace`:
+the file, the row in it, and the position. A reader that wants the items themselves reads those rows of the
 Parquet file (read_store.py).
 
 Cost: a binary search in the segment of each file from the position on, and decoding the feed's rows
