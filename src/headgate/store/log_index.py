@@ -5,8 +5,8 @@
     feeds_of(position)       the feeds that have an item
 
 A feed is asked for by its number, a source by its name. An answer is a list of `ItemPlace`:
-the file, the row in it, and the position. A reader that wants the items themselves reads those rows of the
-Parquet file (read_store.py).
+position, file, and row in the file. A reader that wants the items themselves reads those rows of
+the Parquet file (read_store.py).
 
 Cost: a binary search in the segment of each file from the position on, and decoding the feed's rows
 of those files. Segments are mapped once and kept; those of files that were merged or trimmed are
