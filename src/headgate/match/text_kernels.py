@@ -48,11 +48,12 @@ class TextArrays(NamedTuple):
 
 
 class WordTable(NamedTuple):
-    """The hash table of a vocabulary: seed uint64, slots int32, words TextArrays."""
+    """The hash table of a vocabulary: seed uint64, slots int32, and its words as texts."""
 
     seed: np.uint64
     slots: npt.NDArray[np.int32]
-    words: TextArrays
+    word_start: npt.NDArray[np.int64]
+    word_bytes: npt.NDArray[np.uint8]
 
 
 class TokenArrays(NamedTuple):
@@ -221,9 +222,8 @@ def _letter_length(data, position, end, letters):  # type: ignore[no-untyped-def
 
 
 @nb.njit(nogil=True, cache=True)
-def _find_word(data, begin, end, slot, table):  # type: ignore[no-untyped-def]
-    """The number of the word data[begin:end] in the table (WordTable), from this slot on, or −1."""
-    slots, word_start, word_bytes = table.slots, table.words.start, table.words.data
+def _find_word(data, begin, end, slot, slots, word_start, word_bytes):  # type: ignore[no-untyped-def]
+    """The number of the word data[begin:end] in a WordTable, from this slot on, or −1."""
     mask = slots.shape[0] - 1
     while slots[slot] >= 0:
         word = slots[slot]
@@ -247,7 +247,7 @@ def read_words(texts, letters, table, tokens):  # type: ignore[no-untyped-def]
     """
     start, data = texts
     token_start, numbers, places = tokens
-    slots, seed = table.slots, table.seed
+    seed, slots, word_start, word_bytes = table
     used, mask = 0, np.uint64(slots.shape[0] - 1)
     token_start[0] = 0
     for text in range(start.shape[0] - 1):
@@ -271,7 +271,8 @@ def read_words(texts, letters, table, tokens):  # type: ignore[no-untyped-def]
                     position += 1
             if position > begin:
                 slot = np.int64(hash_end(mixed) & mask)
-                numbers[used] = _find_word(data, begin, position, slot, table)
+                word = _find_word(data, begin, position, slot, slots, word_start, word_bytes)
+                numbers[used] = word
                 if places.shape[0]:
                     places[2 * used] = begin
                     places[2 * used + 1] = position

@@ -116,8 +116,11 @@ class Vocabulary:
         numbers = np.empty(room, np.int32)
         places = np.empty(2 * room, np.int64) if with_places else _NO_PLACES
         start = np.empty(len(texts) + 1, np.int64)
-        table = WordTable(np.uint64(self.seed), self.slots, self.words.arrays)
-        read_words(texts.arrays, letters, table, TokenArrays(start, numbers, places))
+        words = self.words
+        table = WordTable(np.uint64(self.seed), self.slots, words.start, words.data)
+        tokens = TokenArrays(start, numbers, places)
+        # As plain tuples, which Numba takes faster (walks.py).
+        read_words(tuple(texts.arrays), letters, tuple(table), tuple(tokens))
         return TokenColumn(len(columns), start, numbers, texts, places)
 
     def check(self) -> None:
