@@ -215,3 +215,20 @@ def test_files_that_are_named_exist():
             if top in rooms | tops and not any(each.exists() for each in places):
                 wrong.append(f"{path.relative_to(ROOT)}: {name}")
     assert not wrong, "a file that is named has moved"
+
+
+BARE_NAME = re.compile(r"(?<![\w/.…*<-])([a-z]\w*\.py)\b")
+
+
+def test_files_that_are_named_without_a_folder_exist():
+    """A name such as forest.py stands for a file of the code or of its benchmarks."""
+    folders = (SOURCE, ROOT / "bench")
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    known = {path.name for path in paths}
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in paths
+        for name in BARE_NAME.findall(path.read_text(encoding="utf-8"))
+        if name not in known
+    ]
+    assert not wrong, "a file that is named has moved"

@@ -2,7 +2,7 @@
 
 The subscriptions of a group, or those of a strawman that are served together, are in one network of
 1,000 zones. Its first messages, which are not measured, tell how its zones are cut, as for two-way
-joins (`select_join_network.py`).
+joins (`simulate/join_simulation.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rows of one table of a join graph: kept once, however many edges the table has (§4).
 
     rows      by key → slot        values, payload and all join attributes of each slot
-    indexes   one for each edge    slots by the join value of that edge (`semijoin_edge.py`)
+    indexes   one for each edge    slots by the join value of that edge (`edge.py`)
 
 As in a two-way server a changed row gets a new slot and a new number, and slots of rows that are
 gone are used again from the next batch on, as messages of this one still speak of them.

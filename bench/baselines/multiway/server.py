@@ -4,7 +4,7 @@
             ──► SemijoinEdge    for each edge in use: both indexes, the groups R^S and S^R
             ──► GroupMessages
 
-Each subscription is decomposed into one semijoin for each of its tables (`decompose_greedy.py`) and
+Each subscription is decomposed into one semijoin for each of its tables (`tables/decompose.py`) and
 so is in as many groups as it has tables. Law: if every message is given to the subscriptions of its
 group that are in its region, each client holds exactly its semijoins, and their join is the
 subscription's content.

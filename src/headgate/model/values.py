@@ -3,9 +3,9 @@
     type        in Python    kind        compared as
     int, float  int, float   number      numbers; NaN counts as missing
     bool        bool         bool        only = and !=, in
-    text        str          text        folded text (words.py)
+    text        str          text        folded text (text.py)
     timestamp   datetime     timestamp   instants, always in UTC
-    link        Link (str)   link        normal links (links.py)
+    link        Link (str)   link        normal links (text.py)
     bytes       bytes        bytes       byte by byte
     xml         Xml (str)    xml         the folded text of the document, without its tags
 
