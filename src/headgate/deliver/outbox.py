@@ -87,7 +87,7 @@ class Outbox:
     ) -> int:
         """How many of them are new. When it returns, they survive everything.
 
-        With keys, what a subscription has had from another source is left out (cross_feed_dedup.py).
+        With keys, what a subscription had from another source is left out (cross_feed_dedup.py).
         """
         with self.database.transaction() as connection:
             contents = ItemContents(connection)

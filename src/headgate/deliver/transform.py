@@ -5,8 +5,8 @@
          │               └── killed after a limit; the next request starts a new one
          └── an `item` element becomes an item again, anything else is text
 
-What a stylesheet sees and may answer is described in item_encoding.py. Stylesheets are read from one
-folder of the operator's, and the child gets their bytes, so it needs no file.
+What a stylesheet sees and may answer is described in item_encoding.py. Stylesheets are read from
+one folder of the operator's, and the child gets their bytes, so it needs no file.
 
 Invariants. A stylesheet reads no file and reaches no network, whatever it contains. It ends within
 its limits and has no effect on the next one. Every error names the stylesheet, and the line if
