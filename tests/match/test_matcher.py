@@ -155,3 +155,41 @@ def test_equal_conjunctions_share_their_nodes() -> None:
 def test_operator_calls_are_refused() -> None:
     with pytest.raises(PlanError, match="operator call"):
         compile_program([Call("near", ("Paris",))], SCHEMA)
+
+
+@pytest.mark.parametrize("room", [10**6, 1_000, 0])
+@pytest.mark.parametrize("size", [2_047, 2_500, 8_192])
+def test_narrow_walks_find_what_each_filter_finds(
+    size: int, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large batches and filters that begin with rare atoms, against NumPy; also where the list of
+    pairs is full, so that the rest is written by the second walk."""
+    monkeypatch.setattr("headgate.match.matcher.LISTED_PER_ITEM", 0)
+    monkeypatch.setattr("headgate.match.matcher.LISTED_LEAST", room)
+    rng = np.random.default_rng(size)
+    schema = Schema(tuple(Attribute(name, Type.INT) for name in "abcd"))
+    columns = {
+        name: rng.integers(0, high, size)
+        for name, high in zip("abcd", (400, 40, 9, 3), strict=True)
+    }
+    chosen, found = [], []
+    for _ in range(600):
+        names = [name for name in "abcd" if rng.random() < 0.7]
+        values = {name: int(rng.choice(columns[name])) for name in names}
+        relation = Relation.EQUAL if rng.random() < 0.5 else Relation.LESS_EQUAL
+        atoms = [Comparison("a", Relation.EQUAL, values["a"])] if "a" in names else []
+        atoms += [Comparison(name, relation, values[name]) for name in names if name != "a"]
+        chosen.append(And(tuple(atoms)))
+        holds = np.ones(size, bool)
+        for atom in atoms:
+            column, value = columns[atom.attribute], values[atom.attribute]
+            holds &= column == value if atom.relation is Relation.EQUAL else column <= value
+        found.append(holds)
+    matcher = ProgramMatcher(compile_program(chosen, schema))
+    valid = np.ones(size, bool)
+    batch = Batch(size, {name: (column, valid) for name, column in columns.items()})
+    expected_of_items = np.array(found).T
+    matched = matcher.match(batch)
+    for item in range(size):
+        assert sorted(matched.of(item).tolist()) == np.flatnonzero(expected_of_items[item]).tolist()
+    assert matcher.count(batch).by_subscription().tolist() == expected_of_items.sum(0).tolist()
