@@ -21,7 +21,7 @@ run: $(READY)
 	@JAVA_HOME="$$(dirname "$$(dirname "$$(scripts/find_java)")")" $(BIN)/headgate demo
 
 test: $(READY)
-	$(BIN)/pytest -n 3 --dist worksteal --durations=40 --ignore=tests/docs tests
+	$(BIN)/pytest -n 2 --dist worksteal --durations=10 --ignore=tests/docs tests
 
 unit: $(READY)
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -m "not integration and not postgres" --ignore=tests/docs tests

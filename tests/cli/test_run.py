@@ -24,7 +24,7 @@ subscribe to Cheap output file 'cheap.json' for 30 days;
 subscribe to Cheap output console for 30 days;
 """
 # Workers of PySpark's own complain now and then when Spark closes their pipes; that is not ours.
-OURS = re.compile(r'File ".*headgate/')
+OURS = re.compile(r'File ".*/(?:src|site-packages)/headgate/')
 COMMAND = [sys.executable, "-m", "headgate"]
 
 
