@@ -103,8 +103,8 @@ def count_ends(nodes, bits, ends, counts):  # type: ignore[no-untyped-def]
     In: nodes ForestNodes, bits BitRows.
     """
     nodes, bits = ForestNodes(*nodes), BitRows(*bits)
-    rows, stack = bits.rows, bits.stack
-    node, node_count, word_count, used = 0, nodes.row.shape[0], rows.shape[1], 0
+    rows, stack, used = bits.rows, bits.stack, 0
+    node, node_count, word_count = 0, nodes.row.shape[0], rows.shape[1]
     places, narrow = _narrow_arrays(stack)
     while node < node_count:
         depth = nodes.depth[node]
@@ -112,30 +112,32 @@ def count_ends(nodes, bits, ends, counts):  # type: ignore[no-untyped-def]
             node = nodes.skip[node]
             continue
         if nodes.end[node] >= 0:
-            total = np.uint64(0)
-            for word in range(word_count):
-                total += popcount(stack[depth + 1, word])
-            ends[used] = nodes.end[node]
-            counts[used] = total
+            ends[used], counts[used] = nodes.end[node], _count_bits(stack, depth + 1, word_count)
             used += 1
         last, node = nodes.skip[node], node + 1
         if node == last or places.shape[0] == 0:
             continue
         width = _to_narrow(stack, depth + 1, places, narrow)
+        # A loop of its own: one loop for both kinds of nodes takes 1.8 times as long.
         while width > 0 and node < last:
             depth = nodes.depth[node]
             if not _descend_narrow(narrow, depth, rows, nodes.row[node], places, width):
                 node = nodes.skip[node]
                 continue
             if nodes.end[node] >= 0:
-                total = np.uint64(0)
-                for place in range(width):
-                    total += popcount(narrow[depth + 1, place])
-                ends[used] = nodes.end[node]
-                counts[used] = total
+                ends[used], counts[used] = nodes.end[node], _count_bits(narrow, depth + 1, width)
                 used += 1
             node += 1
     return used
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _count_bits(words, depth, width):  # type: ignore[no-untyped-def]
+    """How many items are left in the first words of words[depth]."""
+    total = np.uint64(0)
+    for word in range(width):
+        total += popcount(words[depth, word])
+    return total
 
 
 @nb.njit(nogil=True, cache=True)

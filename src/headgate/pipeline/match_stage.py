@@ -26,11 +26,9 @@ import pyarrow.compute as pc
 from headgate.match.batch import batch_of_arrow
 from headgate.match.bit_rows import Ints
 from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, SOURCE
-from headgate.match.matcher import BatchMatches
+from headgate.match.matcher import BATCH_ROWS, BatchMatches
 from headgate.pipeline.operator_stage import OperatorSetup, tester_of
 from headgate.pipeline.source_plan import opened_source_plan
-
-BATCH = 4_096
 
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -69,8 +67,8 @@ def match_batch(batch: pa.RecordBatch, config: MatchConfig) -> Iterator[pa.Recor
     for source, items in _by_source(batch):
         paths = config.plans.get(source, ())
         if paths or config.every:
-            for start in range(0, items.num_rows, BATCH):
-                matched = _matched(items.slice(start, BATCH), paths, config)
+            for start in range(0, items.num_rows, BATCH_ROWS):
+                matched = _matched(items.slice(start, BATCH_ROWS), paths, config)
                 if matched.num_rows:
                     yield matched
 

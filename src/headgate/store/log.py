@@ -206,7 +206,6 @@ class Sequencer:
         self._nonce = uuid.uuid4().hex
         self._lock = threading.Lock()
         self._reader = LogReader(storage)
-        self._appended = threading.Condition()
         self._claim()
 
     @property
@@ -283,11 +282,6 @@ class Sequencer:
             assert first <= self.state.next_position, "items that are yet to come cannot be trimmed"
             return self._append(replace(self._empty("trim"), first=first))
 
-    def wait(self, seq: int, timeout_s: float) -> bool:
-        """Wait until an entry behind `seq` was appended by this process."""
-        with self._appended:
-            return self._appended.wait_for(lambda: self.state.seq > seq, timeout_s)
-
     def _empty(self, kind: Kind) -> LogEntry:
         return LogEntry(
             self.state.seq + 1, kind, self._nonce, self._next_instant(), self.state.next_position
@@ -314,8 +308,6 @@ class Sequencer:
         self._reader.state = self.state.after(entry)
         if entry.seq % self._every == 0:
             self._storage.create(_checkpoint_name(entry.seq), _encoded_state(self.state))
-        with self._appended:
-            self._appended.notify_all()
         return entry
 
 

@@ -23,11 +23,11 @@ from headgate.store.log import LogFile, LogState, Sequencer, WrittenFile
 from headgate.store.log_index import open_placed
 from headgate.store.log_storage import LogStorage
 from headgate.store.segment import Segment, merge_segments, segment_bytes
+from headgate.store.whole_files import ROW_GROUP_ROWS
 
 FAN_IN = 64
 ROWS_MAX = 4_000_000
 BYTES_MAX = 256_000_000
-ROW_GROUP_ROWS = 100_000
 
 
 def merge_due(sequencer: Sequencer, storage: LogStorage, *, fan_in: int = FAN_IN) -> bool:

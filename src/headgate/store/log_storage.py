@@ -11,14 +11,13 @@ fails if the name exists. Data needs no such care, because its names are unique.
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
-from headgate.store.whole_files import sync_folder, write_synced
+from headgate.store.whole_files import fresh_name, sync_folder, write_synced, write_whole
 
 
 class LogStorage(Protocol):
@@ -49,8 +48,10 @@ class FolderStorage:
 
     def create(self, name: str, content: bytes) -> bool:
         path = self.root / name
-        fresh = self._write_fresh(path, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = fresh_name(path)
         try:
+            write_synced(fresh, content)
             os.link(fresh, path)
         except FileExistsError:
             return False
@@ -60,20 +61,7 @@ class FolderStorage:
         return True
 
     def write(self, name: str, content: bytes | pa.Buffer) -> None:
-        path = self.root / name
-        self._write_fresh(path, content).replace(path)
-        sync_folder(path.parent)
-
-    def _write_fresh(self, path: Path, content: bytes | pa.Buffer) -> Path:
-        """A synced file under a name that no other process of any host has."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            write_synced(fresh, content)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
-        return fresh
+        write_whole(self.root / name, content)
 
     def read(self, name: str) -> bytes | None:
         try:

@@ -36,7 +36,6 @@ Bytes = npt.NDArray[np.uint8]
 
 DENSE_SHARE = 16
 """Keys are sorted by counting if there are at least so many pairs per 100 possible keys."""
-ROWS_MAX = 2**31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,31 +122,15 @@ def merge_postings(parts: Sequence[Postings], offsets: Sequence[int]) -> Posting
     shift = np.cumsum([0, *(part.data.size for part in parts[:-1])])[part_of]
     data = np.concatenate([part.data for part in parts])
     order = np.argsort(keys, kind="stable")  # the parts of a key stay in their order
-    lists = _Lists(
-        (begins + shift)[order],
-        (ends + shift)[order],
-        np.asarray(offsets, np.int64)[part_of[order]],
-    )
+    begin, end = (begins + shift)[order], (ends + shift)[order]
+    offset = np.asarray(offsets, np.int64)[part_of[order]]
     distinct, first = np.unique(keys[order], return_index=True)
     bounds = np.append(first, keys.size).astype(np.int64)
     start = np.zeros(bounds.size, np.int64)
     # Each list grows by at most the digits of its first difference.
     merged = np.empty(data.size + 5 * keys.size, np.uint8)
-    used = append_lists(bounds, *lists.arrays, data, start, merged)
+    used = append_lists(bounds, begin, end, offset, data, start, merged)
     return Postings(distinct.astype(np.int64), start, merged[:used].copy())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lists:
-    """Lists of one key after the other: where their bytes begin and end, and their first row."""
-
-    begin: Longs
-    end: Longs
-    offset: Longs
-
-    @property
-    def arrays(self) -> tuple[Longs, Longs, Longs]:
-        return self.begin, self.end, self.offset
 
 
 # --- kernels --------------------------------------------------------------------------------------

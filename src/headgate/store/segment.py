@@ -12,8 +12,7 @@ together with it (log_merge.py).
 A segment of a merged file also says which positions its rows have (`Runs`).
 
 The IPC file has one row. Each array is a list in it, so that it is read without a copy. The rows,
-the names of the sources and the version of the layout are in the schema's metadata. The log entry
-has the SHA-256 of the whole file.
+the names of the sources and the version of the layout are in the schema's metadata.
 """
 
 from __future__ import annotations
@@ -152,7 +151,7 @@ def merge_segments(segments: Sequence[Segment], runs: Sequence[Runs]) -> Segment
     """The segment of the items of these segments' files, one file behind the other."""
     offsets = np.cumsum([0, *(each.row_count for each in segments)]).tolist()
     merged_runs = Runs(
-        np.concatenate([each.row + offset for each, offset in zip(runs, offsets, strict=False)]),
+        np.concatenate([each.row + first for each, first in zip(runs, offsets[:-1], strict=True)]),
         np.concatenate([each.base for each in runs]),
         np.concatenate([each.arrived_us for each in runs]),
     )

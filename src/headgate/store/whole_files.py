@@ -1,6 +1,6 @@
 """Atomic files: a reader, or a crash at any time, sees the old content or the new one.
 
-    content ──► .name.<process id> ──► fsync ──► rename ──► fsync of the folder
+    content ──► .name.<unique> ──► fsync ──► rename ──► fsync of the folder
 
 The folder is synced too, because the new name is stored in the folder. `write_whole` writes bytes;
 `WholeParquet` is the one writer of Parquet files: items of the store, merged files, results of
@@ -10,6 +10,7 @@ table joins and of network jobs.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 ROW_GROUP_ROWS, ROW_GROUP_BYTES = 100_000, 64_000_000
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | pa.Buffer) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = fresh_name(path)
     try:
@@ -31,8 +32,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def fresh_name(path: Path) -> Path:
-    """The temporary name. It begins with a dot: all readers of folders ignore such files."""
-    return path.with_name(f".{path.name}.{os.getpid()}")
+    """A temporary name that no other process of any host has. It begins with a dot: all readers of
+    folders ignore such files."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
 
 
 def write_synced(path: Path, content: bytes | pa.Buffer) -> None:

@@ -36,14 +36,13 @@ from headgate.language.unparse import unparse_filter
 from headgate.match.batch import batch_of_arrow
 from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import SOURCE, group_of, may_hold
-from headgate.match.matcher import ProgramMatcher
+from headgate.match.matcher import BATCH_ROWS, ProgramMatcher
 from headgate.model.atoms import Atom
 from headgate.model.errors import HeadgateError
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.schema import Schema
 from headgate.pipeline.jobs.job import Note, Part, Runner
 from headgate.pipeline.jobs.stored_batches import StoredRowReader, arrived_us, columns_read
-from headgate.pipeline.match_stage import BATCH
 from headgate.pipeline.source_plan import (
     SourcePlan,
     open_source_plan,
@@ -193,8 +192,8 @@ class _Counts:
             return
         if not self.matched.size:
             self.matched = np.zeros(plan.program.subscription_count, np.int64)
-        for start in range(0, rows.num_rows, BATCH):
-            chunk = batch_of_arrow(rows.slice(start, BATCH), plan.schema)
+        for start in range(0, rows.num_rows, BATCH_ROWS):
+            chunk = batch_of_arrow(rows.slice(start, BATCH_ROWS), plan.schema)
             self.matched += ProgramMatcher(plan.program).count(chunk).by_subscription()
 
 
