@@ -134,7 +134,7 @@ class Ground:
         return self.lot(number, files)
 
     def _file(self, name: str, rows: pa.Table) -> ChangeFile:
-        path = self.folder.store / f"{name}.parquet"
+        path = self.folder.sources / f"{name}.parquet"
         pq.write_table(rows, path, compression="zstd")
         return ChangeFile(str(path), (rows.column("@source")[0].as_py(),))
 

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 from bench import Result, Row, Say
 from bench.baselines.range_join import QUERY, bounds_of, event_table, subscription_tables
 from bench.running.first_item import first_item_row
+from bench.running.into_log import into_log_rows
 from bench.running.kills import kills_row
 from bench.running.latency import latency_rows
 from bench.running.memory import memory_row
@@ -51,6 +52,7 @@ def run(*, quick: bool, say: Say) -> Result:
     rows.append(first_item_row(quick=quick, say=say))
     say("starting Spark")
     session = start_session("local[2,4]", name="bench", settings={"spark.driver.memory": "1g"})
+    rows += into_log_rows(session, quick=quick, say=say)
     rows += latency_rows(session, quick=quick, say=say)
     rows.append(memory_row(session, quick=quick, say=say))
     session.stop()

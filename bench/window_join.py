@@ -2,9 +2,10 @@
 
 Titles have ten words, drawn by Zipf's law from 10,000; every other primary item is a copy of an
 item of the window with one word changed, so that there is something to find. Items go through the
-join stage as in a run: leaves, windows, joins, annotations. Two baselines look at all pairs of a
+join stage: leaves, windows, joins, annotations. Two baselines look at all pairs of a
 sample of primary items, with the words ready: Python sets as the judge has them, and a compiled
-loop over word numbers. Both must find what we find.
+loop over word numbers. Both must find what we find. The stage of a run, on Spark and from log to
+log, is measured in running/window_join_log.py.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numba as nb
 import numpy as np
 
 from bench import Plot, Result, Row, Say, seconds
+from bench.running import window_join_log
 from bench.workloads.keywords import VOCABULARY, word
 from headgate.model.atoms import Comparison, Contains, Relation, Similar, WindowAttribute
 from headgate.model.duration import Duration, Unit
@@ -53,6 +55,7 @@ def run(*, quick: bool, say: Say) -> Result:
     rows.append(_expiry(50_000 if quick else 500_000))
     say("restart")
     rows.append(_restart(20_000 if quick else 100_000))
+    rows += window_join_log.rows(quick=quick, say=say)
     say("growth")
     return Result(rows, _growth((5_000, 10_000, 20_000) if quick else (25_000, 50_000, 100_000)))
 

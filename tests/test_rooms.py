@@ -17,14 +17,6 @@ ENTRIES = ("", "__main__", "api", "cli", "service", "demo.__main__", "pipeline.d
 NO_ENTRY = {"cli.bench"}
 """A command for developers: what only it reaches, no user reaches."""
 NOT_REACHED_YET = {
-    "the log (issue: the data path runs on Spark)": (
-        "store.log",
-        "store.log_storage",
-        "store.log_index",
-        "store.log_merge",
-        "store.segment",
-        "store.postings",
-    ),
     "relays (issue: sites on NATS)": (
         "cover",  # covering, merging and the routing table: one table per neighbour
         "tables.clients",  # join clients that hold semijoins

@@ -2,7 +2,7 @@
 
 JSON files with numbered tickets are put into a folder one after the other. `headgate run` reads
 them, matches, stores, and delivers half of them into a file. A killed run is started again. At the
-end every item must be once in the store, and every delivery once in the outbox and in the file.
+end every item must be once in the log, and every delivery counted once and once in the file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from bench import Row, Say
+from bench.running.logged import logged_rows
 from bench.running.processes import below, end, is_worker
-from headgate.deliver.outbox import Outbox
-from headgate.deliver.records import DeliveryState
-from headgate.store.item_files import stored_files
+from headgate.deliver.delivery_database import DeliveryDatabase
+from headgate.deliver.delivery_status import count_deliveries
+from headgate.store.data_folder import DataFolder
 
 SCRIPT = """
 register stream Tickets from json 'tickets/*.json' (id text, price int);
@@ -138,7 +137,7 @@ def _write_file(folder: Path, number: int, items: int) -> None:
 def _wait_for_a_batch(folder: Path, process: subprocess.Popen[bytes], since_s: float) -> None:
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until and process.poll() is None:
-        records = (folder / "headgate-data" / "batches").glob("*/*.json")
+        records = (folder / "headgate-data" / "checkpoints").glob("*/offsets/*")
         if any(_changed_s(path) > since_s for path in records):
             return
         time.sleep(0.01)
@@ -162,18 +161,15 @@ def _wait_for_all(folder: Path, items: int, say: Say) -> None:
 
 
 def _ids(folder: Path) -> Counter[str]:
-    ids: Counter[str] = Counter()
-    for file in stored_files(folder / "headgate-data" / "store"):
-        ids.update(pq.read_table(file.path, columns=["@id"], partitioning=None)["@id"].to_pylist())
-    return ids
+    return Counter(row.id for row in logged_rows(folder / "headgate-data"))
 
 
 def sent_count(folder: Path) -> int:
-    path = folder / "headgate-data" / "outbox.db"
+    path = DataFolder(folder / "headgate-data").deliveries
     if not path.exists():
         return 0
-    with Outbox.open(path, read_only=True) as outbox:
-        return outbox.count()[DeliveryState.SENT]
+    with DeliveryDatabase(str(path)) as database:
+        return count_deliveries(database).total
 
 
 def _judge(folder: Path, items: int) -> tuple[int, int]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tempfile
 import time
+from datetime import datetime
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from bench import Row, Say
+from bench.running.logged import logged_rows
 from bench.running.ticks import STATEMENTS, ticks
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import RunSettings, quantile
-from headgate.store.item_files import stored_files
 
 RATE = 20.0
 GROUP = "Ticks"
@@ -65,10 +65,11 @@ def _ages_ms(
     with Run(catalog, session, settings, streams={GROUP: frame}) as run:
         run.start()
         time.sleep(max(began_s - time.time(), 0.0) + length_s)
+    rows = [row for row in logged_rows(folder / "data") if row.group == GROUP]
+    first_us = rows[0].arrived_us if rate >= 1 else 0
     ages: list[float] = []
-    files = [each for each in stored_files(folder / "data" / "store") if each.group == GROUP]
-    for file in files[1 if rate >= 1 else 0 :]:
-        stored_s = file.path.stat().st_mtime
-        for made in pq.read_table(file.path, partitioning=None).column("@time").to_pylist():
-            ages.append(1e3 * (stored_s - made.timestamp()))
+    for row in (each for each in rows if each.arrived_us > first_us):
+        made = row.columns["@time"]
+        assert isinstance(made, datetime)
+        ages.append(row.arrived_us / 1e3 - 1e3 * made.timestamp())
     return sorted(ages)

@@ -18,16 +18,13 @@ from bench import Row, Say
 from bench.running.processes import below, resident_mb
 from bench.workloads.conjunctions import SCHEMA, batch, workload
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.outbox import Outbox
-from headgate.deliver.transform import Transformer
-from headgate.pipeline.batch_stage import BATCH_ID, PartitionSummary, batch_stage
-from headgate.pipeline.deliveries import Dispatcher
-from headgate.pipeline.journal import BatchJournal
+from headgate.pipeline.batch_stage import PartitionSummary, batch_stage
 from headgate.pipeline.operator_stage import OperatorLedger
 from headgate.pipeline.planner import CurrentPlans
 from headgate.pipeline.records import ddl
-from headgate.pipeline.run_batch import BatchRunner, Materialiser
+from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.run_context import RunContext
+from headgate.pipeline.run_log import RunLog
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_snapshot
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import FilterUsers
@@ -72,22 +69,17 @@ def _most_mb(session: SparkSession, folder: DataFolder, planned: CurrentPlans, i
     _write_rows(path, rows)
     with (
         Catalog.open(str(folder.path / "catalog.db")) as catalog,
-        Outbox.open(folder.outbox) as outbox,
-        Transformer() as transformer,
     ):
         context = RunContext(
             folder=folder,
             catalog=catalog,
             planner=SimpleNamespace(current=planned),
-            journal=BatchJournal(folder.batches),
-            outbox=outbox,
+            log=RunLog(folder.storage),
             ledger=OperatorLedger(folder.operators),
         )
-        materialiser = Materialiser(transformer, folder.path)
-        runner = BatchRunner(context, Dispatcher(catalog, outbox), materialiser)
+        runner = BatchRunner(context)
         most_mb, stage = 0.0, batch_stage(folder, "S")
         for number in range(3):
-            session.sparkContext.setLocalProperty(BATCH_ID, str(number))
             frame = session.read.parquet(str(path)).mapInArrow(stage, ddl(PartitionSummary))
             runner.run("S", frame, number)
             most_mb = max(most_mb, resident_mb(below(os.getpid())))

@@ -47,6 +47,15 @@ def resident_mb(pids: list[int]) -> float:
     return total_kb / 1024
 
 
+def cpu_s(pid: int) -> float:
+    """The CPU time of a process and of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def end(pid: int, signal: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal)

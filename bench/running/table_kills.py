@@ -15,12 +15,11 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from bench import Row, Say
 from bench.running.kills import judged_row, kill, sent_count, start
+from bench.running.logged import logged_rows
 from bench.running.processes import below, end
-from headgate.store.item_files import TABLES, stored_files
+from headgate.store.log_writer import TABLES
 from headgate.tables.change_batches import read_change_progress
 
 SCRIPT = """
@@ -105,10 +104,7 @@ def _begun(folder: Path) -> int:
 
 def _stored(folder: Path) -> int:
     """How many rows of stocks and prices there are."""
-    return sum(
-        pq.read_metadata(file.path).num_rows
-        for file in stored_files(folder / "headgate-data" / "store")
-    )
+    return sum(1 for _ in logged_rows(folder / "headgate-data"))
 
 
 def _write_reviews(folder: Path, number: int, reviews: int) -> None:
@@ -130,10 +126,11 @@ def _write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
 def _judge(folder: Path, reviews: int) -> tuple[int, int]:
     """How many results or deliveries are missing, and how many there are once too often."""
     stored: dict[str, Counter[int]] = {}
-    for file in stored_files(folder / "headgate-data" / "store"):
-        if file.group.startswith(TABLES):
-            found = pq.read_table(file.path, partitioning=None)["id"].to_pylist()
-            stored.setdefault(file.group, Counter()).update(found)
+    for row in logged_rows(folder / "headgate-data"):
+        if row.group.startswith(TABLES):
+            number = row.columns["id"]
+            assert isinstance(number, int)
+            stored.setdefault(row.group, Counter())[number] += 1
     expected = [n for n in range(reviews) if n % 10 >= 5]
     lost = len(expected) * (len(OUTPUTS) - len(stored))
     twice = 0

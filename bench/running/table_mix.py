@@ -79,7 +79,7 @@ class MixGround:
         files = []
         for table in "RSTU":
             own = [each for each in changes if each.table == table]
-            path = self.folder.store / f"{number}-{table}.parquet"
+            path = self.folder.sources / f"{number}-{table}.parquet"
             pq.write_table(_rows(table, own), path, compression="zstd")
             files.append(ChangeFile(str(path), (table,)))
         return ChangeBatch(

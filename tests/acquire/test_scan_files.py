@@ -5,19 +5,25 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.acquire.reading import COLUMNS
 
 from headgate.acquire import file_parts
 from headgate.acquire.file_log import FileLog, file_problems
-from headgate.acquire.file_parts import LINES, LONG, TABLE, FilePart, cut_parts
+from headgate.acquire.file_parts import LINES, LONG, TABLE, FilePart, cut_parts, read_file_lines
+from headgate.acquire.read_csv import read_records
 from headgate.acquire.read_part import read_part
-from headgate.acquire.rejected import read_rejected
+from headgate.acquire.rejected import Rejects, read_rejected
 from headgate.acquire.scan_files import FileScanner, checked_pattern, files_of
 from headgate.acquire.source_list import ListedSource
 from headgate.match.item_columns import items_from_arrow
@@ -86,15 +92,71 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 def test_a_file_is_taken_once_after_it_has_settled(folder: Folder):
     folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
-    folder.scan(0.5)
+    folder.scan(0.1)
     assert folder.log.last == 0
-    folder.scan(0.6)
+    folder.scan(0.2)
     assert folder.log.last == 1
     folder.scan()
     folder.reopen()
     folder.scan()
     assert folder.log.last == 1
     assert folder.items() == [("in/a.json:1", {"n": 1}), ("in/a.json:2", {"n": 2})]
+
+
+def test_a_renamed_file_is_taken_at_first_sight(folder: Folder):
+    path = folder.write(".a.json", '[{"n": 1}]')
+    folder.now = path.stat().st_mtime + 0.001
+    os.utime(path, (1_000_000_000, 1_000_000_000))  # so the change time is the later one
+    path.rename(path.with_name("a.json"))
+    folder.scan(0.0)
+    assert folder.numbers() == [1]
+
+
+def test_a_file_that_does_not_look_complete_waits_longer(folder: Folder):
+    folder.write("a.json", '[{"n": 1}, {"n": ')
+    folder.scan(0.1)
+    folder.scan(0.5)
+    assert folder.log.last == 0
+    folder.append("a.json", "2}]")
+    folder.scan(0.1)
+    assert folder.log.last == 0
+    folder.scan(0.2)
+    assert folder.numbers() == [1, 2]
+    assert list(read_rejected([folder.state])) == []
+
+
+PARQUET = pa.BufferOutputStream()
+pq.write_table(pa.table({"n": [1], "title": ["t"]}), PARQUET)
+WRITTEN = {
+    "a.json": b'[{"n": 1, "title": "t"}]',
+    "b.json": b'{"n": 1, "title": "t"}\n{"n": 2, "title": "u"}\n',
+    "c.csv": b'n,title\n1,"t, \nu"\n2,b\n',
+    "d.parquet": PARQUET.getvalue().to_pybytes(),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(WRITTEN)), st.lists(st.integers(1, 400), max_size=6), st.data())
+def test_a_file_that_is_being_written_is_not_read_too_early(
+    name: str, cuts: list[int], data: st.DataObject
+):
+    """Written in any pieces, with scans at any time before the file has rested for a second."""
+    content = WRITTEN[name]
+    places = sorted({0, *(cut % len(content) for cut in cuts), len(content)})
+    with TemporaryDirectory() as path:
+        folder = Folder(
+            Path(path), JSON, CSV, ListedSource("p", "in/*.parquet", "stream", "parquet")
+        )
+        for begin, end in pairwise(places):
+            folder.write(name, content[begin:end], mode="ab")
+            folder.scan(data.draw(st.floats(0.0, 0.45)))
+            folder.scan(data.draw(st.floats(0.0, 0.45)))
+        folder.scan(20.0)
+        whole = [attributes for _, attributes in folder.items()]
+        rejected = list(read_rejected([folder.state]))
+        folder.log.close()
+    assert [each["n"] for each in whole] == ([1, 2] if name in ("b.json", "c.csv") else [1])
+    assert rejected == []
 
 
 def test_a_modification_time_in_the_future_is_ignored(folder: Folder):
@@ -331,3 +393,39 @@ def test_a_record_is_cut_where_its_quotes_are_closed(text: str, part_bytes: int)
         if data[at : at + 1] == b"\n" and data[2:at].count(b'"') % 2 == 0
     ]
     assert actual.end == max(ends, default=2 if len(data) > 2 else 0)
+
+
+@given(
+    st.lists(st.sampled_from(['"', "\n", "\r\n", "a", ",", "ab,c", '"x,\n"']), max_size=60),
+    st.integers(1, 20),
+    st.booleans(),
+)
+def test_parts_of_a_table_give_the_records_of_the_whole(
+    texts: list[str], part_bytes: int, whole: bool
+):
+    data = b"title,whole\n" + "".join(texts).encode()
+    before = FilePart("s", "stream", "csv", "f", TABLE, 0, 0, 1, 0, 0, 0)
+    once = cut_parts(io.BytesIO(data), before, len(data), whole=whole)
+    with patch.object(file_parts, "PART_BYTES", part_bytes):
+        actual = cut_parts(io.BytesIO(data), before, len(data), whole=whole)
+    assert (actual.end, actual.next_line) == (once.end, once.next_line)
+    assert len(once.parts) <= 1
+    assert all(part.begin < part.end for part in actual.parts)
+    assert _records_of(data, actual.parts) == _records_of(data, once.parts)
+
+
+def _records_of(data: bytes, parts: Sequence[FilePart]) -> tuple[list[object], list[object]]:
+    """Rows and rejected lines of all parts. A reason may differ: how far the rest was read."""
+    rows: list[object] = []
+    rejects = Rejects("s", "f")
+    for part in parts:
+        found = read_records(
+            read_file_lines(io.BytesIO(data), part.begin, part.end),
+            part.header,
+            COLUMNS,
+            rejects,
+            first_line=part.first_line,
+        )
+        for columns, numbers in found:
+            rows += zip(numbers.to_pylist(), columns["title"].to_pylist(), strict=True)
+    return rows, [(each.line, each.text) for each in rejects.all()]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.spark_session import spark
-from tests.store.small_store import NOON, SmallStore, news, ticket
+from tests.store.small_log import NOON, SmallLog, news, ticket
 
 import headgate as hg
 from headgate.api.headgate import Headgate
@@ -31,7 +31,7 @@ def h():
 
 @pytest.fixture
 def stored(tmp_path: Path):
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     catalog = store.catalog()
     store.put([ticket("1", 10, "Paris"), ticket("2", 90, "Rome")], arrived=NOON)
     store.put([news("1", "A rock concert", hours=1)], arrived=NOON + timedelta(hours=1))
@@ -113,7 +113,7 @@ def test_a_run_is_explained_with_its_methods(h: Headgate) -> None:
     assert "operator order adaptive (default)" in text
 
 
-def test_what_is_stored(stored: tuple[Headgate, SmallStore]) -> None:
+def test_what_is_stored(stored: tuple[Headgate, SmallLog]) -> None:
     h, _ = stored
     assert [row.id for row in h.tail("Tickets")] == ["1", "2"]
     assert [row.id for row in h.tail("Tickets", 1)] == ["2"]
@@ -136,7 +136,7 @@ def test_without_a_folder_nothing_is_stored(h: Headgate, tmp_path: Path) -> None
         h.tail("Cheap")
 
 
-def test_following_shows_each_item_once(stored: tuple[Headgate, SmallStore]) -> None:
+def test_following_shows_each_item_once(stored: tuple[Headgate, SmallLog]) -> None:
     h, store = stored
     stop = threading.Event()
     seen = []

@@ -2,47 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.store.small_store import NOON, SmallStore, news, ticket
+from tests.store.small_log import NOON, SmallLog, news, ticket
 
 from headgate.api.why_stored import WhyStored, found_item, why_stored
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.item_deliveries import count_deliveries, dead_letters
-from headgate.deliver.outbox import Outbox
-from headgate.deliver.records import ItemDelivery
+from headgate.deliver.delivery_database import DeliveryChange, DeliveryDatabase
+from headgate.deliver.delivery_status import dead_letters, replay
+from headgate.deliver.delivery_tables import DeadLetter, RetryRow
+from headgate.deliver.subscription_table import slot_of
 from headgate.language import parse_script
 from headgate.model.errors import CatalogError, UnknownName
-from headgate.store.read_store import StoreReader
 
 CHEAP = ticket("1", 10, "Paris")
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    made = SmallStore(tmp_path)
+def store(tmp_path: Path) -> SmallLog:
+    made = SmallLog(tmp_path)
     made.put([CHEAP, ticket("2", 90, "Rome")], arrived=NOON)
     made.put([news("2", "rock"), news("3", "rock", source="Photos")], arrived=NOON)
     return made
 
 
 @pytest.fixture
-def catalog(store: SmallStore) -> Iterator[Catalog]:
+def catalog(store: SmallLog) -> Iterator[Catalog]:
     with store.catalog() as opened:
         yield opened
 
 
 def asked(
-    store: SmallStore, catalog: Catalog, id_: str, asked_for: str, source: str | None = None
+    store: SmallLog, catalog: Catalog, id_: str, asked_for: str, source: str | None = None
 ) -> WhyStored:
-    with StoreReader(store.folder) as reader:
-        return why_stored(reader, catalog, found_item(reader, id_, source), asked_for)
+    view = store.view()
+    return why_stored(view, catalog, found_item(view, catalog, id_, source=source), asked_for)
 
 
-def test_an_item_of_the_feed(store: SmallStore, catalog: Catalog) -> None:
+def test_an_item_of_the_feed(store: SmallLog, catalog: Catalog) -> None:
     told = asked(store, catalog, "1", "CheapParis")
     assert told.has
     assert told.verdict() == "CheapParis has it"
@@ -52,20 +52,20 @@ def test_an_item_of_the_feed(store: SmallStore, catalog: Catalog) -> None:
     assert told.delivery() == ""
 
 
-def test_an_item_that_is_not(store: SmallStore, catalog: Catalog) -> None:
+def test_an_item_that_is_not(store: SmallLog, catalog: Catalog) -> None:
     told = asked(store, catalog, "2", "Cheap", "Tickets")
     assert not told.has
     assert told.why is not None
     assert "price is 90" in told.why.text()
 
 
-def test_ids_of_several_sources(store: SmallStore, catalog: Catalog) -> None:
+def test_ids_of_several_sources(store: SmallLog, catalog: Catalog) -> None:
     with pytest.raises(CatalogError, match="--source which: News or Tickets"):
         asked(store, catalog, "2", "Cheap")
     assert asked(store, catalog, "2", "Rock", "News").has
 
 
-def test_unknown_items_feeds_and_subscriptions(store: SmallStore, catalog: Catalog) -> None:
+def test_unknown_items_feeds_and_subscriptions(store: SmallLog, catalog: Catalog) -> None:
     with pytest.raises(UnknownName, match="no item '17' of 'News'"):
         asked(store, catalog, "17", "Rock", "News")
     with pytest.raises(UnknownName, match="did you mean 'Rock'"):
@@ -74,13 +74,13 @@ def test_unknown_items_feeds_and_subscriptions(store: SmallStore, catalog: Catal
         asked(store, catalog, "1", "999")
 
 
-def test_a_source(store: SmallStore, catalog: Catalog) -> None:
+def test_a_source(store: SmallLog, catalog: Catalog) -> None:
     assert asked(store, catalog, "1", "Tickets").has
     told = asked(store, catalog, "1", "News")
     assert (told.has, told.why) == (False, None)
 
 
-def test_a_feed_that_came_later(store: SmallStore) -> None:
+def test_a_feed_that_came_later(store: SmallLog) -> None:
     path = str(store.path / "headgate.db")
     store.catalog().close()
     with Catalog.open(path, clock=lambda: NOON + timedelta(hours=1)) as catalog:
@@ -90,13 +90,13 @@ def test_a_feed_that_came_later(store: SmallStore) -> None:
     assert "created at 2026-11-16 13:00:00, after the item had arrived" in told.verdict()
 
 
-def test_a_feed_that_was_dropped_is_counted(store: SmallStore, catalog: Catalog) -> None:
+def test_a_feed_that_was_dropped_is_counted(store: SmallLog, catalog: Catalog) -> None:
     catalog.apply(parse_script("drop feed CheapParis;"))
     told = asked(store, catalog, "1", "Cheap")
     assert (told.feeds, told.dropped) == (["Cheap", "Paris"], 1)
 
 
-def test_what_a_join_has_found(store: SmallStore, catalog: Catalog) -> None:
+def test_what_a_join_has_found(store: SmallLog, catalog: Catalog) -> None:
     told = asked(store, catalog, "2", "Pictures", "News")
     assert not told.has
     assert told.further == ["Pictures"]
@@ -109,7 +109,7 @@ def test_what_a_join_has_found(store: SmallStore, catalog: Catalog) -> None:
 
 
 @pytest.fixture
-def living(store: SmallStore) -> Iterator[Catalog]:
+def living(store: SmallLog) -> Iterator[Catalog]:
     """A catalog in which subscriptions still live."""
     with store.catalog() as opened:
         opened.apply(
@@ -120,38 +120,33 @@ def living(store: SmallStore) -> Iterator[Catalog]:
         yield opened
 
 
-def test_deliveries(store: SmallStore, living: Catalog) -> None:
+def test_deliveries(store: SmallLog, living: Catalog) -> None:
     newest = living.list_subscriptions("Cheap")[-1]
-    who = str(newest.id)
-    assert "not in the outbox" in asked(store, living, "1", who).delivery()
-    now_s = NOON.timestamp()
-    with Outbox.open(store.folder.outbox) as outbox:
-        outbox.put([ItemDelivery(newest.id, newest.version, "Cheap", CHEAP)], now_s=now_s)
-        assert "waiting since 2026-11-16 12:00:00" in asked(store, living, "1", who).delivery()
-        (message,) = outbox.messages(newest.id, together=False, limit=1, now_s=now_s + 1)
-        outbox.mark_sending(message)
-        assert asked(store, living, "1", who).delivery().endswith("being sent")
-        outbox.mark_failed(
-            message.numbers, "gone\x1b[31m", attempts_max=2, now_s=now_s, retry_at_s=now_s + 60
-        )
-        told = asked(store, living, "1", who).delivery()
-        assert "failed after 1 attempt: gone [31m; again at 2026-11-16 12:01:00" in told
-        outbox.mark_failed(message.numbers, "gone", attempts_max=2, now_s=now_s)
-        assert "dead since 2026-11-16 12:00:00, after 2 attempts: gone" in (
-            asked(store, living, "1", who).delivery()
-        )
-        assert [
-            (each.subscription, each.count) for each in dead_letters(store.folder.outbox, limit=5)
-        ] == [(newest.id, 1)]
-        outbox.replay(newest.id, now_s=now_s)
-        outbox.mark_sent(message.numbers, now_s=now_s + 5)
-    told = asked(store, living, "1", who).delivery()
-    assert told.endswith(": sent at 2026-11-16 12:00:05")
-    assert "webhook https://example.org/long" in told
-    assert count_deliveries(store.folder.outbox)["sent"] == 1
+    who, slot = str(newest.id), slot_of(newest.id, newest.output_kind, newest.target)
+    assert "nothing was delivered from this folder" in asked(store, living, "1", who).delivery()
+    with DeliveryDatabase(str(store.folder.deliveries)) as database:
+
+        def told() -> str:
+            view = store.view()
+            found = found_item(view, living, "1")
+            return why_stored(view, living, found, who, database).delivery()
+
+        def change(work: Callable[[DeliveryChange], None]) -> None:
+            with database.changing() as connection:
+                work(DeliveryChange(connection))
+
+        assert "waiting since 2026-11-16 12:00:00" in told()
+        database.lease("w", {}, now_s=0.0, lease_s=60.0)
+        change(lambda rows: rows.move_cursors([slot], 2, seen_id=newest.id))
+        assert "webhook https://example.org/long: sent" in told()
+        at_s = NOON.timestamp()
+        retry = RetryRow(newest.id, "m", 1, slot, 0, 1, at_s + 60, 1, None, "gone")
+        change(lambda rows: rows.put_retries([retry]))
+        assert "failed after 1 attempt: gone; again at 2026-11-16 12:01:00" in told()
+        letter = DeadLetter(newest.id, 1, "m", 0, 1, 2, "[]", 1, "gone", at_s, slot)
+        change(lambda rows: rows.put_dead([letter]))
+        assert "dead since 2026-11-16 12:00:00, after 2 attempts: gone" in told()
+        assert [each.count for each in dead_letters(database, limit=5)] == [1]
+        assert replay(database, newest.id, now_s=at_s) == 1
+        assert dead_letters(database, limit=5) == []
     assert asked(store, living, "2", who, "Tickets").delivery().endswith("nothing to deliver")
-
-
-def test_without_an_outbox(tmp_path: Path) -> None:
-    assert set(count_deliveries(tmp_path / "outbox.db").values()) == {0}
-    assert dead_letters(tmp_path / "outbox.db", limit=5) == []

@@ -22,11 +22,10 @@ QUICK = [
     "mbd-imperfect",
     "operators",
     "operator-calls",
-    "window-join",
     "delta-plan",
     "delta-relays",
 ]
-ON_SPARK = ["delta-run", "spark-match"]
+ON_SPARK = ["delta-run", "spark-match", "window-join"]
 """These have a process of their own: a JVM that is started here would stay, with the folder of this
 test as its own."""
 COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}

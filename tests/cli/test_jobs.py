@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.headgate_command import Run
-from tests.store.small_store import SmallStore, news, ticket
+from tests.store.small_log import SmallLog, news, ticket
 
 from headgate.catalog.catalog import Catalog
 
@@ -16,8 +16,8 @@ CHEAP = "create feed X from Tickets as $t where $t[price < 30]"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    made = SmallStore(tmp_path)
+def store(tmp_path: Path) -> SmallLog:
+    made = SmallLog(tmp_path)
     made.catalog().close()
     now = datetime.now(UTC)
     for day in range(4):
@@ -65,7 +65,7 @@ def test_backtests_that_are_refused(headgate: Run) -> None:
 
 
 def test_backtest_of_an_empty_store(headgate: Run, tmp_path: Path) -> None:
-    SmallStore(tmp_path).catalog().close()
+    SmallLog(tmp_path).catalog().close()
     code, out, _ = headgate("backtest", CHEAP)
     assert code == 0
     assert "-- there are no items of its sources" in out
@@ -97,7 +97,7 @@ def test_statistics_json(headgate: Run) -> None:
 
 
 def test_statistics_of_an_empty_store(headgate: Run, tmp_path: Path) -> None:
-    SmallStore(tmp_path).catalog().close()
+    SmallLog(tmp_path).catalog().close()
     code, out, _ = headgate("statistics")
     assert code == 0
     assert "-- no items" in out

@@ -5,38 +5,38 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from io import StringIO
 
+import pyarrow as pa
 from rich.console import Console
 
 from headgate.acquire.inbox_tables import BrokenFeed
 from headgate.cli.run_display import ConsoleLines, line, screen, summary
-from headgate.deliver.records import DeliveryState
-from headgate.model.items import Item
+from headgate.deliver.delivery_status import DeliveryCounts
 from headgate.operators.statistics import CallEstimate
-from headgate.pipeline.deliveries import FeedMatch
+from headgate.pipeline.latest_matches import LatestMatch
 from headgate.pipeline.operator_stage import OperatorStatus
 from headgate.pipeline.run_context import Meters
 from headgate.pipeline.status import Status
+from headgate.store.log_items import LoggedItem
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 HOSTILE = "\x1b[2J[bold red]Muse[/] live\x07"
 
 
+def item(id_: str, source: str, attributes: dict[str, object]) -> LoggedItem:
+    return LoggedItem(0, 0, source, id_, NOON, attributes, [], pa.RecordBatch.from_pydict({}))
+
+
 def status(**changes: object) -> Status:
     meters = Meters()
     meters.add_batch([("MuseNews", 12), ("Tickets", 3)], seconds=0.08)
-    meters.add(matched=7, matches=9, put=9, sent=8)
+    meters.add(matched=7, matches=9)
     values = {
         "tally": meters.tally(),
         "sources": 2,
         "feeds": 3,
         "catalog_version": 5,
-        "outbox": {
-            DeliveryState.WAITING: 1,
-            DeliveryState.SENDING: 0,
-            DeliveryState.SENT: 8,
-            DeliveryState.FAILED: 2,
-            DeliveryState.DEAD: 1,
-        },
+        "deliveries": DeliveryCounts({"file": 5, "mail": 3}, 4, 2, 3, 0, 1, 17),
+        "behind": 6,
         "rejected": {"Tickets": 4},
         "broken": (
             BrokenFeed("MuseNews", "http://muse.mu", f"it is gone {HOSTILE}", 3, NOON, NOON),
@@ -45,8 +45,8 @@ def status(**changes: object) -> Status:
         "operators": {"near": OperatorStatus(CallEstimate(3e-6, 0.25, 1_234))},
         "errors": {"files-1f": "the disk is full"},
         "latest": (
-            FeedMatch("Rock", Item("1", "MuseNews", NOON, {"title": HOSTILE})),
-            FeedMatch("Trips", Item("2", "Tickets", NOON, {"price": 150})),
+            LatestMatch("Rock", item("1", "MuseNews", {"title": HOSTILE})),
+            LatestMatch("Trips", item("2", "Tickets", {"price": 150})),
         ),
     }
     return Status(**{**values, **changes})
@@ -89,9 +89,9 @@ def test_long_lists_are_cut() -> None:
 def test_line_and_summary() -> None:
     found = status()
     assert "15 items" in line(found, uptime_s=9.0)
-    assert "3 waiting" in line(found, uptime_s=9.0)
+    assert "6 behind" in line(found, uptime_s=9.0)
     text = "\n".join(summary(found, uptime_s=60.0))
-    assert "8 deliveries made, 3 wait, 1 dead" in text
+    assert "8 deliveries made, 3 subscriptions behind, 1 dead letters" in text
     assert "cannot run: Mobs" in text
     assert "rejected: 4 of Tickets (see 'headgate rejected Tickets')" in text
 

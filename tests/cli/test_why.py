@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from tests.cli.headgate_command import Run
-from tests.store.small_store import NOON, SmallStore, news, ticket
+from tests.store.small_log import NOON, SmallLog, news, ticket
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    made = SmallStore(tmp_path)
+def store(tmp_path: Path) -> SmallLog:
+    made = SmallLog(tmp_path)
     made.catalog().close()
     made.put([ticket("1", 10, "Paris"), ticket("2", 90, "Rome")], arrived=NOON)
     made.put([news("2", "rock \x1b[31m")], arrived=NOON)
@@ -42,10 +42,12 @@ def test_json(headgate: Run) -> None:
     result = json.loads(headgate("why", "1", "CheapParis", "--json")[1])
     assert (result["has"], result["feeds"]) == (True, ["Cheap", "CheapParis", "Paris"])
     assert result["why"]["answer"] == "yes"
-    assert (result["subscription"], result["deliveries"]) == (None, [])
+    assert (result["subscription"], result["delivery"]) == (None, "")
 
 
-def test_an_active_subscription(headgate: Run, store: SmallStore) -> None:
+def test_an_active_subscription(headgate: Run, tmp_path: Path) -> None:
+    store = SmallLog(tmp_path)
+    store.catalog().close()
     store.put([ticket("old", 10, "Paris")], arrived=datetime(2020, 1, 1, tzinfo=UTC))
     to = ["--output", "file", "--to", "cheap.rss"]
     _, out, _ = headgate("subscribe", "Cheap", *to, "--for", "10 years", "--json")

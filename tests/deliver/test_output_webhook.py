@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from standardwebhooks import Webhook
 from tests.deliver.servers import Receiver, free_port, receiver, silent_server
-from tests.deliver.things import NOW, NOW_S, item, items
+from tests.deliver.things import NOW, item, items
 
 from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError
@@ -22,10 +22,10 @@ from headgate.deliver.output_webhook import (
     WebhookOutput,
     WebhookSettings,
     checked_url,
-    render_webhook,
     secret_of,
+    webhook_body,
+    webhook_item,
 )
-from headgate.deliver.records import DeliveryState, ItemDelivery, OutgoingMessage, StoredDelivery
 from headgate.model.addresses import LOOPBACK
 from headgate.model.items import Item
 
@@ -215,28 +215,22 @@ def test_nothing_is_sent_without_a_key(hook: Receiver):
     assert WebhookSettings.from_environment({"HEADGATE_WEBHOOK_KEY": "k"}).key == b"k"
 
 
-def message(*some: Item) -> OutgoingMessage:
-    stored = [
-        StoredDelivery(
-            number, ItemDelivery(7, 1, "Rock", each), DeliveryState.WAITING, None, 0, "", NOW_S
-        )
-        for number, each in enumerate(some)
-    ]
-    return OutgoingMessage("abc", tuple(stored))
+def body_of(item: Item, transformed: TransformedText | None = None) -> str:
+    return webhook_body(7, "Rock", NOW, [webhook_item(item, transformed)])
 
 
 @given(items)
 def test_any_item_is_a_body(item: Item):
-    body = render_webhook(message(item), [(item, None)])
+    body = body_of(item)
     found = json.loads(body.encode())
     assert found["data"]["subscription"] == 7
     assert len(found["data"]["items"]) == 1
-    assert render_webhook(message(item), [(item, None)]) == body
+    assert body_of(item) == body
 
 
 def test_a_body_is_plain():
     one = item(price=5, score=float("nan"), seen=NOW, seal=b"a", big=True)
-    found = json.loads(render_webhook(message(one), [(one, None)]))
+    found = json.loads(body_of(one))
     assert found["type"] == "headgate.items"
     assert found["timestamp"] == "2026-11-16T12:00:00Z"
     assert found["data"]["items"][0]["attributes"] == {
@@ -248,7 +242,7 @@ def test_a_body_is_plain():
         "seen": "2026-11-16T12:00:00Z",
         "title": "Title of n1",
     }
-    free = json.loads(render_webhook(message(one), [(one, TransformedText("x", is_html=False))]))
+    free = json.loads(body_of(one, TransformedText("x", is_html=False)))
     assert free["data"]["items"][0]["content"] == "x"
     assert "attributes" not in free["data"]["items"][0]
 

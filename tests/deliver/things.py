@@ -8,7 +8,6 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from headgate.acquire.backoff import Backoff
-from headgate.deliver.records import FindSubscriptions, ItemDelivery, PushSubscription
 from headgate.deliver.settings import DeliverySettings
 from headgate.model.items import Annotation, Item
 from headgate.model.values import Link, Value, Xml
@@ -22,19 +21,10 @@ def item(name: str = "n1", source: str = "MuseNews", **attributes: Value) -> Ite
     return Item(name, source, NOW, plain | attributes)
 
 
-def delivery(name: str = "n1", subscription: int = 1, version: int = 1) -> ItemDelivery:
-    return ItemDelivery(subscription, version, "Rock", item(name))
-
-
 def settings(folder: Path, **changes: object) -> DeliverySettings:
     """No jitter, so that the time of a retry is known."""
     plain: dict[str, object] = {"backoff": Backoff(first_s=10, chance=lambda: 1.0)}
     return DeliverySettings(folder / "out", folder / "stylesheets", **(plain | changes))  # type: ignore[arg-type]
-
-
-def find_among(*subscriptions: PushSubscription) -> FindSubscriptions:
-    known = {each.id: each for each in subscriptions}
-    return lambda ids: {each: known[each] for each in ids if each in known}
 
 
 # Every code point, the halves of surrogate pairs and control characters often.

@@ -16,9 +16,10 @@ def test_figures_of_the_moment() -> None:
         for line in (
             "headgate_items_total 15.0",
             'headgate_source_items_total{source="Tickets"} 3.0',
-            'headgate_outbox{state="failed"} 2.0',
+            "headgate_retrying 2.0",
+            "headgate_behind 6.0",
             "headgate_broken_feeds 1.0",
-            "headgate_sent_total 8.0",
+            'headgate_sent_total{output="file"} 5.0',
         ):
             assert line in text.splitlines()
         with pytest.raises(PipelineError, match="cannot be served"):

@@ -23,6 +23,7 @@ from headgate.pipeline.match_stage import MatchConfig, match_batch
 from headgate.pipeline.planner import CurrentPlans, LayerMerge, Planner
 from headgate.pipeline.snapshot import open_snapshot, read_snapshot
 from headgate.store.data_folder import DataFolder
+from headgate.store.log_storage import FolderStorage
 from headgate.tables.stored_boxes import gathered_boxes, open_boxes
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -35,7 +36,7 @@ VALUES = range(0, 12)
 def matched(planned: CurrentPlans, source: str) -> dict[int, set[str]]:
     """For each value of `a` the feeds that have such an item."""
     items = [Item(str(n), source, NOON, {"a": n}) for n in VALUES]
-    opened = open_snapshot(str(planned.path))
+    opened = open_snapshot(DataFolder(planned.path.parents[1]), planned.path.name)
     asked = MatchConfig(opened.plans, opened.dropped, every=True)
     found = pa.Table.from_batches(
         match_batch(items_to_arrow(items, planned.schemas[source]), asked)
@@ -223,8 +224,50 @@ def test_joins_of_tables_are_in_layers_of_their_own(catalog: Catalog, tmp_path: 
 
 def _joined(planned: CurrentPlans) -> Counter[str]:
     """How many subscriptions workers find for each feed."""
-    opened = open_snapshot(str(planned.path))
+    opened = open_snapshot(DataFolder(planned.path.parents[1]), planned.path.name)
     (files,) = opened.joins.values()
     found = gathered_boxes([open_boxes(Path(each)) for each in files], opened.dropped)
     living = found.trees[0].subscription
     return Counter(planned.names[n] for n in found.feeds[living[living >= 0]].tolist())
+
+
+def test_with_the_log_elsewhere_workers_need_no_folder(tmp_path: Path) -> None:
+    """The same matches from copies alone; what is there already is not uploaded again."""
+    folder = DataFolder(tmp_path / "data", f"file://{tmp_path}/log").make()
+    catalog = Catalog.open(str(tmp_path / "catalog.db"))
+    catalog.apply(parse_script("register stream S from json 's.json' (a int);"))
+    catalog.apply(parse_script("create feed F from S where a > 3;"))
+    planned = Planner(catalog, folder).update()
+    uploaded = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "log/plans").iterdir()}
+    assert planned.path.name in uploaded
+    opened = open_snapshot(DataFolder(Path("/nowhere"), folder.log), planned.path.name)
+    (path,) = opened.plans["S"]
+    assert Path(path).parent == tmp_path / "log/plans"
+    assert Path(path).exists()
+    again = Planner(catalog, folder)
+    assert again.update().path.name == planned.path.name
+    still = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "log/plans").iterdir()}
+    assert still == uploaded
+    catalog.close()
+
+
+def test_an_upload_that_fails_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = DataFolder(tmp_path / "data", f"file://{tmp_path}/log").make()
+    catalog = Catalog.open(str(tmp_path / "catalog.db"))
+    catalog.apply(parse_script("register stream S from json 's.json' (a int);"))
+    planner = Planner(catalog, folder)
+    before = planner.update()
+    catalog.apply(parse_script("create feed F from S where a > 3;"))
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderStorage, "write", _refuse)
+        with pytest.raises(OSError, match="full"):
+            planner.update()
+        assert planner.current is before, "a snapshot that workers cannot read is not used"
+    assert "S" in planner.update().snapshot.layers[0].plans
+    catalog.close()
+
+
+def _refuse(*_: object) -> None:
+    raise OSError("full")

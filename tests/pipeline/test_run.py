@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
+from bench.running.logged import count_ids, logged_rows
 from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.records import DeliveryState
 from headgate.deliver.settings import DeliverySettings
 from headgate.language import parse_script
-from headgate.pipeline import journal, run_batch
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import RunSettings
+from headgate.pipeline.run_log import RunLog
 from headgate.pipeline.status import status_of
-from headgate.store.item_files import stored_files
+from headgate.store.log import Sequencer
+from headgate.store.log_state import Origin
 
 pytestmark = pytest.mark.integration
 
@@ -63,14 +64,8 @@ class Home:
         return Run(self.catalog, spark(), settings)
 
     def stored(self, source: str) -> Counter[str]:
-        """How often each id is in the store."""
-        found: Counter[str] = Counter()
-        for file in stored_files(self.path / "data" / "store"):
-            if not file.group.startswith("joined."):
-                for row in pq.read_table(file.path, partitioning=None).to_pylist():
-                    if row["@source"] == source:
-                        found[row["@id"]] += 1
-        return found
+        """How often each id is in the log."""
+        return count_ids(self.path / "data", source)
 
     def delivered(self, name: str) -> list[str]:
         """The titles or contents of what is in a file, however they are written."""
@@ -153,35 +148,36 @@ def test_a_run_goes_on_where_the_last_one_was(home: Home) -> None:
         until(lambda: len(home.delivered("cheap.json")) == 100)
         # The window of the join is read from the store: the train came in the run before.
         until(lambda: run.meters.tally().joined >= 7)
-        counts = run.outbox.count()
+        counts = run.deliveries()
     assert home.stored("Tickets") == Counter({str(n): 1 for n in [*range(50), *range(100, 150)]})
-    assert counts[DeliveryState.DEAD] == counts[DeliveryState.FAILED] == 0
+    assert counts.dead == counts.failed == 0
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
 def test_a_batch_that_fails_is_run_again_and_nothing_comes_twice(
     home: Home, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """Before the store is written, and after everything but the record of its end."""
+    """Before it is committed to the log, and after that, but before Spark knows."""
     failures = iter([True, True])
-    target = run_batch.BatchRunner.dispatch if where == "before" else journal.BatchJournal.finish
+    commit = RunLog.commit
 
-    def fail_at_first(*arguments: object, **named: object) -> object:
-        if next(failures, False):
+    def fail_at_first(log: RunLog, origin: Origin, *arguments: object, **named: object) -> object:
+        fails = origin.end is None and next(failures, False)
+        if fails and where == "before":
             raise OSError("the disk is full")
-        return target(*arguments, **named)
+        entry = commit(log, origin, *arguments, **named)
+        if fails:
+            raise OSError("the disk is full")
+        return entry
 
-    if where == "before":
-        monkeypatch.setattr(run_batch.BatchRunner, "dispatch", fail_at_first)
-    else:
-        monkeypatch.setattr(journal.BatchJournal, "finish", fail_at_first)
+    monkeypatch.setattr(RunLog, "commit", fail_at_first)
     home.write("tickets", "a", tickets(0, 100))
     with home.run() as run:
         run.start()
         until(lambda: any("disk is full" in each for each in run.queries.errors().values()))
         until(lambda: len(home.delivered("cheap.json")) == 50)
-        until(lambda: run.meters.tally().sent >= 150)
-        assert run.outbox.count()[DeliveryState.SENT] == 150
+        until(lambda: run.deliveries().total >= 150)
+        assert run.deliveries().total == 150
     assert home.stored("Tickets") == Counter({str(n): 1 for n in range(100)})
 
 
@@ -221,3 +217,31 @@ def test_stopping_while_batches_begin_ends_and_loses_nothing(home: Home) -> None
         run.start()
         until(lambda: sum(home.stored("Tickets").values()) >= 10 * written)
     assert home.stored("Tickets") == Counter({str(n): 1 for n in range(10 * written)})
+
+
+def test_a_query_without_its_checkpoint_is_refused(home: Home) -> None:
+    """It would read everything again."""
+    home.write("tickets", "a", tickets(0, 10))
+    with home.run() as run:
+        run.start()
+        until(lambda: sum(home.stored("Tickets").values()) == 10)
+        name = next(row.group for row in logged_rows(home.path / "data"))
+    shutil.rmtree(home.path / "data" / "checkpoints" / name)
+    home.write("tickets", "b", tickets(10, 10))
+    with home.run() as run:
+        run.start()
+        until(lambda: name in run.queries.errors())
+        assert "is gone, but the log has what was read with it" in run.queries.errors()[name]
+    assert sum(home.stored("Tickets").values()) == 10
+
+
+def test_a_run_that_another_one_has_replaced_ends(home: Home) -> None:
+    """For example from another host, where locks of files do not hold."""
+    with home.run() as run:
+        run.start()
+        assert run.why_ended == ""
+        Sequencer(run.folder.storage)
+        home.write("tickets", "a", tickets(0, 10))
+        until(lambda: bool(run.why_ended))
+        assert "another process writes to this log" in run.why_ended
+    assert sum(home.stored("Tickets").values()) == 0

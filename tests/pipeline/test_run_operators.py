@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
+from bench.running.logged import logged_rows
 from tests.operators.test_city import CITY, FEEDS, ITEMS, naive
 from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
@@ -20,7 +20,6 @@ from headgate.pipeline.operator_stage import OperatorRules
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import RunSettings
 from headgate.pipeline.status import status_of
-from headgate.store.item_files import stored_files
 
 pytestmark = pytest.mark.integration
 
@@ -65,10 +64,9 @@ def test_the_city(catalog: Catalog, tmp_path: Path) -> None:
         until(lambda: "operator divides" in status_of(run).errors)
         status, names = status_of(run), run.plans.names
     stored: dict[str, list[str]] = {name: [] for name in names.values()}
-    for file in stored_files(tmp_path / "data" / "store"):
-        for row in pq.read_table(file.path, partitioning=None).to_pylist():
-            for number in row["@feeds"]:
-                stored[names[number]].append(row["@id"])
+    for row in logged_rows(tmp_path / "data"):
+        for number in row.feeds:
+            stored[names[number]].append(row.id)
     for feed in FEEDS:
         assert sorted(stored[feed]) == sorted(naive(feed))
     assert stored["Failing"] == stored["Refused"] == []

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
+from bench.running.logged import logged_rows
 from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 
@@ -20,7 +19,7 @@ from headgate.pipeline import table_join_runner
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import RunSettings
 from headgate.pipeline.status import status_of
-from headgate.store.item_files import TABLES, stored_files
+from headgate.store.log_writer import TABLES
 from headgate.tables.message_files import MessageFile
 
 pytestmark = pytest.mark.integration
@@ -65,14 +64,12 @@ class Home:
         return Run(self.catalog, spark(), settings)
 
     def found(self) -> Counter[tuple[str, int]]:
-        """The results in the store, by stock and review."""
-        rows = [
-            row
-            for file in stored_files(self.path / "data" / "store")
-            if file.group.startswith(TABLES)
-            for row in pq.read_table(file.path, partitioning=None).to_pylist()
-        ]
-        return Counter((row["Symbol"], row["id"]) for row in rows)
+        """The results in the log, by stock and review."""
+        return Counter(
+            (row.columns["Symbol"], row.columns["id"])
+            for row in logged_rows(self.path / "data")
+            if row.group.startswith(TABLES)
+        )
 
     def delivered(self, name: str = "rated.json") -> int:
         path = self.path / "out" / name
@@ -133,8 +130,8 @@ def test_results_of_tables_reach_subscribers_once(home: Home) -> None:
 
 def until_taken(run: Run) -> None:
     """Until all changes that are stored by now are taken: tables are read by different queries."""
-    now = datetime.now(UTC)
-    until(lambda: run.tables.decided > now)
+    seq = run.context.log.state.seq
+    until(lambda: run.tables.point.seq >= seq)
 
 
 def _fails(*_: object) -> None:

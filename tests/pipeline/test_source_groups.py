@@ -15,7 +15,12 @@ def test_groups() -> None:
         "register stream U from csv 'u/*.csv' (a int);"
         "register table V (a int key) from json 'v/*.json';"
         "register stream K from kafka 'kafka://localhost:9092/k' (a int);"
+        "register stream L from kafka 'kafka://localhost:9092/l' (a int);"
+        "register stream O from kafka 'kafka://other:9092/o' (a int);"
+        "register stream P from kafka 'localhost' (a int);"
+        "register stream Q from kafka 'kafka://localhost:9092/q' (kafka_offset text);"
         "register stream N from nats 'nats://localhost/n' (a int);"
+        "register stream E from post (a int);"
         "register documents D from xml 'd/*.xml';"
         "register feed A apply 'x.xsl' as M;"
     )
@@ -30,9 +35,14 @@ def test_groups() -> None:
         (GroupKind.FEEDS, ("C",)),
         (GroupKind.FILES, ("T", "U", "V")),
         (GroupKind.FILES, ("D",)),
-        (GroupKind.KAFKA, ("K",)),
+        (GroupKind.KAFKA, ("K", "L")),
+        (GroupKind.KAFKA, ("O",)),
+        (GroupKind.POST, ("E",)),
     }
-    assert found.refused == {"N": "sources of format 'nats' cannot be read yet"}
+    assert found.refused["N"] == "sources of format 'nats' cannot be read yet"
+    assert "kafka://host:port/topic" in found.refused["P"]
+    assert found.refused["Q"] == "'kafka_offset' of a Kafka source is an int, not a text"
+    assert sorted(found.refused) == ["N", "P", "Q"]
     feeds = next(group for group in found.groups.values() if group.sources[0].name == "A")
     assert [each.weight for each in feeds.sources] == [1.0, 7.0]
     assert found.groups[feeds.name] is feeds

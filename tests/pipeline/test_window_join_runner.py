@@ -1,40 +1,38 @@
-"""Window joins behind the store: whatever the batches and crashes, each output once and right."""
+"""Window joins behind the log: whatever the batches and crashes, each output once and right."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow.parquet as pq
-from hypothesis import given, settings
+import pytest
+from bench.running.logged import logged_rows
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.outbox import Outbox
-from headgate.deliver.transform import Transformer
+from headgate.deliver.item_encoding import decode_annotations, json_of_item
 from headgate.language import parse_script
-from headgate.match.item_columns import items_to_arrow
+from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.items import Item
-from headgate.model.schema import Schema
-from headgate.pipeline import window_join_runner as join_runner
-from headgate.pipeline.batch_stage import batch_task, match_and_store
-from headgate.pipeline.deliveries import Dispatcher
-from headgate.pipeline.journal import BatchJournal
+from headgate.pipeline import window_join_stage
+from headgate.pipeline.batch_stage import BatchTask, match_and_write
 from headgate.pipeline.operator_stage import OperatorLedger
 from headgate.pipeline.planner import Planner
-from headgate.pipeline.run_batch import BatchRunner, Materialiser
 from headgate.pipeline.run_context import RunContext
-from headgate.pipeline.window_join_runner import Plans, WindowJoinLayers, WindowJoinRunner
-from headgate.plan.algebra import Plan
-from headgate.plan.normalize import normalize_all
-from headgate.plan.translate import compose_all
+from headgate.pipeline.run_log import RunLog
+from headgate.pipeline.window_join_runner import WindowJoinRunner
 from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import stored_files
-from headgate.windows.progress import read_progress
-from headgate.windows.stage import JoinStage
+from headgate.store.log_state import Origin
+from headgate.store.log_storage import FolderStorage
+from headgate.windows.bucket_process import ProcessSettings
+from headgate.windows.join_bucket import AdvanceAnswer, AdvanceRequest, JoinBucket
+from headgate.windows.joined_writer import ItemJson
 
 SCRIPT = """
 register stream P from json 'p' (k int);
@@ -44,6 +42,48 @@ subscribe to J output console for 30 days;
 """
 
 
+class InThisProcess:
+    """A session whose jobs run here."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.defaultParallelism, self.master = 2, "local[2]"
+
+    def setLocalProperty(self, name: str, value: str) -> None:
+        """There is no scheduler."""
+
+    def parallelize(self, values: Iterable[int], parts: int) -> Partitions:
+        assert parts > 0
+        return Partitions([[value] for value in values])
+
+
+@dataclass
+class Partitions:
+    parts: list[list[object]]
+
+    def mapPartitions(self, work: Callable[[Iterable[object]], Iterable[object]]) -> Partitions:
+        return Partitions([list(work(part)) for part in self.parts])
+
+    def collect(self) -> list[object]:
+        return [value for part in self.parts for value in part]
+
+
+@pytest.fixture(autouse=True)
+def buckets_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buckets have no processes of their own (tests/pipeline/test_window_join_stage.py has)."""
+    buckets: dict[tuple[str, int], JoinBucket] = {}
+
+    def ask(settings: ProcessSettings, request: AdvanceRequest) -> AdvanceAnswer:
+        key = settings.run, settings.bucket.bucket
+        if key not in buckets:
+            storage = FolderStorage(Path(settings.root))
+            json_form = ItemJson(json_of_item, decode_annotations)
+            buckets[key] = JoinBucket(storage, settings.bucket, json_form)
+        return buckets[key].advance(request)
+
+    monkeypatch.setattr(window_join_stage, "ask", ask)
+
+
 class Process:
     """What one process of a run has: it may be left at any moment, and the next one goes on."""
 
@@ -51,38 +91,27 @@ class Process:
         self.folder, self.catalog = folder, catalog
         self.planner = Planner(catalog, folder)
         self.planner.update()
-        self.outbox = Outbox.open(folder.outbox)
         self.context = RunContext(
             folder=folder,
             catalog=catalog,
             planner=self.planner,
-            journal=BatchJournal(folder.batches, decided=read_progress(folder.joins).decided),
-            outbox=self.outbox,
+            log=RunLog(folder.storage),
             ledger=OperatorLedger(folder.operators),
         )
-        self.transformer = Transformer()
-        self.runner = BatchRunner(
-            self.context,
-            Dispatcher(catalog, self.outbox),
-            Materialiser(self.transformer, folder.path),
-        )
-        self.joins = WindowJoinRunner(self.context, self.runner, lateness_s=0.0)
+        self.joins = WindowJoinRunner(self.context, InThisProcess(), lateness_s=0.0)
+        self.joins.follow_plans()
 
     def batch(self, number: int, items: Sequence[Item]) -> None:
         """As run_batch.run does it, but for Spark."""
-        planned, now = self.planner.current, datetime.now(UTC)
-        record = self.context.journal.begin("g", number, planned.path.name, now)
-        if not record.finished:
-            rows = [items_to_arrow(items, planned.schemas["P"])]
-            stored = match_and_store(rows, batch_task(self.folder, record), "0")
-            assert stored is not None
-            task = batch_task(self.folder, record)
-            parts = self.runner.dispatch([stored], task, planned, now)
-            self.context.announce(record.arrived, parts)
-        self.context.journal.finish(record)
+        planned = self.planner.current
+        rows = [items_to_arrow(items, planned.schemas["P"])]
+        group = f"files-{group_of(planned.schemas['P'])}"
+        summary = match_and_write(rows, BatchTask(self.folder, group, planned.path.name))
+        assert summary is not None
+        self.context.log.commit(Origin("files", "e", number), summary.files)
 
     def settle(self) -> None:
-        """A lot that was cut off is ended by the first step, and holds up what came after it."""
+        """Decide all that has arrived: joins wait for time to pass, too."""
         for _ in range(3):
             self.joins.step()
 
@@ -95,8 +124,7 @@ class Process:
         self.joins.step()
 
     def leave(self) -> None:
-        self.outbox.close()
-        self.transformer.close()
+        self.joins.close()
 
 
 class Cut(Exception):
@@ -116,7 +144,11 @@ Steps = st.lists(
 
 
 @given(Steps)
-@settings(deadline=None, max_examples=25)
+@settings(
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_histories(steps: list[tuple[str, list[tuple[bool, int]]]]) -> None:
     with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
         catalog.apply(parse_script(SCRIPT))
@@ -139,12 +171,7 @@ def test_histories(steps: list[tuple[str, list[tuple[bool, int]]]]) -> None:
                 _die(process, kind)
                 process = Process(folder, catalog)
         process.settle()
-        expected = _expected(items)
-        with process.outbox.database.reading() as connection:
-            found = connection.execute("SELECT item FROM deliveries").fetchall()
-        assert Counter(row[0].decode() for row in found) == Counter(expected)
-        assert _stored_outputs(folder) == Counter(expected)
-        assert process.context.journal.pending() == set()
+        assert _stored_outputs(folder) == Counter(_expected(items))
         process.leave()
 
 
@@ -162,7 +189,11 @@ Changes = st.lists(
 
 
 @given(Changes)
-@settings(deadline=None, max_examples=25)
+@settings(
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_joins_that_come_and_go(steps: list[tuple[str, list[tuple[bool, int]] | int]]) -> None:
     """A join decides on what arrives while it is registered, whatever layers there are."""
     with TemporaryDirectory() as home, Catalog.open("sqlite://") as catalog:
@@ -204,30 +235,25 @@ def test_joins_that_come_and_go(steps: list[tuple[str, list[tuple[bool, int]] | 
 
 def _stored_pairs(folder: DataFolder) -> Counter[tuple[int, str]]:
     found: Counter[tuple[int, str]] = Counter()
-    for file in stored_files(folder.store):
-        if file.group.startswith("joined."):
-            for row in pq.read_table(file.path, partitioning=None).to_pylist():
-                found.update((feed, row["@id"]) for feed in row["@feeds"])
+    for row in logged_rows(folder.path):
+        if row.group.startswith("joined."):
+            found.update((feed, row.id) for feed in row.feeds)
     return found
 
 
 def _die(process: Process, kind: str) -> None:
-    """At once, or in the middle of a lot: before or after its progress is written."""
+    """At once, or in the middle of a step: before or after its outputs are committed."""
     if kind != "die":
-        write = join_runner.write_progress
+        commit = process.context.log.commit
 
-        def cut(path: Path, progress: join_runner.JoinProgress) -> None:
+        def cut(*arguments: object, **named: object) -> None:
             if kind == "die after":
-                write(path, progress)
+                commit(*arguments, **named)
             raise Cut
 
-        join_runner.write_progress = cut
-        try:
+        process.context.log.commit = cut
+        with suppress(Cut):
             process.joins.step()
-        except Cut:
-            pass
-        finally:
-            join_runner.write_progress = write
     process.leave()
 
 
@@ -243,9 +269,9 @@ def _expected(batches: list[list[Item]]) -> list[str]:
 
 def _stored_outputs(folder: DataFolder) -> Counter[str]:
     found: Counter[str] = Counter()
-    for file in stored_files(folder.store):
-        if file.group.startswith("joined."):
-            found.update(pq.read_table(file.path, partitioning=None)["@id"].to_pylist())
+    for row in logged_rows(folder.path):
+        if row.group.startswith("joined."):
+            found[row.id] += 1
     return found
 
 
@@ -264,56 +290,3 @@ def test_a_new_join_sees_its_window_but_decides_only_on_what_comes() -> None:
         process.joins.step()
         assert _stored_outputs(folder) == Counter({"new": 1})
         process.leave()
-
-
-# Which joins are made anew when joins come and go: few, and O(log n) times each.
-
-COUNT = 100
-
-
-def plans() -> tuple[dict[str, Plan], dict[str, Schema]]:
-    from headgate.language.schemas import schemas_of
-
-    with Catalog.open("sqlite://") as catalog:
-        catalog.apply(parse_script("register stream P from json 'p' (k int);"))
-        catalog.apply(parse_script("register stream W from json 'w' (k int);"))
-        names = [f"J{n}" for n in range(COUNT)]
-        joins = (
-            f"create feed {name} from P as $p join last {n + 1} hours on W with $p[k = window.k];"
-            for n, name in enumerate(names)
-        )
-        catalog.apply(parse_script("".join(joins)))
-        definitions = catalog.definitions()
-        schemas = {name: next(iter(schemas_of(name, definitions))) for name in ("P", "W")}
-        return dict(normalize_all(compose_all(names, definitions))), schemas
-
-
-def test_each_join_is_made_a_few_times_only() -> None:
-    every, schemas = plans()
-    made: Counter[str] = Counter()
-
-    def make(own: Plans) -> JoinStage:
-        made.update(list(own))
-        return JoinStage(own, schemas)
-
-    layers = WindowJoinLayers(make)
-    known: dict[str, Plan] = {}
-    for name, plan in every.items():
-        known = {**known, name: plan}
-        layers.follow(known)
-        layers.follow(known)
-        assert layers.sources == {"P", "W"}
-    assert set(made) == set(every)
-    # One after the other would be 100 times for the first, 50 times for all on average.
-    assert max(made.values()) < 40
-    assert made.total() < 12 * COUNT
-    made.clear()
-    layers.follow({**known, "Again": known["J0"]})
-    assert made["Again"] == 1
-    assert made.total() < COUNT / 8
-    few = dict(list(known.items())[:10])
-    layers.follow(few)
-    assert set(few) <= set(made)
-    layers.follow({})
-    assert layers.sources == frozenset()
-    assert layers.next_decision() is None

@@ -8,7 +8,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from tests.pipeline.spark_session import spark
 from tests.pipeline.test_planner import NOON, matched
@@ -19,8 +18,10 @@ from headgate.factor.factorize import Factorized, factorize
 from headgate.factor.methods import METHOD_NAMES, METHODS
 from headgate.factor.time_budget import TimeBudgetExceeded
 from headgate.language import parse_script
-from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, group_of, items_to_arrow
+from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.items import Item
+from headgate.model.schema import Attribute, Schema
+from headgate.model.values import Type
 from headgate.pipeline import planner as planner_module
 from headgate.pipeline import write_plans as write_plans_module
 from headgate.pipeline.methods import describe_factorized
@@ -29,8 +30,10 @@ from headgate.pipeline.snapshot import read_snapshot
 from headgate.pipeline.source_plan import open_source_plan
 from headgate.pipeline.write_plans import sample_of, write_plans_on
 from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import path_of, with_arrival
-from headgate.store.whole_files import WholeParquet
+from headgate.store.log import Sequencer
+from headgate.store.log_state import Origin
+from headgate.store.log_view import LogView
+from headgate.store.log_writer import LogFileWriter
 
 SOURCES = ("S", "T", "U", "V")
 
@@ -53,13 +56,9 @@ def catalog(tmp_path: Path):
 def store_items(folder: DataFolder, planned: CurrentPlans, source: str, count: int) -> None:
     schema = planned.schemas[source]
     items = [Item(str(n), source, NOON, {"a": n % 12, "b": n % 5}) for n in range(count)]
-    batch = items_to_arrow(items, schema)
-    none: list[list[int]] = [[] for _ in items]
-    for field in (FEEDS_FIELD, INNER_FIELD):
-        batch = batch.append_column(field, pa.array(none, field.type))
-    writer = WholeParquet(path_of(folder.store, f"files-{group_of(schema)}", NOON, 0, "0"))
-    writer.write(with_arrival(batch, NOON))
-    writer.close()
+    writer = LogFileWriter(folder.storage, f"files-{group_of(schema)}")
+    writer.write(items_to_arrow(items, schema), {})
+    assert Sequencer(folder.storage).commit(Origin("files", str(count)), writer.close())
 
 
 def test_a_layer_is_planned_again_when_something_is_known(
@@ -82,12 +81,15 @@ def test_a_layer_is_planned_again_when_something_is_known(
 def test_items_of_the_store_are_a_sample(catalog: Catalog, tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data").make()
     planned = Planner(catalog, DataFolder(tmp_path / "other").make()).update()
-    assert sample_of(folder.store, "S", planned.schemas["S"]) is None
+    assert sample_of(LogView(folder), "S", planned.schemas["S"]) is None
+    store_items(folder, planned, "S", 200)
+    assert sample_of(LogView(folder), "S", planned.schemas["S"]) is None, "too few"
     store_items(folder, planned, "S", 300)
-    sample = sample_of(folder.store, "S", planned.schemas["S"])
+    sample = sample_of(LogView(folder), "S", planned.schemas["S"])
     assert sample is not None
-    assert sample.size == 300
-    assert sample_of(folder.store, "T", planned.schemas["T"]) is None
+    assert sample.size == 500
+    assert sample_of(LogView(folder), "T", planned.schemas["T"]) is None
+    assert sample_of(LogView(folder), "S", Schema((Attribute("c", Type.INT),))) is None
     informed = Planner(catalog, folder).update()
     assert [each.informed for each in informed.snapshot.layers] == [True]
     for source in SOURCES:
@@ -185,9 +187,9 @@ def test_many_sources_are_planned_on_spark(
     monkeypatch.setattr(write_plans_module, "ON_SPARK_FILTERS", 100)
     jobs: list[int] = []
 
-    def write(plans: Path, store: Path, tasks: list[write_plans_module.PlanTask]):
+    def write(folder: DataFolder, tasks: list[write_plans_module.PlanTask]):
         jobs.append(len(tasks))
-        return write_plans_on(spark(), plans, store, tasks)
+        return write_plans_on(spark(), folder, tasks)
 
     there = Planner(catalog, DataFolder(tmp_path / "there").make(), write=write).update()
     assert jobs == [4]

@@ -6,8 +6,9 @@ log sees exactly that list.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bench.running.s3_server import BUCKET, S3Server
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -23,13 +25,22 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
+from obstore.store import MemoryStore
 
+from headgate.match.batch import microseconds
 from headgate.model.errors import LogError, LogFenced
-from headgate.store.log import LogReader, Origin, Sequencer, WrittenFile
+from headgate.store.log import LogReader, Sequencer, prune_entries
 from headgate.store.log_index import LogIndex
-from headgate.store.log_merge import merge_due, write_pair
-from headgate.store.log_storage import FolderStorage
+from headgate.store.log_merge import merge_due
+from headgate.store.log_state import START as BEGINNING
+from headgate.store.log_state import LogPoint, Origin, WrittenFile
+from headgate.store.log_storage import FolderStorage, LogStorage
+from headgate.store.log_writer import write_pair
+from headgate.store.object_cache import ObjectCache
+from headgate.store.object_storage import ObjectStorage
+from headgate.store.open_storage import open_storage
 from headgate.store.segment import SegmentBuilder
 
 FEEDS = 5
@@ -37,21 +48,15 @@ QUERIES = ("feeds", "files")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class FaultyStorage:
-    """Objects in memory. `fault` makes the next `create` fail, before or after it is done."""
+class MemoryStorage:
+    """Objects in memory."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
-        self.fault: str | None = None
 
     def create(self, name: str, content: bytes) -> bool:
-        fault, self.fault = self.fault, None
-        if fault == "before":
-            raise TimeoutError("nothing was written")
         created = name not in self.objects
         self.objects.setdefault(name, content)
-        if fault == "after":
-            raise TimeoutError("it was written, but nobody knows")
         return created
 
     def write(self, name: str, content: bytes | pa.Buffer) -> None:
@@ -60,6 +65,9 @@ class FaultyStorage:
 
     def read(self, name: str) -> bytes | None:
         return self.objects.get(name)
+
+    def read_many(self, names: Sequence[str]) -> list[bytes | None]:
+        return [self.objects.get(name) for name in names]
 
     def map(self, name: str) -> pa.Buffer:
         if name not in self.objects:
@@ -71,6 +79,34 @@ class FaultyStorage:
 
     def remove(self, name: str) -> None:
         self.objects.pop(name, None)
+
+
+class FaultyStorage:
+    """Another storage, whose next `create` fails: before or after it is done, or it is done later,
+    when the next one comes."""
+
+    def __init__(self, inner: LogStorage | None = None) -> None:
+        self.inner = inner or MemoryStorage()
+        self.fault: str | None = None
+        self.late: tuple[str, bytes] | None = None
+
+    def create(self, name: str, content: bytes) -> bool:
+        fault, self.fault = self.fault, None
+        if self.late is not None:
+            late, self.late = self.late, None
+            self.inner.create(*late)
+        if fault == "before":
+            raise TimeoutError("nothing was written")
+        if fault == "late":
+            self.late = name, content
+            raise TimeoutError("the request is still on its way")
+        created = self.inner.create(name, content)
+        if fault == "after":
+            raise TimeoutError("it was written, but nobody knows")
+        return created
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
 
 
 @dataclass(frozen=True)
@@ -92,9 +128,13 @@ items_of_files = st.lists(
 
 
 class LogMachine(RuleBasedStateMachine):
+    def make_storage(self) -> LogStorage:
+        return MemoryStorage()
+
     @initialize()
     def begin(self) -> None:
-        self.storage = FaultyStorage()
+        self.storage = FaultyStorage(self.make_storage())
+        self.late: tuple[Origin, list[list[ModelItem]]] | None = None
         self.clock = START
         self.model: list[ModelItem] = []
         self.first = 0
@@ -119,7 +159,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(
         query=st.sampled_from(QUERIES),
         files=items_of_files,
-        fault=st.sampled_from([None, None, None, "before", "after"]),
+        fault=st.sampled_from([None, None, None, "before", "after", "late"]),
     )
     def commit(self, query: str, files: list[list[frozenset[int]]], fault: str | None) -> None:
         state = self.queries[query]
@@ -131,17 +171,38 @@ class LogMachine(RuleBasedStateMachine):
                 self.next_id += 1
         origin = Origin(query, f"{query}-{state.epoch}", state.next_batch)
         written = [self._write(query, part) for part in batch]
+        if self.late is not None and fault == "late":
+            fault = None  # one at a time
         self.storage.fault = fault
-        if fault == "before":
+        # If a request that was late arrives now, the sequencer finds it, and tries once more.
+        if fault in ("before", "late") and self.late is None:
             with pytest.raises(TimeoutError):
                 self.sequencer.commit(origin, written)
-            return  # nothing happened: Spark runs the batch again, or never
+            if fault == "late":
+                self.late = origin, batch
+            return  # Spark runs the batch again, or never
         entry = self.sequencer.commit(origin, written)
+        if self._land() == origin:
+            assert entry is None or not batch, "the first attempt counts"
+            return
         assert entry is not None
         assert entry.rows == sum(map(len, batch))
+        self._committed(origin, batch)
+
+    def _land(self) -> Origin | None:
+        """A request that was late may have arrived by now: its batch is in the log."""
+        if self.late is None or self.storage.late is not None:
+            return None
+        (origin, batch), self.late = self.late, None
+        self._committed(origin, batch)
+        return origin
+
+    def _committed(self, origin: Origin, batch: list[list[ModelItem]]) -> None:
         self.model += [item for part in batch for item in part]
-        state.next_batch += 1
-        state.last = origin, batch
+        state = self.queries[origin.query]
+        if origin.epoch == f"{origin.query}-{state.epoch}":
+            state.next_batch = origin.batch + 1
+            state.last = origin, batch
 
     @rule(query=st.sampled_from(QUERIES))
     def replay(self, query: str) -> None:
@@ -167,6 +228,7 @@ class LogMachine(RuleBasedStateMachine):
         """A new driver. The old one does not know, and goes on."""
         self.zombies.append(self.sequencer)
         self.sequencer = self._open()
+        self._land()
 
     @precondition(lambda self: self.zombies)
     @rule(data=st.data())
@@ -177,16 +239,19 @@ class LogMachine(RuleBasedStateMachine):
             zombie.commit(Origin("feeds", "zombie", 1_000_000), written)
         with pytest.raises(LogFenced):
             zombie.tick()
+        self._land()
 
     @rule()
     def merge(self) -> None:
         merge_due(self.sequencer, self.storage, fan_in=2)
+        self._land()
 
     @rule(share=st.floats(0, 1))
     def trim(self, share: float) -> None:
         first = int(share * len(self.model))
         if self.sequencer.trim(first) is not None:
             self.first = first
+        self._land()
 
     @rule(seconds=st.integers(-5, 5))
     def tick(self, seconds: int) -> None:
@@ -194,6 +259,7 @@ class LogMachine(RuleBasedStateMachine):
         self.clock += timedelta(seconds=seconds)
         before = self.sequencer.state.arrived_us
         assert self.sequencer.tick().arrived_us > before
+        self._land()
 
     @rule()
     def follow(self) -> None:
@@ -239,25 +305,39 @@ TestLog = LogMachine.TestCase
 TestLog.settings = settings(deadline=None, stateful_step_count=25)
 
 
+class ObjectLogMachine(LogMachine):
+    """The same with objects of the library that speaks to S3, in memory."""
+
+    def make_storage(self) -> LogStorage:
+        self.cache = tempfile.TemporaryDirectory()
+        cache = ObjectCache("memory:", root=Path(self.cache.name))
+        return ObjectStorage(MemoryStore(), "memory:", cache)
+
+    def teardown(self) -> None:
+        if hasattr(self, "cache"):
+            self.cache.cleanup()
+
+
+TestObjectLog = ObjectLogMachine.TestCase
+TestObjectLog.settings = settings(deadline=None, stateful_step_count=25, max_examples=15)
+
+
+class S3LogMachine(LogMachine):
+    """The same on a server."""
+
+    def make_storage(self) -> LogStorage:
+        return open_storage(f"s3://{BUCKET}/machine/{uuid.uuid4().hex}")
+
+
+@pytest.mark.integration
+def test_the_log_at_s3_is_the_model(s3_server: S3Server) -> None:
+    assert s3_server.environment
+    run_state_machine_as_test(
+        S3LogMachine, settings=settings(deadline=None, stateful_step_count=20, max_examples=8)
+    )
+
+
 # --- storage --------------------------------------------------------------------------------------
-
-
-def test_of_many_threads_one_creates(tmp_path: Path) -> None:
-    storage = FolderStorage(tmp_path)
-    results: list[bool] = []
-    start = threading.Barrier(8)
-
-    def create(number: int) -> None:
-        start.wait()
-        results.append(storage.create("log/1.json", str(number).encode()))
-
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(results) == [False] * 7 + [True]
-    assert list(storage.names("log")) == ["log/1.json"], "no temporary file is left"
 
 
 def test_a_folder_is_a_log(tmp_path: Path) -> None:
@@ -279,11 +359,34 @@ def test_a_folder_is_a_log(tmp_path: Path) -> None:
         LogReader(storage).refresh()
 
 
-def test_a_stage_commits_each_range_once() -> None:
-    """Also after its checkpoint was lost, which is a new epoch."""
-    sequencer = Sequencer(FaultyStorage())
-    assert sequencer.commit(Origin("joins", "a", 0, start=0, end=5), []) is not None
-    assert sequencer.commit(Origin("joins", "a", 0, start=0, end=5), []) is None
-    assert sequencer.commit(Origin("joins", "b", 0, start=0, end=5), []) is None
-    assert sequencer.commit(Origin("joins", "b", 0, start=5, end=6), []) is not None
-    assert sequencer.state.ends == {"joins": 6}
+def test_a_stage_commits_each_part_of_the_log_once() -> None:
+    storage = FaultyStorage()
+    sequencer = Sequencer(storage)
+    first, second = LogPoint(5, 10, 1), LogPoint(6, 10, 2)
+    assert sequencer.commit(Origin("joins", start=BEGINNING, end=first), []) is not None
+    assert sequencer.commit(Origin("joins", start=BEGINNING, end=first), []) is None
+    assert sequencer.commit(Origin("joins", start=first, end=second), []) is not None
+    assert sequencer.state.ends == {"joins": second}
+    reader = LogReader(storage)
+    reader.refresh()
+    assert reader.state == sequencer.state
+    with pytest.raises(LogError, match="must go on from there"):
+        sequencer.commit(Origin("joins", start=first, end=LogPoint(7, 10, 3)), [])
+
+
+def test_old_entries_go_and_a_reader_that_is_far_behind_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    storage, clock = FaultyStorage(), START
+    sequencer = Sequencer(storage, now=lambda: clock, checkpoint_every=4)
+    behind = LogReader(storage)
+    for minute in range(20):
+        clock = START + timedelta(minutes=minute)
+        sequencer.tick()
+    assert prune_entries(storage, before_us=microseconds(START + timedelta(minutes=10))) == 13
+    assert prune_entries(storage, before_us=microseconds(START + timedelta(minutes=10))) == 0
+    assert len(behind.refresh()) == 0
+    assert LogIndex(storage).next_position == 0
+    monkeypatch.setattr("headgate.store.log.BEHIND_S", -1.0)
+    assert [entry.seq for entry in behind.refresh()] == [21]
+    assert behind.state == sequencer.state

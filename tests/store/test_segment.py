@@ -97,3 +97,30 @@ def test_other_files_are_refused() -> None:
     for content in (b"", b"PAR1", segment_bytes(built([])).to_pybytes()[:-20]):
         with pytest.raises(LogError, match="no segment"):
             open_segment(pa.py_buffer(content))
+
+
+def test_rows_in_several_flushes_give_the_same_postings(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [[[1, 5], [2], []], [[5]], [[], [1, 2, 9]]]
+
+    def built() -> Segment:
+        builder = SegmentBuilder()
+        for feeds in batches:
+            sources = pa.array(["A"] * len(feeds), pa.string())
+            builder.add(sources, {"feeds": pa.array(feeds, pa.list_(pa.int32()))})
+        return builder.build()
+
+    whole = built()
+    monkeypatch.setattr("headgate.store.segment.PAIRS_AT_ONCE", 1)
+    in_parts = built()
+    for kind in ("feeds", "sources"):
+        pairs = [each.postings(kind).pairs() for each in (whole, in_parts)]
+        assert [array.tolist() for array in pairs[0]] == [array.tolist() for array in pairs[1]]
+    assert whole.feeds.pairs()[0].tolist() == [1, 1, 2, 2, 5, 5, 9]
+
+
+def test_results_of_joins_are_no_items_of_their_source() -> None:
+    builder = SegmentBuilder(has_sources=False)
+    builder.add(pa.array(["A", "A"]), {"feeds": pa.array([[1], [1]], pa.list_(pa.int32()))})
+    segment = builder.build()
+    assert segment.rows_of_source("A").size == 0
+    assert segment.feeds.rows(1).tolist() == [0, 1]

@@ -144,7 +144,7 @@ class TableWorld:
                 runs.append([])
             runs[-1].append(item)
         for file_number, run in enumerate(runs):
-            path = self.folder.store / f"{self.number}{mark}-{file_number}.parquet"
+            path = self.folder.sources / f"{self.number}{mark}-{file_number}.parquet"
             schema = Schema(self.tables[run[0].source].attributes)
             pq.write_table(pa.Table.from_batches([items_to_arrow(run, schema)]), path)
             yield ChangeFile(str(path), (run[0].source,))

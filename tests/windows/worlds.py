@@ -39,6 +39,31 @@ def draw_plans(chance: Random) -> dict[str, Plan]:
     return {f"f{number}": plan for number, plan in enumerate(drawn)}
 
 
+def draw_join_of_leaves(chance: Random) -> list[Plan]:
+    """Feeds that join leaves with windows of time over leaves, often the same ones."""
+    windows: list[algebra.Window] = []
+    for _ in range(2):
+        inside = tuple(_stream_leaf(chance) for _ in range(chance.randint(1, 2)))
+        size = Duration(chance.choice([1, 2, 4, 24]), Unit.HOUR)
+        windows.append(algebra.Window(size, algebra.Union(inside)))
+    equal = Comparison("a", Relation.EQUAL, WindowAttribute("a"))
+    by_value = [equal, And((equal, _window_atom(chance))), equal]
+    predicates = by_value if chance.random() < 0.5 else [_predicate(chance), _predicate(chance)]
+    drawn: list[Plan] = []
+    for _ in range(chance.randint(2, 6)):
+        branches = tuple(
+            algebra.Join("F#1", chance.choice(predicates), _stream_leaf(chance), each)
+            for each in chance.choices(windows, k=chance.randint(1, 2))
+        )
+        drawn.append(algebra.Union(branches) if len(branches) > 1 else branches[0])
+    return drawn
+
+
+def _stream_leaf(chance: Random) -> Plan:
+    source = algebra.Source(chance.choice(STREAMS))
+    return algebra.Filter(_item_atom(chance), source) if chance.random() < 0.4 else source
+
+
 def draw_history(chance: Random, *, long: bool = False) -> History:
     """Twelve items of each source within ten hours, or three times as many within thirty, of which
     little is kept."""

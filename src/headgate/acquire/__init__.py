@@ -1,6 +1,7 @@
-"""Sources: fetching feeds from the Internet, and reading files while they are being written.
+"""Sources: fetching feeds from the Internet, reading files while they are being written, and the
+spool of posted events.
 
-Both halves store every new document or part of a file under a number before it is used. The numbers
+Every new document, part of a file or post is stored under a number before it is used. The numbers
 are the offsets of the Spark sources (pipeline/sources/), and reading a number again gives the same
 rows. Nothing here imports Spark. An error of one source does not affect the others.
 
@@ -45,4 +46,9 @@ rows. Nothing here imports Spark. An error of one source does not affect the oth
     read_csv          CSV
     item_rows         attributes as rows: ids and times
     rejected          records that could not be read, kept and counted
+
+**Posted events**: `post_events` checks them and appends them to the `Spool`; tasks read its frames.
+
+    spool             events on disk, by position
+    post              events checked line by line, and appended to the spool of their source
 """

@@ -158,26 +158,27 @@ class FileLog:
             connection.execute("DELETE FROM problems")
             connection.executemany("INSERT INTO problems VALUES (?, ?)", sorted(problems.items()))
 
-    def end_within(self, start: int, *, rows_max: int | None) -> int:
+    def end_within(self, start: int, *, rows_max: int | None, bytes_max: int | None = None) -> int:
         """The end of a batch that starts after `start`: at least one number, if there is one."""
         if rows_max is None or start >= self._last:
             return self._last
-        end, total = start, 0
-        for number, rows in self.row_counts(start, self._last, limit=rows_max):
-            total += rows
-            if total > rows_max and end > start:
+        end, total, size = start, 0, 0
+        for number, rows, part_size in self._sizes(start, limit=rows_max):
+            total, size = total + rows, size + part_size
+            if end > start and (total > rows_max or (bytes_max is not None and size > bytes_max)):
                 break
             end = number
         return end
 
-    def row_counts(self, start: int, end: int, *, limit: int = -1) -> list[tuple[int, int]]:
+    def _sizes(self, start: int, *, limit: int) -> list[tuple[int, int, int]]:
+        """Number, rows and bytes of the parts after `start`."""
         with self._database.reading() as connection:
             found = connection.execute(
-                "SELECT number, rows FROM parts WHERE number > ? AND number <= ?"
-                " ORDER BY number LIMIT ?",
-                (start, end, limit),
+                "SELECT number, rows, part ->> 'end' - part ->> 'begin' FROM parts"
+                " WHERE number > ? ORDER BY number LIMIT ?",
+                (start, limit),
             ).fetchall()
-        return [(int(number), int(rows)) for number, rows in found]
+        return [(int(number), int(rows), int(size)) for number, rows, size in found]
 
     def parts(self, start: int, end: int) -> list[FilePart]:
         """The parts after `start` up to `end`."""

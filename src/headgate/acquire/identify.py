@@ -22,7 +22,7 @@ attributes stay as they are stated.
 
 **The same item in two feeds.** `keys_of` gives the identity keys of an item; two items are the same
 if they share one: a guid that is a URI ('17' is unique in its feed only), a link that is not a
-host's front page, or the same words, if there are at least eight (deliver/cross_feed_dedup.py).
+host's front page, or the same words, if there are at least eight (deliver/repeats.py).
 
 Cost: a hash of each entry's texts; memory for three times as many entries as the document has.
 """

@@ -1,4 +1,4 @@
-"""Every limit on what a feed may cost, in one place.
+"""Every limit on what a feed may cost, and on the lines of files, in one place.
 
 A limit on a fetch ends it with an error. A limit on a document leaves out as little as possible (an
 entry, the end of a text), and is recorded among the document's problems.
@@ -44,3 +44,5 @@ class FeedLimits:
 
 
 DEFAULT_LIMITS = FeedLimits()
+LINE_BYTES_MAX = 1_000_000
+"""Size of a line or of a CSV record in a file."""

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from headgate.acquire.file_parts import LINE_BYTES_MAX
 from headgate.acquire.item_rows import RowBuilder, SourceColumns
+from headgate.acquire.limits import LINE_BYTES_MAX
 from headgate.acquire.read_json import LINES_AT_ONCE, ReadRows
 from headgate.acquire.rejected import Rejects
 from headgate.model.errors import InvalidValue
@@ -148,6 +148,28 @@ def _records(
     lines: Iterator[bytes], rejects: Rejects, first_line: int
 ) -> Iterator[tuple[int, str, list[str]]]:
     """Each record with its line and its text."""
+    for number, text, record in _steps(lines, first_line):
+        if isinstance(record, Exception):
+            rejects.add(number, _reason(record), text)
+        elif record:
+            yield number, text.decode("utf-8"), record
+
+
+def record_end(lines: Iterator[bytes], *, least: int) -> int:
+    """The number of bytes up to the first end of a record that is not before `least`; all bytes if
+    there is none. A reader that starts there reads the same records as one that goes on."""
+    size = 0
+    for _, text, _ in _steps(lines, 1):
+        size += len(text)
+        if size >= least:
+            break
+    return size
+
+
+def _steps(
+    lines: Iterator[bytes], first_line: int
+) -> Iterator[tuple[int, bytes, list[str] | Exception]]:
+    """What is read at a time: a record, or a line that is rejected with its reason."""
     source_lines = _RecordLines(lines, first_line)
     csv.field_size_limit(2 * LINE_BYTES_MAX)
     reader = csv.reader(source_lines, strict=True)
@@ -161,11 +183,10 @@ def _records(
             if not source_lines.record:
                 return
             number = source_lines.first_line
-            rejects.add(number, _reason(error), source_lines.drop_first_line())
+            yield number, source_lines.drop_first_line(), error
             reader = csv.reader(source_lines, strict=True)
         else:
-            if record:
-                yield source_lines.first_line, b"".join(source_lines.record).decode("utf-8"), record
+            yield source_lines.first_line, b"".join(source_lines.record), record
 
 
 def _reason(error: Exception) -> str:

@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from headgate.acquire.file_parts import LINE_BYTES_MAX
 from headgate.acquire.item_rows import RowBuilder, SourceColumns
+from headgate.acquire.limits import LINE_BYTES_MAX
 from headgate.acquire.rejected import Rejects
 from headgate.match.item_columns import STORED_AS
 from headgate.model.errors import InvalidValue

@@ -20,14 +20,15 @@ from headgate.acquire.file_parts import (
     ARRAY,
     ARRAY_BYTES_MAX,
     DOCUMENT_BYTES_MAX,
-    LINE_BYTES_MAX,
     LINES,
     LONG,
     TABLE,
     FilePart,
+    read_file_lines,
     read_range,
 )
 from headgate.acquire.item_rows import RowBuilder, SourceColumns, instant, places_of
+from headgate.acquire.limits import LINE_BYTES_MAX
 from headgate.acquire.read_csv import read_records
 from headgate.acquire.read_json import LINES_AT_ONCE, ReadRows, read_array, read_lines
 from headgate.acquire.rejected import TEXT_MAX, Rejects
@@ -91,7 +92,7 @@ def _read(
             continues=part.continues,
         )
     elif part.shape == TABLE:
-        lines = _lines(file, part.begin, part.end)
+        lines = read_file_lines(file, part.begin, part.end)
         yield from read_records(
             lines,
             part.header,
@@ -121,17 +122,6 @@ def checksum(file: BinaryIO, part: FilePart) -> int:
         crc = zlib.crc32(data, crc)
         size += len(data)
     return crc if size == part.end - part.begin else -1
-
-
-def _lines(file: BinaryIO, begin: int, end: int) -> Iterator[bytes]:
-    """The lines within these bytes; lines that are too long are cut."""
-    file.seek(begin)
-    while begin < end:
-        line = file.readline(min(LINE_BYTES_MAX + 2, end - begin))
-        if not line:
-            return
-        begin += len(line)
-        yield line
 
 
 # --- Parquet and XML ------------------------------------------------------------------------------

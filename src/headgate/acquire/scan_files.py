@@ -1,9 +1,21 @@
 """Which files a source has, which of them are complete, and which parts of them are new.
 
-**Complete** is a file that has not changed for `settle_s`. A file that was written elsewhere and
-renamed into place is complete at first sight if it is older than that. A last line without a line
-end may still be appended to: in JSON it is taken if it is a complete object, otherwise, as in CSV,
-when the file has not changed for `tail_s`.
+**Complete** is a file
+
+    that was renamed into place                          at first sight
+    that looks complete: lines of JSON, CSV, an array    if it has not changed for `quick_s`
+    that ends with ']', Parquet with its footer, XML
+    with the end of its root
+    any other                                            if it has not changed for `settle_s`
+
+A file that was renamed has a change time (ctime) after its modification time. That of a file that
+was renamed within the tick of the clock in which it was written has not; so the second rule is for
+those too. Lines and CSV may be taken while they are written: what is appended later is taken then.
+A last line without a line end may still be appended to: in JSON it is taken if it is a complete
+object, otherwise, as in CSV, when the file has not changed for `tail_s`.
+
+Rejected: asking the system whether somebody has the file open for writing (a lease). It works on
+local disks only, and a writer that opens the file at that instant is held up or refused.
 
 **New** is every part that was not taken before:
 
@@ -31,7 +43,15 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from headgate.acquire.file_log import FileKey, FileLog, FileProgress
-from headgate.acquire.file_parts import LINES, TABLE, FilePart, cut_parts, fingerprint, shape_of
+from headgate.acquire.file_parts import (
+    LINES,
+    TABLE,
+    FilePart,
+    cut_parts,
+    fingerprint,
+    looks_complete,
+    shape_of,
+)
 from headgate.acquire.source_list import ListedSource
 from headgate.model.errors import HeadgateError, PipelineError, alternatives
 
@@ -55,12 +75,14 @@ class FileScanner:
         base: Path,
         *,
         settle_s: float = 1.0,
+        quick_s: float = 0.2,
         tail_s: float = 10.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._log = file_log
         self._base = base.resolve()
         self._settle_s = settle_s
+        self._quick_s = min(quick_s, settle_s)
         self._tail_s = tail_s
         self._clock = clock
         self._progress = file_log.files()
@@ -128,8 +150,12 @@ class FileScanner:
                 progress and progress.shape in APPENDABLE and progress.end < progress.size
             ):
                 return None
+            is_first_sight = key not in self._observed or self._observed[key][0][2] != stat.st_ino
+            is_renamed = is_first_sight and stat.st_size > 0 and stat.st_ctime_ns > stat.st_mtime_ns
             unchanged_s = self._unchanged_s(key, stamp)
-            if not at_once and unchanged_s < (self._tail_s if same else self._settle_s):
+            if same and not at_once and unchanged_s < self._tail_s:
+                return None
+            if not (same or at_once or is_renamed or self._is_settled(source, path, unchanged_s)):
                 return None
             whole = at_once or unchanged_s >= self._tail_s
             return key, *self._new_parts(source, path, stamp, progress, whole=whole)
@@ -138,6 +164,14 @@ class FileScanner:
         except (OSError, HeadgateError) as error:
             problems[source.name] = f"{path}: {error}"
             return None
+
+    def _is_settled(self, source: ListedSource, path: str, unchanged_s: float) -> bool:
+        if unchanged_s < self._quick_s:
+            return False
+        if unchanged_s >= self._settle_s:
+            return True
+        with (self._base / path).open("rb") as file:
+            return looks_complete(file, source.format)
 
     def _unchanged_s(self, key: FileKey, stamp: tuple[int, int, int]) -> float:
         """The time since the last known change of the file."""

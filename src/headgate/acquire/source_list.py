@@ -34,6 +34,8 @@ class ListedSource:
     """json, csv, parquet, xml or kafka; empty for a feed"""
     weight: float = 1.0
     """The number of its subscribers."""
+    changes: str = ""
+    """The attribute that says what happened to a row of a table, if it is registered with one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ Files in reading order:
     check_script    checking a script: statements, names, types, plans, operators
     explain         plans, programs and items, explained
     running         the options of a run, Spark's session, and the run as a context
+    delivery        a delivery worker in this process
+    posting         events for sources that are registered `from post`
+    check_run       everything about a run that can be checked before Spark starts
     stored_items    reading stored items
     why_stored      why an item of the store is in a feed, or why not
 """

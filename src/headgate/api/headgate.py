@@ -10,12 +10,12 @@
     >>> h.close()
 
 What reads stored items (`tail`, `follow`, `why`, `stats`, `backtest`) needs the folder of a run.
-What needs Spark, DuckDB or compiled kernels is imported when it is called.
+What needs Spark or compiled kernels is imported when it is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,8 +48,11 @@ from headgate.language.statements import (
     Unsubscribe,
 )
 from headgate.model.errors import InvalidValue, LanguageError
+from headgate.store.open_storage import checked_folder
 
 if TYPE_CHECKING:
+    from headgate.acquire.post import Posted
+    from headgate.api.posting import PostBox
     from headgate.api.spark import DataFrame, SparkSession
     from headgate.pipeline.run import Run
 
@@ -66,17 +69,22 @@ class Page:
     last: str
 
 
-def open(url: str = "headgate.db", *, folder: str | Path = FOLDER_DEFAULT) -> Headgate:
+def open(
+    url: str = "headgate.db", *, folder: str | Path = FOLDER_DEFAULT, log: str = ""
+) -> Headgate:
     """Open a catalog: an SQLite file, `sqlite://` (in memory) or `postgresql://user@host/db`.
 
-    A new catalog is created, an old one is upgraded. `folder` is where its runs keep their data.
+    A new catalog is created, an old one is upgraded. `folder` is where its runs keep their data;
+    `log` is the address of their log (s3://bucket/prefix) if it is not in the folder.
     """
-    return Headgate(Catalog.open(url), folder)
+    return Headgate(Catalog.open(url), folder, log)
 
 
 class Headgate(StoredItems):
     """Threads: one object may be used by several threads, except `follow`, whose iterator belongs
     to the thread that uses it, and catalogs in memory, which belong to one thread."""
+
+    _post_box: PostBox | None = None
 
     def close(self) -> None:
         self.catalog.close()
@@ -120,6 +128,7 @@ class Headgate(StoredItems):
         file: str | None = None,
         mail: str | None = None,
         webhook: str | None = None,
+        kafka: str | None = None,
         console: bool = False,
         every: str | None = None,
         for_: str | None = None,
@@ -135,12 +144,15 @@ class Headgate(StoredItems):
                 (OutputKind.FILE, file),
                 (OutputKind.MAIL, mail),
                 (OutputKind.WEBHOOK, webhook),
+                (OutputKind.KAFKA, kafka),
                 (OutputKind.CONSOLE, "" if console else None),
             )
             if target is not None
         ]
         if len(outputs) != 1:
-            raise InvalidValue("a subscription has one output: file, mail, webhook or console")
+            raise InvalidValue(
+                "a subscription has one output: file, mail, webhook, kafka or console"
+            )
         outcome = self.apply_statement(
             Subscribe(
                 feed,
@@ -163,6 +175,18 @@ class Headgate(StoredItems):
 
     def unsubscribe(self, ticket: str) -> None:
         self.catalog.apply([Unsubscribe(ticket)])
+
+    # --- posting events --------------------------------------------------------------------------
+
+    def post(self, source: str, events: Iterable[Mapping[str, object] | bytes]) -> Posted:
+        """Give events to a source that is registered `from post`: mappings, or lines of JSON. Those
+        that fit its schema are on disk when this returns; the answer names the others. The run of
+        the folder reads them, now or when it is started."""
+        from headgate.api.posting import PostBox  # noqa: PLC0415 - it loads Arrow
+
+        if self._post_box is None:
+            self._post_box = PostBox(self.catalog, self.folder)
+        return self._post_box.post(source, events)
 
     # --- what is registered ----------------------------------------------------------------------
 
@@ -233,6 +257,7 @@ class Headgate(StoredItems):
         self,
         *,
         folder: str | Path | None = None,
+        log: str | None = None,
         spark: SparkSession | None = None,
         master: str = MASTER_DEFAULT,
         output: str | Path = "feeds",
@@ -258,9 +283,12 @@ class Headgate(StoredItems):
         `streams` are streaming DataFrames by the name of the source whose items they carry.
         """
         if folder is not None:
-            self.folder = Path(folder)
+            self.folder = checked_folder(folder)
+        if log is not None:
+            self.log = log
         options = RunOptions(
             folder=self.folder,
+            log=self.log,
             output=Path(output),
             stylesheets=Path(stylesheets),
             data=Path(data),
@@ -288,6 +316,9 @@ class Headgate(StoredItems):
         console: TextIO | None,
         note: Note,
     ) -> Iterator[Run]:
+        from headgate.api.check_run import check_run  # noqa: PLC0415
+
+        check_run(options)
         with ExitStack() as opened:
             session = spark
             if session is None:

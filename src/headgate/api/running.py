@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from headgate.pipeline.session import Session
 
 MASTER_DEFAULT = "local[*,4]"
-LOST = (
-    "Spark's JVM has ended; nothing is lost: start the run again, or let whatever watches over it "
-    "do so"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,9 @@ class RunOptions:
     """The options of a run, as `headgate run` and `Headgate.run` take them."""
 
     folder: Path
-    """Everything that must survive the run."""
+    """Everything that must survive the run, except the log if it has an address of its own."""
+    log: str = ""
+    """The address of the log, such as s3://bucket/prefix; empty for the folder."""
     output: Path = Path("feeds")
     """Where `output file` writes."""
     stylesheets: Path = field(default_factory=Path)
@@ -83,6 +81,7 @@ class RunOptions:
                 webhook=replace(webhook, allowed=allowed),
                 console=console or sys.stdout,
             ),
+            log=self.log,
             base=self.data,
             options=self.sources,
             lateness_s=self.lateness_s,
@@ -92,25 +91,35 @@ class RunOptions:
 
 
 @contextmanager
-def starting_spark(master: str = MASTER_DEFAULT) -> Iterator[Future[Session]]:
+def starting_spark(master: str = MASTER_DEFAULT, *, jars: str = "") -> Iterator[Future[Session]]:
     """Spark starts in the background: it takes seconds, in which a script can be applied. It is
-    stopped at the end."""
+    stopped at the end. `jars` are a folder or files, in place of those of the environment."""
     # Late imports: what runs takes a second to load.
-    from headgate.pipeline.session import is_alive, require_java, start_session  # noqa: PLC0415
+    from headgate.pipeline.session import (  # noqa: PLC0415
+        LOST_SPARK,
+        is_alive,
+        require_java,
+        start_session,
+    )
+    from headgate.pipeline.spark_jars import jar_settings  # noqa: PLC0415
 
     require_java()
     with ThreadPoolExecutor(1, thread_name_prefix="spark") as thread:
-        session = thread.submit(start_session, master)
+        session = thread.submit(start_session, master, settings=jar_settings(jars))
         try:
             yield session
         except Exception:
             # Whatever failed then, the loss of the JVM is the cause that a person must know.
             if session.exception() is None and not is_alive(session.result()):
-                raise PipelineError(LOST) from None
+                raise PipelineError(LOST_SPARK) from None
             raise
         finally:
             if session.exception() is None and is_alive(session.result()):
                 session.result().stop()
+
+
+_IN_MEMORY = ("", "sqlite://", "sqlite:///:memory:")
+"""Catalogs that no other process can open."""
 
 
 @contextmanager
@@ -126,6 +135,9 @@ def started_run(
     """A run that has started; it is stopped at the end, and nothing is lost."""
     from headgate.pipeline.run import Run  # noqa: PLC0415 - Spark
 
-    with Run(catalog, session, options.settings(console), note=note, streams=streams) as run:
+    settings = options.settings(console)
+    if catalog.url not in _IN_MEMORY:
+        settings = replace(settings, deliver_in="process", catalog_url=catalog.url)
+    with Run(catalog, session, settings, note=note, streams=streams) as run:
         run.start()
         yield run

@@ -1,6 +1,6 @@
 """Reading what the runs of a catalog have stored: `tail`, `follow`, `why`, `stats`, `backtest`.
 
-What needs Spark or DuckDB is imported when it is called.
+What needs Spark or compiled kernels is imported when it is called.
 """
 
 from __future__ import annotations
@@ -18,20 +18,23 @@ from headgate.catalog.catalog import Catalog
 from headgate.language import parse
 from headgate.language.statements import CreateFeed, Statement
 from headgate.model.errors import InvalidValue, LanguageError, StateError
-from headgate.store.data_folder import DataFolder
+from headgate.store.data_folder import DataFolder, find_folder
+from headgate.store.open_storage import checked_folder
 
 if TYPE_CHECKING:
     from headgate.api.why_stored import WhyStored
-    from headgate.deliver.item_deliveries import DeadLetters
+    from headgate.deliver.delivery_database import DeliveryDatabase
+    from headgate.deliver.delivery_status import DeadLetters
     from headgate.pipeline.jobs.backtest import Backtest
     from headgate.pipeline.jobs.measure import Measured
-    from headgate.store.read_store import StoredRow, StoreReader
+    from headgate.store.log_items import LoggedItem
+    from headgate.store.log_view import LogView
     from headgate.store.stats import Stats
 
 Since = str | datetime | timedelta | None
 Note = Callable[[str], None]
 FOLDER_DEFAULT = "headgate-data"
-POLL_S = 0.5
+POLL_S = 0.25
 
 
 def no_note(_text: str) -> None:
@@ -45,20 +48,24 @@ class RunStatistics:
     stored: Stats
     feed_names: Mapping[int, str]
     deliveries: Mapping[str, int]
-    """Deliveries by state."""
+    """Items delivered, subscriptions behind and halted, messages that are retried, dead letters."""
     dead_letters: Sequence[DeadLetters]
 
 
 class StoredItems:
     """The items that runs of a catalog have stored in a folder."""
 
-    def __init__(self, catalog: Catalog, folder: str | Path = FOLDER_DEFAULT) -> None:
+    def __init__(
+        self, catalog: Catalog, folder: str | Path = FOLDER_DEFAULT, log: str = ""
+    ) -> None:
+        """`log` is the address of the log, where the folder does not say it or is not here."""
         self.catalog = catalog
-        self.folder = Path(folder)
-        self.damaged: dict[Path, str] = {}
-        """Stored files that could not be read and were left out, with the reason."""
+        self.folder = checked_folder(folder)
+        self.log = log
+        self.damaged: dict[str, str] = {}
+        """Files of the log that could not be read and were left out, with the reason."""
 
-    def tail(self, feed: str, lines: int = 10, *, since: Since = None) -> list[StoredRow]:
+    def tail(self, feed: str, lines: int = 10, *, since: Since = None) -> list[LoggedItem]:
         """The last items of a feed or source, in order of arrival."""
         return next(self.follow_batches(feed, lines, since=since))
 
@@ -69,7 +76,7 @@ class StoredItems:
         *,
         since: Since = None,
         stop: threading.Event | None = None,
-    ) -> Iterator[StoredRow]:
+    ) -> Iterator[LoggedItem]:
         """The last items of a feed or source, then every new one, until `stop` is set."""
         for rows in self.follow_batches(feed, lines, since=since, stop=stop):
             yield from rows
@@ -81,53 +88,57 @@ class StoredItems:
         *,
         since: Since = None,
         stop: threading.Event | None = None,
-    ) -> Iterator[list[StoredRow]]:
-        """`follow`, a list at a time; it looks every half second and yields empty lists too."""
-        from headgate.store.item_files import finished_batches  # noqa: PLC0415 - DuckDB
-        from headgate.store.tail import Follower, selection_of, tail  # noqa: PLC0415
+    ) -> Iterator[list[LoggedItem]]:
+        """`follow`, a list at a time; it looks four times a second and yields empty lists too."""
+        from headgate.store.tail import Follower, key_of, tail  # noqa: PLC0415 - kernels
 
         stop = stop or threading.Event()
         instant = instant_of(since, datetime.now(UTC))
         with self.catalog.looking_up() as definitions:
-            selection = selection_of(feed, definitions)
-        with self._store() as reader:
-            finished = finished_batches(reader.folder.batches)
-            last = tail(reader, selection, lines=lines, since=instant, finished=finished)
-            self.damaged |= reader.damaged
+            key = key_of(feed, definitions)
+        with self._log() as view:
+            last = tail(view, key, lines=lines, since=instant)
+            follower = Follower(view, key)
+            self.damaged |= view.damaged
             yield last
-            follower = Follower(reader, selection, finished)
             while not stop.is_set():
                 rows = follower.poll()
-                self.damaged |= reader.damaged
+                self.damaged |= view.damaged
                 yield rows
                 stop.wait(POLL_S)
 
-    def why(self, item: str, feed: str | int, *, source: str = "") -> WhyStored:
+    def why(
+        self, item: str, feed: str | int, *, source: str = "", note: Note = no_note
+    ) -> WhyStored:
         """Why a stored item, by its id, is in a feed or not; with the number of a subscription,
         also whether it was delivered."""
-        from headgate.api.why_stored import found_item, why_stored  # noqa: PLC0415 - DuckDB
+        from headgate.api.why_stored import found_item, why_stored  # noqa: PLC0415 - kernels
 
-        with self._store() as reader:
-            return why_stored(
-                reader, self.catalog, found_item(reader, item, source or None), str(feed)
-            )
+        with self._log() as view:
+            found = found_item(view, self.catalog, item, source=source or None, note=note)
+            with self._deliveries() as database:
+                return why_stored(view, self.catalog, found, str(feed), database)
 
     def stats(self, since: Since = "7d", *, top: int = 10, note: Note = no_note) -> RunStatistics:
         """What came from each source and day, what feeds had of it, and what was delivered."""
-        from headgate.deliver.item_deliveries import (  # noqa: PLC0415
+        from headgate.deliver.delivery_status import (  # noqa: PLC0415
+            NO_DELIVERIES,
             count_deliveries,
             dead_letters,
         )
-        from headgate.store.stats import stats  # noqa: PLC0415 - DuckDB
+        from headgate.store.stats import stats  # noqa: PLC0415 - kernels
 
-        with self._store() as reader:
-            stored = stats(reader, since=instant_of(since, datetime.now(UTC)), note=note)
-            outbox = reader.folder.outbox
+        with self._log() as view:
+            stored = stats(view, since=instant_of(since, datetime.now(UTC)), note=note)
+        counts, dead = NO_DELIVERIES, list["DeadLetters"]()
+        with self._deliveries() as database:
+            if database is not None:
+                counts, dead = count_deliveries(database), dead_letters(database, limit=top)
         return RunStatistics(
             stored=stored,
             feed_names=self.catalog.names_of_numbers(list(stored.feeds)),
-            deliveries={str(state): count for state, count in count_deliveries(outbox).items()},
-            dead_letters=dead_letters(outbox, limit=top),
+            deliveries=counts.figures(),
+            dead_letters=dead,
         )
 
     def backtest(
@@ -150,15 +161,15 @@ class StoredItems:
         first = instant_of(since, now)
         if first is None:
             raise InvalidValue("a backtest needs a time since which it looks at items")
-        folder = self._data_folder()
         with self.catalog.looking_up() as definitions:
             try:
                 query = backtest_query(_feed_of(statement, definitions), definitions)
             except LanguageError as error:
                 raise error.within(statement) from None
-        prepared = Backtester.prepare(query, folder, since=first, until=now, samples=samples)
-        runner = choose_runner(prepared.files, master=master, local=local)
-        result = prepared.run(runner, folder, note)
+        with self._log() as view:
+            tester = Backtester.prepare(query, view, since=first, until=now, samples=samples)
+            runner = choose_runner(tester.ranges, master=master, local=local)
+            result = tester.run(runner, view, note)
         result.ran = runner.name
         self.damaged |= result.damaged
         return result
@@ -179,30 +190,39 @@ class StoredItems:
         first = instant_of(since, datetime.now(UTC))
         if first is None:
             raise InvalidValue("measuring needs a time since which it looks at items")
-        folder = self._data_folder()
         asked = asked_of_all(self.catalog.definitions())
-        prepared = Measurer.prepare(asked.by_source, folder, since=first)
-        runner = choose_runner(prepared.files, master=master, local=local)
-        result = prepared.run(runner, folder, note)
+        with self._log() as view:
+            measurer = Measurer.prepare(asked.by_source, view, since=first)
+            runner = choose_runner(measurer.ranges, master=master, local=local)
+            result = measurer.run(runner, view, note)
         note("writing to the catalog")
         kept = self.catalog.record_statistics(result.statistics)
         self.damaged |= result.damaged
         return replace(result, kept=kept, ran=runner.name, refused=asked.refused)
 
     @contextmanager
-    def _store(self) -> Iterator[StoreReader]:
-        from headgate.store.read_store import StoreReader  # noqa: PLC0415 - DuckDB
+    def _log(self) -> Iterator[LogView]:
+        from headgate.store.log_view import LogView  # noqa: PLC0415 - kernels
 
-        with StoreReader(self._data_folder()) as reader:
-            try:
-                yield reader
-            finally:
-                self.damaged |= reader.damaged
-
-    def _data_folder(self) -> DataFolder:
-        if not self.folder.is_dir():
+        if not self.log and not self.folder.is_dir():
             raise StateError(f"there is no folder '{self.folder}': a run makes it")
-        return DataFolder(self.folder)
+        view = LogView(find_folder(self.folder, self.log))
+        try:
+            yield view
+        finally:
+            self.damaged |= view.damaged
+
+    @contextmanager
+    def _deliveries(self) -> Iterator[DeliveryDatabase | None]:
+        """The delivery database of the folder; None if nothing was delivered from it yet."""
+        from headgate.deliver.delivery_database import DeliveryDatabase  # noqa: PLC0415
+
+        path = DataFolder(self.folder).deliveries
+        if not path.exists():
+            yield None
+            return
+        with DeliveryDatabase(str(path)) as database:
+            yield database
 
 
 def _feed_of(text: str, definitions: Mapping[str, Statement]) -> CreateFeed:

@@ -13,6 +13,7 @@ the version. Entry point: `Catalog`.
     subscribe      `subscribe`, `renew`, `unsubscribe`; tickets
     transaction    one writing transaction; the outcome of a statement
     queries        pages and lookups for readers
+    delivery_catalog  what delivery reads of the catalog
     statistics     measured rates of sources and selectivities of atoms
     database       connections, transactions, errors, bulk insertion
     upgrade        creates or migrates the tables

@@ -45,9 +45,11 @@ class Catalog:
     CatalogUnavailable.
     """
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, url: str = "") -> None:
         self._database = database
         self._clock = clock
+        self.url = url
+        """What it was opened with, for processes that open it too. It may have a password."""
 
     @classmethod
     def open(
@@ -64,7 +66,7 @@ class Catalog:
         except BaseException:
             database.close()
             raise
-        return cls(database, clock)
+        return cls(database, clock, url)
 
     @property
     def name(self) -> str:
@@ -215,6 +217,23 @@ class Catalog:
         """The active subscriptions among these, by id."""
         with self._database.reading() as connection:
             return queries.subscriptions_of_ids(connection, ids, now or self._clock())
+
+    def subscription_entries(
+        self, *, after_id: int = 0, limit: int = queries.PAGE_MAX
+    ) -> list[queries.SubscriptionEntry]:
+        """Subscriptions by id, expired ones too, as delivery keeps them in memory."""
+        with self._database.reading() as connection:
+            return queries.subscription_entries(connection, after_id=after_id, limit=limit)
+
+    def subscription_ends(self, ids: Collection[int]) -> dict[int, datetime]:
+        """When these subscriptions expire or have expired; removed ones are missing."""
+        with self._database.reading() as connection:
+            return queries.subscription_ends(connection, ids)
+
+    def outputs_of_ids(self, ids: Collection[int]) -> dict[int, queries.Subscription]:
+        """These subscriptions, expired ones too, as long as they are not removed."""
+        with self._database.reading() as connection:
+            return queries.outputs_of_ids(connection, ids)
 
     def statistics(self, source: str) -> SourceStatistics | None:
         """The last measurement of a source; None if there is none."""

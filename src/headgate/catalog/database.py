@@ -49,18 +49,27 @@ _RETRY_S = 0.02
 class Database:
     """Safe for many threads, but not across a fork: a child process opens its own.
 
-    A database in memory (`sqlite://`) has one connection and is for one thread.
+    A database in memory (`sqlite://`) has one connection and is for one thread. `called` is what
+    errors call it; delivery keeps its cursors in a database of its own.
     """
 
-    def __init__(self, url: str, *, lock_timeout_s: float) -> None:
-        parsed = _parse_url(url)
+    def __init__(
+        self, url: str, *, lock_timeout_s: float, called: str = "catalog", durable: bool = True
+    ) -> None:
+        """If not durable, commits of SQLite survive the end of the process but not a loss of
+        power."""
+        parsed = _parse_url(url, called)
         self.name = _name_of(parsed)
+        self.called = called
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.in_memory = self.is_sqlite and parsed.database in (None, "", ":memory:")
         self._lock_timeout_s = lock_timeout_s
         if self.is_sqlite:
             self._engine = _open_sqlite(
-                parsed, lock_timeout_s=lock_timeout_s, in_memory=self.in_memory
+                parsed,
+                lock_timeout_s=lock_timeout_s,
+                in_memory=self.in_memory,
+                durable=durable,
             )
             self._reader = self._engine
             self._writer = self._engine.execution_options(headgate_writes=True)
@@ -75,13 +84,13 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that reads one consistent snapshot."""
-        with as_unavailable(self.name), self._reader.begin() as connection:
+        with as_unavailable(self.name, self.called), self._reader.begin() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, undo: bool = False) -> Iterator[Connection]:
         """A transaction that is committed at the end; rolled back by an exception or `undo`."""
-        with as_unavailable(self.name), self._writer.begin() as connection:
+        with as_unavailable(self.name, self.called), self._writer.begin() as connection:
             if not self.is_sqlite:
                 timeout = f"{int(self._lock_timeout_s * 1000)}ms"
                 connection.execute(select(func.set_config("lock_timeout", timeout, True)))
@@ -92,7 +101,7 @@ class Database:
     def use_wal(self) -> None:
         """Switch the file to WAL mode. The switch does not wait for locks, so it is retried."""
         deadline_s = time.monotonic() + self._lock_timeout_s
-        with as_unavailable(self.name):
+        with as_unavailable(self.name, self.called):
             while not self._try_wal(last=time.monotonic() > deadline_s):
                 time.sleep(_RETRY_S)
 
@@ -110,7 +119,7 @@ class Database:
             raw.close()
 
 
-def _parse_url(text: str) -> URL:
+def _parse_url(text: str, called: str) -> URL:
     if "://" not in text:
         return URL.create("sqlite", database=text)
     try:
@@ -119,14 +128,14 @@ def _parse_url(text: str) -> URL:
     except (exc.ArgumentError, ValueError):
         # The text is not repeated, as it may hold a password.
         raise CatalogUnavailable(
-            "the catalog's URL cannot be read; write a file's name, "
+            f"the {called}'s URL cannot be read; write a file's name, "
             "or postgresql://user:password@host/database"
         ) from None
     if backend in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if backend == "sqlite":
         return url.set(drivername="sqlite")
-    raise CatalogUnavailable(f"a catalog lives in SQLite or PostgreSQL, not in '{backend}'")
+    raise CatalogUnavailable(f"a {called} lives in SQLite or PostgreSQL, not in '{backend}'")
 
 
 def _name_of(url: URL) -> str:
@@ -137,7 +146,7 @@ def _name_of(url: URL) -> str:
     return f"'{shown.render_as_string()}'"
 
 
-def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool) -> Engine:
+def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool, durable: bool) -> Engine:
     engine = create_engine(
         url,
         connect_args={"timeout": lock_timeout_s},
@@ -150,7 +159,7 @@ def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool) -> Engine:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
         cursor.close()
 
     @event.listens_for(engine, "begin")
@@ -192,7 +201,7 @@ _POSTGRESQL_ADVICE = {
 
 
 @contextmanager
-def as_unavailable(name: str) -> Iterator[None]:
+def as_unavailable(name: str, called: str = "catalog") -> Iterator[None]:
     """Turn errors of the database into CatalogUnavailable, which says what to do about them.
 
     A violated constraint is a bug and stays what it is.
@@ -203,10 +212,10 @@ def as_unavailable(name: str) -> Iterator[None]:
         raise
     except exc.DBAPIError as error:
         # No cause is attached: the driver's text may quote the connection's settings.
-        raise CatalogUnavailable(f"the catalog {name} {_advice(error)}") from None
+        raise CatalogUnavailable(f"the {called} {name} {_advice(error)}") from None
     except exc.TimeoutError:
         raise CatalogUnavailable(
-            f"the catalog {name} has no connection left; use it from fewer threads"
+            f"the {called} {name} has no connection left; use it from fewer threads"
         ) from None
 
 

@@ -11,12 +11,12 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, func, select, text
 
 from headgate.catalog import tables
-from headgate.catalog.definitions import DefinitionKind
+from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
 from headgate.language.statements import OutputKind
 from headgate.model.errors import CatalogError
 
@@ -192,6 +192,67 @@ def subscriptions_of_ids(
         for row in connection.execute(query).mappings():
             by_id[row["id"]] = subscription_of(row)
     return by_id
+
+
+def subscription_ends(connection: Connection, ids: Collection[int]) -> dict[int, datetime]:
+    """When these subscriptions expire or have expired; removed ones are missing."""
+    columns = tables.subscriptions.c
+    ends: dict[int, datetime] = {}
+    for chunk in _chunks(ids):
+        query = select(columns.id, columns.expires_at).where(columns.id.in_(chunk))
+        ends |= {row.id: row.expires_at for row in connection.execute(query)}
+    return ends
+
+
+def outputs_of_ids(connection: Connection, ids: Collection[int]) -> dict[int, Subscription]:
+    """These subscriptions, expired ones too, as long as they are not removed."""
+    columns = tables.subscriptions.c
+    by_id: dict[int, Subscription] = {}
+    for chunk in _chunks(ids):
+        for row in connection.execute(select_subscriptions(columns.id.in_(chunk))).mappings():
+            by_id[row["id"]] = subscription_of(row)
+    return by_id
+
+
+class SubscriptionEntry(NamedTuple):
+    """What delivery keeps of a subscription in memory."""
+
+    id: int
+    version: int
+    feed: str
+    feed_number: int
+    feed_kind: str
+    output_kind: str
+    target: str
+    period_s: int | None
+    created_at: datetime
+    expires_at: datetime
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is to a source or materialised feed; then it gets the items of that."""
+        return self.feed_kind in _SOURCES
+
+
+_SOURCES = frozenset(kind.value for kind in SOURCE_KINDS)
+
+
+def subscription_entries(
+    connection: Connection, *, after_id: int, limit: int
+) -> list[SubscriptionEntry]:
+    """Subscriptions by id, expired ones too: what arrived before may still be delivered."""
+    own, feeds = tables.subscriptions.c, tables.definitions.c
+    query = (
+        select(
+            *(own.id, own.version, own.feed, feeds.number, feeds.kind, own.output_kind),
+            *(own.target, own.period_s, own.created_at, own.expires_at),
+        )
+        .join(tables.definitions, feeds.name == own.feed)
+        .where(own.id > after_id)
+        .order_by(own.id)
+    )
+    rows = connection.execute(_page(query, limit))
+    return list(map(SubscriptionEntry._make, rows))
 
 
 def subscribed(connection: Connection, now: datetime) -> list[str]:

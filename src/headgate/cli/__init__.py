@@ -6,11 +6,13 @@ command only.
 
     command                            file
     run                                run
+    deliver                            deliver
     demo                               demo
     check, apply, drop                 scripts
     show                               show
     explain                            explain
     subscribe, renew, unsubscribe      subscriptions
+    post                               post
     tail, why, rejected                items
     stats, statistics                  stats
     backtest                           backtest
@@ -33,7 +35,9 @@ Files in reading order:
     subscriptions   subscribe, renew and unsubscribe
     run             run the pipeline until it is stopped
     run_display     the screen, the log line and the summary of a run
+    deliver         a delivery worker
     demo            run the pipeline on the feeds of headgate.demo
+    post            give events to a source
     items           stored items: tail a feed, explain one item, list rejected input
     stats           totals of the store and the outbox; statistics for the optimisers
     backtest        evaluate a feed over the stored items before it is created

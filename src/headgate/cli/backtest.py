@@ -16,9 +16,11 @@ from headgate.cli.options import (
     CatalogUrl,
     JobMaster,
     Local,
+    LogUrl,
     RunFolder,
     Since,
     existing_folder,
+    log_option,
     since_option,
 )
 from headgate.cli.output import (
@@ -48,6 +50,7 @@ def backtest(
     local: Local = False,
     *,
     folder: RunFolder = FOLDER_DEFAULT,
+    log: LogUrl = "",
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
@@ -59,7 +62,7 @@ def backtest(
     """
     first = since_option(since)
     with (
-        open_headgate(catalog, folder=existing_folder(folder)) as h,
+        open_headgate(catalog, folder=existing_folder(folder, log), log=log_option(log)) as h,
         stderr.status("backtest …") as status,
     ):
         try:

@@ -25,9 +25,11 @@ from headgate.cli.options import (
     FOLDER_DEFAULT,
     AsJson,
     CatalogUrl,
+    LogUrl,
     RunFolder,
     Since,
     existing_folder,
+    log_option,
     since_option,
 )
 from headgate.cli.output import print_json, print_line, print_text, stderr, stdout
@@ -36,7 +38,7 @@ from headgate.store.data_folder import DataFolder
 
 if TYPE_CHECKING:
     from headgate.api.why_stored import WhyStored
-    from headgate.store.read_store import StoredRow
+    from headgate.store.log_items import LoggedItem
 
 LINES_MAX = 100_000
 VALUE_SHOWN_MAX = 60
@@ -53,6 +55,7 @@ def tail(
     since: Since = "",
     *,
     folder: RunFolder = FOLDER_DEFAULT,
+    log: LogUrl = "",
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
@@ -62,11 +65,12 @@ def tail(
 
     [bold]headgate tail MuseNews --follow[/bold]
     """
-    first = since_option(since)
-    with open_headgate(catalog, folder=existing_folder(folder)) as h:
+    first, warned = since_option(since), set[str]()
+    log = log_option(log)
+    with open_headgate(catalog, folder=existing_folder(folder, log), log=log) as h:
         try:
             for number, rows in enumerate(h.follow_batches(feed, lines, since=first)):
-                warn_of_damaged_files(h)
+                warn_of_damaged_files(h, warned)
                 _print_rows(rows, as_json=json)
                 if number == 0 and not rows and lines and not json:
                     print_line(f"-- no items of {feed}" + (f" since {since}" if since else " yet"))
@@ -76,7 +80,7 @@ def tail(
             raise typer.Exit from None
 
 
-def _print_rows(rows: Sequence[StoredRow], *, as_json: bool) -> None:
+def _print_rows(rows: Sequence[LoggedItem], *, as_json: bool) -> None:
     width = widest(rows)
     for row in rows:
         if as_json:
@@ -96,6 +100,7 @@ def why(
     ] = "",
     *,
     folder: RunFolder = FOLDER_DEFAULT,
+    log: LogUrl = "",
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
@@ -107,9 +112,16 @@ def why(
 
     [bold]headgate why 4711 12 --source Tickets[/bold]
     """
-    with open_headgate(catalog, folder=existing_folder(folder)) as h:
+    log = log_option(log)
+    with open_headgate(catalog, folder=existing_folder(folder, log), log=log) as h:
         try:
-            answer = h.why(item, subscription, source=source)
+            with stderr.status("looking for the item …") as status:
+                answer = h.why(
+                    item,
+                    subscription,
+                    source=source,
+                    note=lambda text: status.update(f"looking for the item: {text} …"),
+                )
         finally:
             warn_of_damaged_files(h)
     if json:
@@ -156,7 +168,7 @@ def _why_json(answer: WhyStored) -> dict[str, object]:
         "why": None if answer.why is None else answer.why.as_json(),
         "subscription": None if answer.subscription is None else answer.subscription.id,
         "joined": answer.joined,
-        "deliveries": [asdict(delivery) for delivery in answer.deliveries],
+        "delivery": answer.delivery(),
     }
 
 
@@ -195,22 +207,25 @@ def _rejected_line(record: Rejected) -> str:
 # --- rows as text and JSON, also used by other commands ------------------------------------------
 
 
-def warn_of_damaged_files(h: Headgate) -> None:
-    """Warn of damaged store files that were skipped, on standard error, once per file."""
-    while h.damaged:
-        path, reason = h.damaged.popitem()
-        text = printable(f"'{path}' is damaged and was skipped: {reason}")
-        stderr.print(Text.assemble(("warning: ", "bold yellow"), text))
+def warn_of_damaged_files(h: Headgate, warned: set[str] | None = None) -> None:
+    """Warn of damaged files of the log that were skipped, on standard error; not of those that are
+    in `warned`, to which they are added."""
+    warned = set() if warned is None else warned
+    for name, reason in h.damaged.items():
+        if name not in warned:
+            warned.add(name)
+            text = printable(f"'{name}' is damaged and was skipped: {reason}")
+            stderr.print(Text.assemble(("warning: ", "bold yellow"), text))
 
 
-def row_text(row: StoredRow, *, source_width: int = 0) -> str:
+def row_text(row: LoggedItem, *, source_width: int = 0) -> str:
     """A stored item on one line: time, source, title or attributes, number of joined items."""
     joined = sum(len(joined_items(annotation)) for annotation in row.annotations)
     about = _summary_text(row.attributes) + (f"  ⋈ {joined:,}" if joined else "")
     return f"{row.time:%Y-%m-%d %H:%M:%S}  {row.source:<{source_width}}  {about}"
 
 
-def print_row(row: StoredRow, *, source_width: int = 0, indent: str = "") -> None:
+def print_row(row: LoggedItem, *, source_width: int = 0, indent: str = "") -> None:
     """Print a stored item on one line, truncated to the width if output is a terminal."""
     text = Text(indent + printable(row_text(row, source_width=source_width)))
     if stdout.is_terminal:
@@ -218,7 +233,7 @@ def print_row(row: StoredRow, *, source_width: int = 0, indent: str = "") -> Non
     stdout.print(text)
 
 
-def row_json(row: StoredRow) -> dict[str, object]:
+def row_json(row: LoggedItem) -> dict[str, object]:
     record: dict[str, object] = {
         "id": row.id,
         "source": row.source,
@@ -229,7 +244,7 @@ def row_json(row: StoredRow) -> dict[str, object]:
     return record | ({"annotations": row.annotations} if row.annotations else {})
 
 
-def widest(rows: Iterable[StoredRow]) -> int:
+def widest(rows: Iterable[LoggedItem]) -> int:
     """The length of the longest source name."""
     return max((len(row.source) for row in rows), default=0)
 

@@ -1,6 +1,6 @@
 """The `headgate` command.
 
-Only the module of the command in question is loaded: some need Spark, DuckDB or compiled kernels,
+Only the module of the command in question is loaded: some need Spark or compiled kernels,
 and `headgate show` should not wait for them.
 """
 
@@ -16,10 +16,11 @@ from headgate import __version__
 from headgate.model.errors import HeadgateError
 
 COMMANDS = {
-    **{name: name for name in ("run", "demo")},
+    **{name: name for name in ("run", "demo", "deliver")},
     **dict.fromkeys(("check", "apply", "drop"), "scripts"),
     **{name: name for name in ("show", "explain", "network", "relay", "simulate")},
     **dict.fromkeys(("subscribe", "renew", "unsubscribe"), "subscriptions"),
+    "post": "post",
     **dict.fromkeys(("tail", "why", "rejected"), "items"),
     **dict.fromkeys(("stats", "statistics"), "stats"),
     **{name: name for name in ("backtest", "opml", "bench")},

@@ -12,6 +12,7 @@ import typer
 from headgate.api.arguments import duration_of, instant_of
 from headgate.model.duration import Duration
 from headgate.model.errors import InvalidValue
+from headgate.store.open_storage import checked_folder, open_storage
 
 CATALOG_DEFAULT = "headgate.db"
 IN_MEMORY = "sqlite://"
@@ -50,6 +51,15 @@ RunFolder = Annotated[
         envvar="HEADGATE_FOLDER",
         metavar="FOLDER",
         help="The folder with the durable state of a run.",
+    ),
+]
+LogUrl = Annotated[
+    str,
+    typer.Option(
+        "--log",
+        envvar="HEADGATE_LOG",
+        metavar="URL",
+        help="Where the log is, if it is not in the folder: s3://bucket/prefix, gs://…, az://…",
     ),
 ]
 Since = Annotated[
@@ -111,9 +121,27 @@ def since_option(text: str) -> datetime | None:
         raise typer.BadParameter(str(error), param_hint="--since") from None
 
 
-def existing_folder(path: Path) -> Path:
-    """The folder of a run; without one there is nothing to look at."""
-    if not path.is_dir():
+def local_folder(path: Path) -> Path:
+    """The folder of a run, which is a folder of this machine."""
+    try:
+        return checked_folder(path)
+    except InvalidValue as error:
+        raise typer.BadParameter(str(error), param_hint="--folder") from None
+
+
+def log_option(text: str) -> str:
+    """The address of a log; one that cannot work is refused before anything starts."""
+    try:
+        open_storage(text or ".")
+    except InvalidValue as error:
+        raise typer.BadParameter(str(error), param_hint="--log") from None
+    return text
+
+
+def existing_folder(path: Path, log: str = "") -> Path:
+    """The folder of a run; without one there is nothing to look at, unless the log is elsewhere."""
+    path = local_folder(path)
+    if not log and not path.is_dir():
         raise typer.BadParameter(
             f"there is no folder '{path}': 'headgate run' makes it, --folder names another",
             param_hint="--folder",

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.live import Live
 
+from headgate.api.check_run import check_run
 from headgate.api.headgate import Headgate
 from headgate.api.headgate import open as open_headgate
-from headgate.api.running import LOST, MASTER_DEFAULT, RunOptions, started_run, starting_spark
+from headgate.api.running import MASTER_DEFAULT, RunOptions, started_run, starting_spark
 from headgate.cli.options import (
     CATALOG_DEFAULT,
     FACTORIZE_DEFAULT,
@@ -26,9 +27,12 @@ from headgate.cli.options import (
     CatalogUrl,
     Factorize,
     JoinScheme,
+    LogUrl,
     OperatorOrder,
     RunFolder,
     duration_option,
+    local_folder,
+    log_option,
     modules_of,
 )
 from headgate.cli.output import print_line, stderr, stdout
@@ -81,6 +85,27 @@ Lateness = Annotated[
 Brokers = Annotated[
     str, typer.Option(metavar="HOST:PORT,…", help="Kafka brokers that sources may name.")
 ]
+Kafka = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="A setting of Kafka's client, may be repeated: security.protocol=SASL_SSL. "
+        "A value env:NAME or file:PATH is read from there.",
+    ),
+]
+Jars = Annotated[
+    str,
+    typer.Option(metavar="FOLDER", help="Jars of Spark's Kafka connector: a folder or files, …"),
+]
+Trigger = Annotated[
+    int, typer.Option(min=0, metavar="MS", help="Milliseconds between two looks at a source.")
+]
+BatchRows = Annotated[
+    int | None, typer.Option(min=1, help="Items of a micro-batch at most; by default by source.")
+]
+BatchBytes = Annotated[
+    int | None, typer.Option(min=1, help="Bytes of files in a micro-batch at most (256 MB).")
+]
 Metrics = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds /metrics, or 'off'.")
 ]
@@ -93,6 +118,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     script: OptionalScript = None,
     catalog: CatalogUrl = CATALOG_DEFAULT,
     folder: RunFolder = FOLDER_DEFAULT,
+    log: LogUrl = "",
     master: Master = MASTER_DEFAULT,
     output: Output = Path("feeds"),
     stylesheets: Stylesheets = None,
@@ -102,6 +128,11 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     interval: Interval = "5 minutes",
     lateness: Lateness = "1 minute",
     brokers: Brokers = "",
+    kafka: Kafka = None,
+    jars: Jars = "",
+    trigger: Trigger = 100,
+    batch_rows: BatchRows = None,
+    batch_bytes: BatchBytes = None,
     metrics: Metrics = METRICS_DEFAULT,
     seconds: Until = "",
     operators: AllowedModules = "",
@@ -122,7 +153,8 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     late = duration_option(lateness, "--lateness")
     script_folder = script.parent if script is not None and str(script) != "-" else Path()
     options = RunOptions(
-        folder=folder,
+        folder=local_folder(folder),
+        log=log_option(log),
         output=output,
         stylesheets=stylesheets or script_folder,
         data=data,
@@ -133,18 +165,37 @@ def run(  # noqa: PLR0917 - typer passes by keyword
             "brokers": brokers,
             "budget": str(budget),
             "interval_min_s": str(300 if every is None else every.seconds),
+            "trigger_ms": str(trigger),
+            **({} if batch_rows is None else {"rows_max": str(batch_rows)}),
+            **({} if batch_bytes is None else {"bytes_max": str(batch_bytes)}),
+            **kafka_options(kafka or []),
         },
         factorize=factorize,
         operator_order=operator_order,
         join_scheme=join_scheme,
     )
-    options.methods()  # a wrong name is refused before Spark starts
+    check_run(options, metrics=metrics, jars=jars)
     text = None if script is None else read_text(script)
     seconds_max = None if until is None else float(until.seconds)
-    with starting_spark(master) as session, open_headgate(catalog, folder=folder) as h:
+    with (
+        starting_spark(master, jars=jars) as session,
+        open_headgate(catalog, folder=folder, log=log) as h,
+    ):
         if script is not None and text is not None:
             apply_once(h, text, script)
         run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_max)
+
+
+def kafka_options(given: list[str]) -> dict[str, str]:
+    """Options of sources from `--kafka KEY=VALUE`. A value is not shown in an error: it may be a
+    secret."""
+    options: dict[str, str] = {}
+    for each in given:
+        key, equals, value = each.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter("expected KEY=VALUE", param_hint="--kafka")
+        options[f"kafka.{key.strip().removeprefix('kafka.')}"] = value
+    return options
 
 
 def apply_once(h: Headgate, text: str, file: Path) -> None:
@@ -228,8 +279,8 @@ def _show_until(
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     def left_s(step_s: float) -> float:
-        if run.has_lost_spark:
-            raise PipelineError(LOST)
+        if why := run.why_ended:
+            raise PipelineError(why)
         return step_s if until is None else min(step_s, until - time.monotonic())
 
     if lines is None:

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headgate.deliver.entry import shown_value
-from headgate.deliver.records import DeliveryState
 from headgate.model.errors import printable
-from headgate.model.items import Item
 from headgate.pipeline.status import Status
 
 LATEST_SHOWN = 12
@@ -64,22 +61,23 @@ def line(status: Status, *, uptime_s: float) -> str:
     tally = status.tally
     return (
         f"{uptime_s:5.0f} s  {tally.items:,} items  {tally.items_per_s:,.1f}/s  "
-        f"{tally.matched:,} matched  {tally.sent:,} delivered  {status.backlog:,} waiting  "
+        f"{tally.matched:,} matched  {status.deliveries.total:,} delivered  "
+        f"{status.behind:,} behind  "
         f"p50 {tally.latency_p50_ms:.0f} ms  {len(status.broken)} broken feeds"
     )
 
 
 def summary(status: Status, *, uptime_s: float) -> list[str]:
     """The lines that are printed when a run ends."""
-    tally, outbox = status.tally, status.outbox
+    tally, deliveries = status.tally, status.deliveries
     return [
         f"ran for {uptime_s:.0f} s: {tally.items:,} items of {len(tally.by_source)} sources "
         f"in {tally.batches:,} batches (p50 {tally.latency_p50_ms:.0f} ms, "
         f"p99 {tally.latency_p99_ms:.0f} ms)",
         f"{tally.matched:,} items matched, {tally.matches:,} times in all; "
         f"{tally.joined:,} joined with others",
-        f"{tally.sent:,} deliveries made, {status.backlog:,} wait, "
-        f"{outbox[DeliveryState.DEAD]:,} dead",
+        f"{deliveries.total:,} deliveries made, {deliveries.lagging:,} subscriptions behind, "
+        f"{deliveries.dead:,} dead letters",
         *(
             f"rejected: {count:,} of {name} (see 'headgate rejected {name}')"
             for name, count in status.rejected.items()
@@ -99,8 +97,8 @@ def _headline(status: Status, uptime_s: float) -> Table:
         ("in", f"{tally.items_per_s:,.1f}/s"),
         ("matched", f"{tally.matched:,}"),
         ("joined", f"{tally.joined:,}"),
-        ("delivered", f"{tally.sent:,}"),
-        ("waiting", f"{status.backlog:,}"),
+        ("delivered", f"{status.deliveries.total:,}"),
+        ("behind", f"{status.behind:,}"),
         ("batch", f"{tally.latency_p50_ms:.0f} ms"),
         ("slowest", f"{tally.latency_p99_ms:.0f} ms"),
     ]
@@ -158,7 +156,7 @@ def _latest(status: Status) -> Table:
         table.add_row(
             Text(match.feed, style="green"),
             Text(match.item.source, style="dim"),
-            Text(headline_of(match.item), overflow="ellipsis", no_wrap=True),
+            Text(headline_of(match.item.attributes), overflow="ellipsis", no_wrap=True),
         )
     return table
 
@@ -179,10 +177,10 @@ def _shortened(lines: Sequence[str]) -> list[str]:
     return [*lines[:PROBLEMS_SHOWN], *([f"and {hidden:,} more"] if hidden > 0 else [])]
 
 
-def headline_of(item: Item) -> str:
+def headline_of(attributes: Mapping[str, object]) -> str:
     """An item on one line: its title, or its attributes if it has none."""
-    title = item.attributes.get("title")
+    title = attributes.get("title")
     if isinstance(title, str):
         return printable(title)[:TITLE_WIDTH]
-    values = (f"{name} {shown_value(value)}" for name, value in item.attributes.items())
+    values = (f"{name} {value}" for name, value in attributes.items())
     return printable(", ".join(values))[:TITLE_WIDTH]

@@ -22,9 +22,11 @@ from headgate.cli.options import (
     CatalogUrl,
     JobMaster,
     Local,
+    LogUrl,
     RunFolder,
     Since,
     existing_folder,
+    log_option,
     since_option,
 )
 from headgate.cli.output import (
@@ -40,7 +42,7 @@ from headgate.cli.output import (
 
 if TYPE_CHECKING:
     from headgate.catalog.statistics import SourceStatistics
-    from headgate.deliver.item_deliveries import DeadLetters
+    from headgate.deliver.delivery_status import DeadLetters
     from headgate.store.stats import Stats
 
 DAYS_SHOWN_MAX = 60
@@ -51,6 +53,7 @@ def stats(
     since: Since = "7d",
     top: Annotated[int, typer.Option(min=1, help="Sources and feeds that are shown.")] = 10,
     folder: RunFolder = FOLDER_DEFAULT,
+    log: LogUrl = "",
     catalog: CatalogUrl = CATALOG_DEFAULT,
     *,
     json: AsJson = False,
@@ -61,7 +64,7 @@ def stats(
     """
     first = since_option(since)
     with (
-        open_headgate(catalog, folder=existing_folder(folder)) as h,
+        open_headgate(catalog, folder=existing_folder(folder, log), log=log_option(log)) as h,
         stderr.status("reading the store …") as status,
     ):
         report = h.stats(first, top=top, note=lambda text: status.update(f"{text} …"))
@@ -76,7 +79,7 @@ def stats(
         _print_summary(stored)
         _print_sources(stored, top)
         _print_feeds(stored, names, top)
-    _print_outbox(report.deliveries, report.dead_letters)
+    _print_deliveries(report.deliveries, report.dead_letters)
 
 
 def _print_summary(stored: Stats) -> None:
@@ -123,9 +126,10 @@ def _print_feeds(stored: Stats, names: Mapping[int, str], top: int) -> None:
     _print_rest(len(stored.feeds) - top, "feed")
 
 
-def _print_outbox(outbox: Mapping[str, int], dead: Sequence[DeadLetters]) -> None:
+def _print_deliveries(deliveries: Mapping[str, int], dead: Sequence[DeadLetters]) -> None:
     print_line("")
-    print_line("outbox: " + ", ".join(f"{count:,} {state}" for state, count in outbox.items()))
+    figures = [f"{count:,} {state}" for state, count in deliveries.items()]
+    print_line("deliveries: " + ", ".join(figures))
     if dead:
         rows = [
             [f"{letters.count:,}", str(letters.subscription), letters.error[:ERROR_SHOWN_MAX]]
@@ -141,7 +145,10 @@ def _print_rest(count: int, noun: str) -> None:
 
 
 def _as_json(
-    stored: Stats, names: Mapping[int, str], outbox: Mapping[str, int], dead: Sequence[DeadLetters]
+    stored: Stats,
+    names: Mapping[int, str],
+    deliveries: Mapping[str, int],
+    dead: Sequence[DeadLetters],
 ) -> dict[str, object]:
     return {
         "since": stored.since,
@@ -168,7 +175,7 @@ def _as_json(
             {"feed": names.get(number), "number": number, "items": items}
             for number, items in stored.feeds.items()
         ],
-        "outbox": outbox,
+        "deliveries": deliveries,
         "dead_letters": [
             {"subscription": letters.subscription, "count": letters.count, "error": letters.error}
             for letters in dead
@@ -183,6 +190,7 @@ def statistics(
     local: Local = False,
     *,
     folder: RunFolder = FOLDER_DEFAULT,
+    log: LogUrl = "",
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
@@ -195,7 +203,7 @@ def statistics(
     first, now = since_option(since), datetime.now(UTC)
     assert first is not None, "--since has a default"
     with (
-        open_headgate(catalog, folder=existing_folder(folder)) as h,
+        open_headgate(catalog, folder=existing_folder(folder, log), log=log_option(log)) as h,
         stderr.status("planning all feeds …") as status,
     ):
         result = h.measure(

@@ -3,10 +3,13 @@
 HeadgateError
 └── DeliveryError
     ├── OutputError      a file, mail or call failed; says whether to try again, and when
+    ├── LeaseLost        another worker holds the slot now; this one must leave it alone
     └── TransformError   a stylesheet is wrong, refused or too costly; says which and where
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from headgate.model.errors import HeadgateError, printable
 
@@ -46,6 +49,16 @@ class OutputError(DeliveryError):
         self.gone = gone
         self.ambiguous = ambiguous
         self.retry_after_s = retry_after_s
+
+
+class LeaseLost(DeliveryError):
+    """Another worker has taken these slots, since this one did not renew its lease in time."""
+
+    def __init__(self, slots: Iterable[int]) -> None:
+        self.slots = frozenset(slots)
+        shown = ", ".join(map(str, sorted(self.slots)[:5]))
+        more = ", …" if len(self.slots) > 5 else ""
+        super().__init__(f"another worker delivers the slots {shown}{more} now")
 
 
 class TransformError(DeliveryError):

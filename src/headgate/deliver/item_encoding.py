@@ -156,6 +156,15 @@ def _item(found: dict[str, Json]) -> Item:
     )
 
 
+def decode_annotations(text: str) -> frozenset[Annotation]:
+    """The annotations in the column `@annotations` of the log."""
+    return frozenset(_annotation(each) for each in json.loads(text))
+
+
+def encode_annotations(item: Item) -> str:
+    return json.dumps(json_of_item(item).get("annotations", []), separators=(",", ":"))
+
+
 def _annotation(found: Json) -> Annotation:
     assert isinstance(found, dict)
     items = found["items"]

@@ -48,6 +48,22 @@ RENDERERS: dict[str, Render] = {
 }
 
 
+_FORMATS = {
+    **dict.fromkeys((".atom", ".xml"), "atom"),
+    **dict.fromkeys((".html", ".htm"), "html"),
+    **{".rss": "rss", ".json": "json", ".txt": "text"},
+}
+
+
+def format_of(path: str, *, has_stylesheet: bool) -> str:
+    """The format of the document at this path: atom, rss, json, html, text; or, of another
+    extension, the outputs of its stylesheet."""
+    found = _FORMATS.get(Path(checked_parts(path)[-1]).suffix.lower())
+    if found is None and not has_stylesheet:
+        renderer_of(path, has_stylesheet=False)
+    return found or "output"
+
+
 def renderer_of(path: str, *, has_stylesheet: bool) -> Render:
     """How the document of this path is written, by its extension."""
     found = RENDERERS.get(Path(checked_parts(path)[-1]).suffix.lower())

@@ -13,7 +13,7 @@
 
 Delivery is at least once: a lost answer leads to another call with the same id. Redirects are not
 followed, as they would send a signed body to somebody else. At most 64 kB of the answer are read. A
-slow receiver costs one call's time limit of its own workers only (deliverer.py).
+slow receiver costs one call's time limit of its own workers only (message_jobs.py).
 
 Each subscription has its own secret: an HMAC of its id under the key of this installation. None
 is stored, and `secret_of` can always compute it for the subscriber.
@@ -37,7 +37,7 @@ import hmac
 import json
 import math
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -51,7 +51,6 @@ from headgate.acquire.http_response import retry_after_s
 from headgate.deliver.entry import TransformedText, utc
 from headgate.deliver.errors import OutputError
 from headgate.deliver.item_encoding import Json, in_order
-from headgate.deliver.records import OutgoingMessage
 from headgate.deliver.render import rfc3339
 from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
 from headgate.model.errors import printable
@@ -198,23 +197,20 @@ def _refused(status: int, headers: Mapping[str, str], now: datetime) -> OutputEr
 
 # --- the body -------------------------------------------------------------------------------------
 
-Rendered = tuple[Item, TransformedText | None]
+
+def webhook_item(item: Item, transformed: TransformedText | None = None) -> str:
+    """One item of a body, as JSON: rendered once for all subscriptions that get it."""
+    found = _webhook_item(item, transformed)
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def render_webhook(message: OutgoingMessage, rendered: list[Rendered]) -> str:
-    """The body; the items are those of the message, as a stylesheet left them."""
-    first = message.parts[0]
-    put_at_s = max(each.put_at_s for each in message.parts)
-    body: dict[str, Json] = {
-        "type": "headgate.items",
-        "timestamp": rfc3339(datetime.fromtimestamp(put_at_s, UTC)),
-        "data": {
-            "subscription": first.delivery.subscription,
-            "feed": _text(first.delivery.feed),
-            "items": [_webhook_item(*each) for each in rendered],
-        },
-    }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def webhook_body(subscription: int, feed: str, arrived: datetime, items: Sequence[str]) -> str:
+    """The body of a message with these items (`webhook_item`), of which the last arrived then."""
+    return (
+        f'{{"type":"headgate.items","timestamp":"{rfc3339(arrived)}","data":{{"subscription":'
+        f'{subscription},"feed":{json.dumps(_text(feed), ensure_ascii=False)},'
+        f'"items":[{",".join(items)}]}}}}'
+    )
 
 
 def _webhook_item(item: Item, transformed: TransformedText | None) -> Json:

@@ -1,15 +1,9 @@
-"""The records of this room: subscriptions, deliveries, and the messages that are sent.
-
-PushSubscription   a subscription with an output, as the catalog has it
-ItemDelivery       one item for one subscription, as the pipeline puts it into the outbox
-StoredDelivery     the same with its state in the outbox
-OutgoingMessage    what is sent together: one delivery, or those of a digest
-"""
+"""Subscriptions as delivery sees them, their outputs, and the states of a delivery."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -23,6 +17,7 @@ class Transport(StrEnum):
     FILE = "file"
     WEBHOOK = "webhook"
     CONSOLE = "console"
+    KAFKA = "kafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,70 +40,25 @@ class PushSubscription:
         assert self.period_s is None or self.period_s > 0, "a period is at least a second"
 
 
-FindSubscriptions = Callable[[Iterable[int]], Mapping[int, PushSubscription]]
-"""Looks up ids in the catalog; ids of ended subscriptions are missing in the result."""
-
-
 class DeliveryState(StrEnum):
-    """See the diagram in outbox.py."""
+    """What became of an item for a subscription (delivery_status.py)."""
 
     WAITING = "waiting"
-    SENDING = "sending"
     SENT = "sent"
     FAILED = "failed"
     DEAD = "dead"
 
 
-@dataclass(frozen=True, slots=True)
-class ItemDelivery:
-    """One item for one subscription."""
-
-    subscription: int
-    version: int
-    feed: str
-    item: Item
-
-
-@dataclass(frozen=True, slots=True)
-class StoredDelivery:
-    """A row of the outbox."""
-
-    number: int
-    delivery: ItemDelivery
-    state: DeliveryState
-    message: str | None
-    """The id of the message that it belongs to, once one was formed."""
-    attempts: int
-    error: str
-    put_at_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingMessage:
-    """Deliveries that are sent together, in order: the same ones under the same id every time."""
-
-    id: str
-    parts: tuple[StoredDelivery, ...]
-
-    @property
-    def attempts(self) -> int:
-        return max(each.attempts for each in self.parts)
-
-    @property
-    def numbers(self) -> list[int]:
-        return [each.number for each in self.parts]
-
-
-def message_id(parts: Sequence[StoredDelivery]) -> str:
-    """A hash of the keys: the same for the same deliveries, in every process."""
+def id_of_message(subscription: int, version: int, items: Iterable[Item]) -> str:
+    """A hash of subscription, version and items: the same for the same message, in every process.
+    A subscription's id is never reused, and neither is an item's within its source."""
     digest = hashlib.sha256()
-    for part in parts:
-        delivery = part.delivery
+    for item in items:
         for field in (
-            str(delivery.subscription).encode(),
-            str(delivery.version).encode(),
-            key_bytes(delivery.item.id),
-            key_bytes(delivery.item.source),
+            str(subscription).encode(),
+            str(version).encode(),
+            key_bytes(item.id),
+            key_bytes(item.source),
         ):
             digest.update(len(field).to_bytes(8, "big") + field)
     return digest.hexdigest()[:40]

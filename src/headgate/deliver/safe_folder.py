@@ -72,7 +72,7 @@ def read_file(folder: Path, path: str, *, bytes_max: int) -> bytes | None:
     *above, name = checked_parts(path)
     try:
         with _opened(folder, above, create=False) as parent:
-            return _read(parent, name, bytes_max)
+            return read_at(parent, name, bytes_max)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -84,7 +84,7 @@ def replace_file(folder: Path, path: str, content: bytes) -> bool:
     *above, name = checked_parts(path)
     try:
         with _opened(folder, above, create=True) as parent:
-            if _read(parent, name, len(content)) == content:
+            if read_at(parent, name, len(content)) == content:
                 return False
             _replace(parent, name, content)
             return True
@@ -94,6 +94,15 @@ def replace_file(folder: Path, path: str, content: bytes) -> bool:
 
 @contextmanager
 def _opened(folder: Path, above: list[str], *, create: bool) -> Iterator[int]:
+    current = open_parent(folder, above, create=create)
+    try:
+        yield current
+    finally:
+        os.close(current)
+
+
+def open_parent(folder: Path, above: list[str], *, create: bool = True) -> int:
+    """Open the folder that these names lead to, as a file descriptor; the names are checked."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
     if create:
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,9 +114,10 @@ def _opened(folder: Path, above: list[str], *, create: bool) -> Iterator[int]:
             inner = os.open(name, flags | os.O_NOFOLLOW, dir_fd=current)
             os.close(current)
             current = inner
-        yield current
-    finally:
+    except BaseException:
         os.close(current)
+        raise
+    return current
 
 
 def _make_folder(parent: int, name: str) -> None:
@@ -116,7 +126,7 @@ def _make_folder(parent: int, name: str) -> None:
         os.fsync(parent)
 
 
-def _read(parent: int, name: str, bytes_max: int) -> bytes | None:
+def read_at(parent: int, name: str, bytes_max: int) -> bytes | None:
     """Nothing where there is no regular file of at most this size: devices and pipes may block."""
     try:
         descriptor = os.open(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from headgate.acquire.backoff import Backoff
+from headgate.deliver.output_kafka import KafkaSettings
 from headgate.deliver.output_mail import MailSettings
 from headgate.deliver.output_webhook import WebhookSettings
 from headgate.deliver.transform import TransformLimits
@@ -21,6 +22,7 @@ class DeliverySettings:
     stylesheet_folder: Path
     mail: MailSettings | None = None
     webhook: WebhookSettings = field(default_factory=WebhookSettings)
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
     transform: TransformLimits = field(default_factory=TransformLimits)
     backoff: Backoff = field(default_factory=Backoff)
     console: TextIO = field(default_factory=lambda: sys.stdout)
@@ -36,6 +38,12 @@ class DeliverySettings:
     workers_per_target: int = 2
     run_budget_s: float = 30.0
     """After this long no further message is begun for a target, until the next run."""
+
+    round_budget_s: float = 2.0
+    """How long the slots of a round wait for messages that are being sent. A subscription that
+    takes longer gets a row of its own, and the cursor moves on."""
+    lease_s: float = 20.0
+    """After so long without a sign of life, the slots of a worker are taken by others."""
 
     sent_kept_s: float = 30 * DAY_S
     """As long as a batch may be replayed, or its matches would be delivered again."""

@@ -89,16 +89,17 @@ class StatementBuilder(FilterBuilder):
         return MaterializeFeed(name, feed, stylesheet)
 
     def register_stream(
-        self, name: Name, format_: Name, path: str, attributes: tuple[Attribute, ...]
+        self, name: Name, format_: Name, path: str | None, attributes: tuple[Attribute, ...]
     ) -> RegisterStream:
-        return RegisterStream(name, read_word(Format, format_, called="format"), path, attributes)
+        format_kind = read_word(Format, format_, called="format")
+        return RegisterStream(name, format_kind, path or "", attributes)
 
     def register_table(
         self,
         name: Name,
         attributes: tuple[Attribute, ...],
         format_: Name,
-        path: str,
+        path: str | None,
         *options: Option,
     ) -> RegisterTable:
         option_values = _option_values(options)
@@ -106,7 +107,7 @@ class StatementBuilder(FilterBuilder):
         assert changes is None or isinstance(changes, str)
         assert keep is None or isinstance(keep, Duration)
         format_kind = read_word(Format, format_, called="format")
-        return RegisterTable(name, format_kind, path, attributes, changes, keep)
+        return RegisterTable(name, format_kind, path or "", attributes, changes, keep)
 
     def changes(self, name: Name) -> Option:
         return "changes in", name

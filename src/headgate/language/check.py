@@ -40,7 +40,8 @@ NAME_LENGTH_MAX = 200
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _MAIL = re.compile(r"[^\s@<>,;]+@[^\s@<>,;]+")
 _WEB = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
-_STREAM_FORMATS = (Format.JSON, Format.CSV, Format.PARQUET, Format.KAFKA, Format.NATS)
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_STREAM_FORMATS = (Format.JSON, Format.CSV, Format.PARQUET, Format.KAFKA, Format.NATS, Format.POST)
 _FILE_ENDINGS = (".rss", ".atom", ".xml", ".json", ".html", ".htm", ".txt")
 _STYLESHEET_ENDINGS = (".csv", ".tsv", ".md", ".ics", ".opml", ".xhtml")
 """Further endings if there is a stylesheet. Others are refused: a web server may run such files."""
@@ -57,6 +58,7 @@ def check(statement: Statement, definitions: Definitions) -> Statement:
         case RegisterStream(name, format_) | RegisterTable(name, format_):
             _check_name(name)
             _check_format(name, format_, _STREAM_FORMATS)
+            _check_path(name, format_, statement.path)
             _check_attributes(statement.attributes)
             if isinstance(statement, RegisterTable):
                 _check_table(statement)
@@ -127,6 +129,13 @@ def _check_format(name: str, format_: Format, allowed: tuple[Format, ...]) -> No
         )
 
 
+def _check_path(name: str, format_: Format, path: str) -> None:
+    if format_ is Format.POST and path:
+        raise error_at(name, "posted events have no path: write 'from post'")
+    if format_ is not Format.POST and not path:
+        raise error_at(name, f"'{name}' needs a path, as in: from {format_} '…'")
+
+
 def _check_operator(operator: RegisterOperator) -> None:
     _check_name(operator.name)
     names = [parameter.name for parameter in operator.parameters]
@@ -164,6 +173,10 @@ def _check_output(feed: str, output: Output, *, has_stylesheet: bool) -> None:
     if kind is OutputKind.WEBHOOK and not _WEB.fullmatch(target):
         raise error_at(
             feed, f"'{target}' is not the URL of a webhook", hint="it begins with https://"
+        )
+    if kind is OutputKind.KAFKA and (not _TOPIC.fullmatch(target) or target in (".", "..")):
+        raise error_at(
+            feed, f"'{target}' is not a topic", hint="use letters, digits, '.', '_' and '-'"
         )
     if kind is OutputKind.FILE:
         _check_file(feed, target, has_stylesheet=has_stylesheet)

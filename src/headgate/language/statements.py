@@ -36,6 +36,7 @@ class Format(StrEnum):
     PARQUET = "parquet"
     KAFKA = "kafka"
     NATS = "nats"
+    POST = "post"
     XML = "xml"
 
 
@@ -43,6 +44,7 @@ class OutputKind(StrEnum):
     MAIL = "mail"
     FILE = "file"
     WEBHOOK = "webhook"
+    KAFKA = "kafka"
     CONSOLE = "console"
 
 

@@ -16,6 +16,7 @@ from headgate.language.statements import (
     CreateFeed,
     Drop,
     Explain,
+    Format,
     GroupMember,
     MaterializeFeed,
     RegisterDocuments,
@@ -244,10 +245,10 @@ def _unparse(statement: Statement) -> str:
             applied = f"{write_name(feed)} apply {write_text(stylesheet)}"
             return f"register feed {applied} as {write_name(name)}"
         case RegisterStream(name, format_, path, attributes):
-            origin = f"from {format_} {write_text(path)}"
+            origin = _origin(format_, path)
             return f"register stream {write_name(name)} {origin} {_attributes(attributes)}"
         case RegisterTable(name, format_, path, attributes, changes, keep):
-            origin = f"from {format_} {write_text(path)}"
+            origin = _origin(format_, path)
             changing = f" changes in {write_name(changes)}" if changes is not None else ""
             declared = f"{write_name(name)} {_attributes(attributes)}"
             return f"register table {declared} {origin}{changing}{_span(' keep', keep)}"
@@ -280,6 +281,10 @@ def _attributes(attributes: tuple[Attribute, ...]) -> str:
 def _attribute(attribute: Attribute) -> str:
     marks = (" key" if attribute.key else "") + (" payload" if attribute.payload else "")
     return f"{write_name(attribute.name)} {attribute.type}{marks}"
+
+
+def _origin(format_: Format, path: str) -> str:
+    return f"from {format_} {write_text(path)}" if path else f"from {format_}"
 
 
 def _operator(operator: RegisterOperator) -> str:

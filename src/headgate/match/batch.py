@@ -112,6 +112,11 @@ def microseconds(instant: datetime) -> int:
     return (instant - EPOCH) // timedelta(microseconds=1)
 
 
+def instant_at(microseconds_: int) -> datetime:
+    """The instant so many microseconds since 1970, in UTC; exact."""
+    return EPOCH + timedelta(microseconds=microseconds_)
+
+
 def part_of(values: npt.NDArray[np.int64], part: TimestampPart) -> npt.NDArray[np.int64]:
     """A part of timestamps, as the naive evaluator takes it."""
     parts: npt.NDArray[np.int64]

@@ -195,6 +195,18 @@ def _list_items(word, left, end, used, items, ends):  # type: ignore[no-untyped-
 
 
 @nb.njit(nogil=True, cache=True, inline="always")
+def _list_row(row, hit, end, used, items, ends):  # type: ignore[no-untyped-def]
+    """Append a pair for each bit of a row whose non-zero words are the bits of `hit`."""
+    for block in range(hit.shape[0]):
+        some = hit[block]
+        while some != 0:
+            word = np.uint64(block << 6) + lowest_bit(some)
+            some &= some - ONE
+            used = _list_items(word, row[word], end, used, items, ends)
+    return used
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
 def _hit_words(stack, depth, hit):  # type: ignore[no-untyped-def]
     """How many words of stack[depth] are not zero, and which: bits of `hit`. It takes no branch."""
     count = np.uint64(0)
@@ -240,43 +252,43 @@ def list_matches(nodes, names, bits, listed):  # type: ignore[no-untyped-def]
     waiting = np.empty((8, word_count), np.uint64)
     planes = np.zeros((PLANES, word_count), np.uint64)
     places, narrow = _narrow_arrays(stack)
-    width, last = 0, 0
     while node < node_count:
-        depth, is_narrow = nodes.depth[node], node < last
-        if is_narrow:
-            has_items = _descend_narrow(narrow, depth, rows, nodes.row[node], places, width)
-        else:
-            has_items = descend(stack, depth, rows, nodes.row[node])
-        if not has_items:
+        depth = nodes.depth[node]
+        if not descend(stack, depth, rows, nodes.row[node]):
             node = nodes.skip[node]
             continue
         end = nodes.end[node]
-        node += 1
-        if not is_narrow and node < nodes.skip[node - 1] and places.shape[0] > 0:
-            width = _to_narrow(stack, depth + 1, places, narrow)
-            last = nodes.skip[node - 1] if width > 0 else 0
-        if end < 0:
+        if end >= 0:
+            hit_count = _hit_words(stack, depth + 1, hit)
+            if hit_count <= few and used + (hit_count << 6) <= items.shape[0]:
+                used = _list_row(stack[depth + 1], hit, end, used, items, ends)
+            else:
+                listed.many[many_count] = node
+                many_count += 1
+                row = stack[depth + 1]
+                wait_count = _count_names(names, end, row, waiting, wait_count, planes)
+        last, node = nodes.skip[node], node + 1
+        if node == last or places.shape[0] == 0:
             continue
-        if is_narrow:
-            if used + (width << 6) <= items.shape[0]:
+        width = _to_narrow(stack, depth + 1, places, narrow)
+        # A loop of its own, as in `count_ends`.
+        while width > 0 and node < last:
+            depth = nodes.depth[node]
+            if not _descend_narrow(narrow, depth, rows, nodes.row[node], places, width):
+                node = nodes.skip[node]
+                continue
+            end = nodes.end[node]
+            if end >= 0 and used + (width << 6) <= items.shape[0]:
                 for place in range(width):
                     left = narrow[depth + 1, place]
                     used = _list_items(places[place], left, end, used, items, ends)
-                continue
-            _to_whole(narrow, depth + 1, places, width, stack)
-        hit_count = _hit_words(stack, depth + 1, hit)
-        if hit_count <= few and used + (hit_count << 6) <= items.shape[0]:
-            for block in range(hit.shape[0]):
-                some = hit[block]
-                while some != 0:
-                    word = np.uint64(block << 6) + lowest_bit(some)
-                    some &= some - ONE
-                    used = _list_items(word, stack[depth + 1, word], end, used, items, ends)
-            continue
-        listed.many[many_count] = node - 1
-        many_count += 1
-        row = stack[depth + 1]
-        wait_count = _count_names(names, end, row, waiting, wait_count, planes)
+            elif end >= 0:
+                _to_whole(narrow, depth + 1, places, width, stack)
+                listed.many[many_count] = node
+                many_count += 1
+                row = stack[depth + 1]
+                wait_count = _count_names(names, end, row, waiting, wait_count, planes)
+            node += 1
     if many_count > 0:
         waiting[wait_count:] = 0
         add_eight(waiting, planes)

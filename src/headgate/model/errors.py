@@ -18,13 +18,15 @@
     ├── StateError           the state of a source or the outbox cannot be read or written
     │   └── StateTaken       … another process writes to it
     ├── LogError             an entry or a segment of the log is damaged or of another version
-    │   └── LogFenced        … another process writes to the log
+    │   ├── LogFenced        … another process writes to the log
+    │   └── LogUnavailable   … its storage cannot be reached, or refuses (also an OSError)
     ├── OperatorError        an operator is unknown, failed or gave an invalid answer
     │   └── WrongAnswer      … the answer has the wrong form or types (operators/check_answer.py)
     ├── PipelineError        the pipeline cannot run: no Java, a folder in use by another run
     ├── SnapshotError        a snapshot file is missing, damaged or of another version
     └── DeliveryError        a delivery failed (deliver/errors.py)
         ├── OutputError      … a file, mail or webhook call failed
+        ├── LeaseLost        … another worker delivers these subscriptions now
         └── TransformError   … a stylesheet is wrong, refused or beyond its limits
             └── LimitBroken  … a limit of the transforming process (deliver/transform.py)
 
@@ -172,6 +174,11 @@ class LogError(HeadgateError):
 
 class LogFenced(LogError):
     """Another process has taken over the log: this one must stop writing."""
+
+
+class LogUnavailable(LogError, OSError):
+    """The storage of the log cannot be reached or refuses a request. Whether a request was carried
+    out is not known."""
 
 
 class OperatorError(HeadgateError):

@@ -1,8 +1,10 @@
 """The pipeline on Spark: from registered feeds to stored and delivered items.
 
-A run plans what is registered, reads the sources with streaming queries, matches each micro-batch
-on the workers, stores the items and queues deliveries. Joins run behind the store, on finished
-batches. Entry points: `run.Run` with `run_context.RunSettings`, and the jobs in jobs/.
+A run plans what is registered, reads the sources with streaming queries, and matches each
+micro-batch on the workers, which write items and an index of their feeds. A batch exists when it is
+in the log. Stages behind it (materialised feeds, joins) read the log and append to it.
+
+Entry points: `run.Run` with `run_context.RunSettings`, and the jobs in jobs/.
 
 In reading order:
 
@@ -13,21 +15,24 @@ In reading order:
     planner              follows the catalog; publishes snapshots of all plans
     layer_builder        what is registered, and from feeds to a layer of a snapshot
     write_plans          the source plans of a layer, factorised, as files
+    publish_plans        plan files for executors without a shared folder
     source_plan          the compiled filters of one source, and the feeds behind each
     snapshot             which source plans a batch uses: layers of feeds
 
     source_groups        sources that one streaming query can read together
     queries              the streaming queries, restarted when they fail
-    batch_stage          a task of a micro-batch: match, store, summarise
+    batch_stage          a task of a micro-batch: match, write, summarise
     match_stage          Arrow batches of items in, the same items with their feeds out
     operator_stage       calls users' operators on a worker, in the chosen order
-    run_batch            the driver's part of a micro-batch, with materialised feeds
-    journal              records of batches: which snapshot each uses, which are finished
-    deliveries           from stored matches to rows of the outbox
+    run_batch            the driver's part of a micro-batch: name a snapshot, commit
+    run_log              the log in the driver: who commits, who waits, how far stages have read
     records              records of tasks as Arrow schemas, DDL and rows
 
-    finished_files       files of finished batches that the joins have not read yet
-    window_join_runner   window joins and patterns
+    materialise          materialised feeds: XSLT on workers
+    delivery             where deliveries are made: a child process, or a thread
+    window_join_runner   window joins and patterns, in a thread of the driver
+    window_join_stage    the same on executors, as a stage of the log
+    window_join_process  the program of a bucket of the window joins
     table_join_runner    table joins: change batches in, results to subscribers
     table_join_query     the stateful streaming query of the table joins
     table_join_stage     what a bucket does with its changes
@@ -35,7 +40,9 @@ In reading order:
     session              Spark sessions and their settings
     daemon               Spark's Python daemon, with modules loaded before it forks
     java_archive         a class data archive that makes the JVM start faster
+    spark_jars           the jars of Spark's Kafka connector
     warm_workers         keeps Spark's Python workers alive and their plans open
+    latest_matches       the last matches, for the screen
     status               the state of a run, for display
     metrics              the same in the Prometheus text format
 

@@ -1,88 +1,71 @@
-"""What a task does with its partition of a micro-batch: match, store, summarise.
+"""What a task does with its partition of a micro-batch: match, write to the log's data, summarise.
 
-    items ──► match_stage ──► store/…/17-0.parquet
-                                   └──► PartitionSummary: file, items, matches, distinct feeds
+    items ──► match_stage ──► data/<group>/<uuid>.parquet, .segment
+                                   └──► PartitionSummary: the files, items, matches
 
-Only the summary goes to the driver. From its feeds the driver knows which subscriptions are
-affected, and it reads the file only if there are any.
+Only the summary goes to the driver, and no feed is in it: matches are in the segment. The files
+exist for readers when the driver has committed them (run_batch.py).
 
-The stage is part of the streaming query and the same for all batches. Spark gives a task its batch
-number; the snapshot that the batch uses is in its record (journal.py), written before it runs.
+The stage is part of the streaming query and the same for all batches. The snapshot that a batch
+uses is named by the driver in a property of the batch's job, so all its tasks use the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headgate.match.bit_rows import Ints
-from headgate.match.item_columns import FEEDS, INNER, SOURCE
+from headgate.acquire.identify import keys_of
+from headgate.match.item_columns import FEEDS, INNER, SOURCE, items_from_arrow
+from headgate.model.schema import FEED_SCHEMA
 from headgate.operators.statistics import Report
-from headgate.pipeline.journal import BatchRecord, read_record
 from headgate.pipeline.match_stage import MatchConfig, freeze_garbage, match_batch
 from headgate.pipeline.operator_stage import RULES, OperatorRules, OperatorSetup, take_report
 from headgate.pipeline.records import to_batch
 from headgate.pipeline.snapshot import open_snapshot
+from headgate.pipeline.source_groups import GroupKind
 from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import path_of, with_arrival
-from headgate.store.whole_files import WholeParquet
+from headgate.store.log_state import WrittenFile
+from headgate.store.log_writer import LogFileWriter
 
-BATCH_ID = "streaming.sql.batchId"
-"""The task property in which Spark passes the number of the micro-batch."""
+SNAPSHOT = "headgate.snapshot"
+"""The property of a job with the file name of the snapshot that its tasks use."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """What all partitions of a micro-batch have in common."""
+    """What all partitions of a batch have in common."""
 
-    store: str
+    folder: DataFolder
     group: str
-    number: int
-    arrived: datetime
     snapshot: str
+    """The file name of the snapshot."""
     operators: OperatorRules = RULES
-    learned: str = ""
-    """The file with what is known of operators: costs, selectivities, failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSummary:
-    """What one partition of a batch has stored."""
+    """What one partition of a batch has written."""
 
-    path: Path
-    items: int
-    matched: int
+    files: tuple[WrittenFile, ...]
+    items: int = 0
+    matched: int = 0
     """Items that are in at least one feed."""
-    matches: int
-    sources: dict[str, int]
+    matches: int = 0
+    sources: dict[str, int] = field(default_factory=dict)
     """Items by source."""
-    feeds: Ints
-    """Distinct numbers of the feeds that have items here."""
-    join_inputs: Ints
-    """Distinct numbers of the feeds whose joins or patterns read items from here."""
     report: Report = field(default_factory=dict)
     """What operators have cost, answered and failed."""
-
-
-def batch_task(
-    folder: DataFolder, record: BatchRecord, operators: OperatorRules = RULES
-) -> BatchTask:
-    return BatchTask(
-        store=str(folder.store),
-        group=record.group,
-        number=record.number,
-        arrived=record.arrived,
-        snapshot=str(folder.plans / record.snapshot),
-        operators=operators,
-        learned=str(folder.operators),
-    )
+    failed: int = 0
+    """Items that a stylesheet has failed on (materialise.py)."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """The last error of each materialised feed."""
 
 
 def batch_stage(
@@ -94,43 +77,63 @@ def batch_stage(
         freeze_garbage()
         context = TaskContext.get()
         assert context is not None, "on a worker"
-        number = int(context.getLocalProperty(BATCH_ID) or -1)
-        task = batch_task(folder, read_record(folder.batches, group, number), operators)
-        summary = match_and_store(batches, task, str(context.partitionId()))
+        snapshot = context.getLocalProperty(SNAPSHOT)
+        assert snapshot, "the driver has named a snapshot"
+        summary = match_and_write(batches, BatchTask(folder, group, snapshot, operators))
         if summary is not None:
             yield to_batch([summary])
 
     return stage
 
 
-def match_and_store(
-    batches: Iterable[pa.RecordBatch], task: BatchTask, partition: str
-) -> PartitionSummary | None:
-    """Match and store these batches in this process; None if there were no items."""
-    opened = open_snapshot(task.snapshot)
+def match_and_write(batches: Iterable[pa.RecordBatch], task: BatchTask) -> PartitionSummary | None:
+    """Match these items and write them, in this process; None if there were none."""
+    opened = open_snapshot(task.folder, task.snapshot)
     setup = None
     if opened.operators:
-        setup = OperatorSetup(opened.operators, task.operators, task.learned)
+        setup = OperatorSetup(opened.operators, task.operators, str(task.folder.operators))
     config = MatchConfig(opened.plans, opened.dropped, every=True, operators=setup)
-    path = path_of(Path(task.store), task.group, task.arrived, task.number, partition)
-    writer, counts = WholeParquet(path), _Counts()
-    try:
-        for batch in batches:
-            for matched in match_batch(batch, config):
-                writer.write(with_arrival(matched, task.arrived))
-                counts.add(matched)
-        return counts.summary(path) if writer.close() else None
-    except BaseException:
-        writer.abandon()
-        raise
+    writer = LogFileWriter(task.folder.storage, task.group)
+    has_identities = task.group.startswith(f"{GroupKind.FEEDS}-")
+    counts = _Counts()
+    for batch in batches:
+        for matched in match_batch(batch, config):
+            items = matched.drop_columns([FEEDS, INNER])
+            lists = {"feeds": matched.column(FEEDS), "inputs": matched.column(INNER)}
+            if has_identities:
+                lists["identities"] = identities_of(items)
+            writer.write(items, lists)
+            counts.add(matched)
+    if not counts.items:
+        return None
+    return PartitionSummary(
+        files=tuple(writer.close()),
+        items=counts.items,
+        matched=counts.matched,
+        matches=counts.matches,
+        sources=dict(counts.sources),
+        report=take_report(),
+    )
+
+
+def identities_of(items: pa.RecordBatch) -> pa.ListArray:
+    """The identity keys of items of web feeds, as numbers."""
+    keys = [
+        sorted({identity_number(f"{key.kind}:{key.digest}") for key in keys_of(item)})
+        for item in items_from_arrow(items, FEED_SCHEMA)
+    ]
+    return pa.array(keys, pa.list_(pa.int64()))
+
+
+def identity_number(key: str) -> int:
+    """64 bits of a hash: what two items with the same number share is looked at again."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big", signed=True)
 
 
 class _Counts:
     def __init__(self) -> None:
         self.items = self.matched = self.matches = 0
         self.sources: Counter[str] = Counter()
-        self.feeds: list[Ints] = []
-        self.join_inputs: list[Ints] = []
 
     def add(self, matched: pa.RecordBatch) -> None:
         """All rows of a batch from the match stage are of one source."""
@@ -139,17 +142,3 @@ class _Counts:
         self.matched += int(np.count_nonzero(np.diff(np.asarray(feeds.offsets))))
         self.matches += len(feeds.flatten())
         self.sources[matched.column(SOURCE)[0].as_py()] += matched.num_rows
-        self.feeds.append(np.unique(np.asarray(feeds.flatten())))
-        self.join_inputs.append(np.unique(np.asarray(matched.column(INNER).flatten())))
-
-    def summary(self, path: Path) -> PartitionSummary:
-        return PartitionSummary(
-            path=path,
-            items=self.items,
-            matched=self.matched,
-            matches=self.matches,
-            sources=dict(self.sources),
-            feeds=np.unique(np.concatenate(self.feeds)),
-            join_inputs=np.unique(np.concatenate(self.join_inputs)),
-            report=take_report(),
-        )

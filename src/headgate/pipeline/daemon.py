@@ -10,8 +10,10 @@ recurs after each pause. This daemon loads them once, before the first fork:
                                 └── worker: match           loaded modules are shared memory
 
 The setting `spark.python.daemon.module` names this module. Loading must not print anything, since
-the daemon reports its port to Spark on standard output. It must not start threads, since threads do
-not survive a fork.
+the daemon reports its port to Spark on standard output. It must not start threads of ours, since
+threads do not survive a fork. Arrow's jemalloc has a thread of its own before the fork; it prepares
+itself for forks, and a test (tests/pipeline/test_daemon.py) forks workers that allocate, compute
+and start threads.
 """
 
 from __future__ import annotations

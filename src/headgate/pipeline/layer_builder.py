@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -117,7 +116,7 @@ def _source(statement: Statement) -> Source:
     return statement
 
 
-WritePlans = Callable[[Path, Path, Sequence[PlanTask]], list[WrittenPlan]]
+WritePlans = Callable[[DataFolder, Sequence[PlanTask]], list[WrittenPlan]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ class LayerBuilder:
             )
             for source, leaves in asked.items()
         ]
-        written = self.write(self.folder.plans, self.folder.store, tasks)
+        written = self.write(self.folder, tasks)
         layer = Layer(
             np.array(sorted(plans), np.int32),
             {each.source: each.file for each in written},

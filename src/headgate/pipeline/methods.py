@@ -8,7 +8,7 @@
 
 No choice changes what a run matches or delivers; it changes what that costs. Where each is used:
 
-    factorize         LayerBuilder ──► PlanTask.method ──► write_plan
+    factorize         LayerBuilder ──► PlanTask.method ──► write_plans
     operator_order    OperatorRules.order ──► OperatorSetup ──► OperatorTester
     join_scheme       TableJoinQuery ──► BucketProcessor ──► the regions of messages
 """

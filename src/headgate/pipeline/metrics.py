@@ -23,9 +23,6 @@ _COUNTERS = {
     "matched": "Items that matched at least one feed.",
     "matches": "Pairs of an item and a feed that it matched.",
     "joined": "Items that a join has produced a result for.",
-    "put": "Deliveries put into the outbox.",
-    "sent": "Deliveries that were sent.",
-    "failed": "Delivery attempts that failed.",
 }
 
 
@@ -95,10 +92,7 @@ class _StatusCollector(Collector):
         seconds.add_metric(["0.5"], tally.latency_p50_ms / 1e3)
         seconds.add_metric(["0.99"], tally.latency_p99_ms / 1e3)
         yield seconds
-        outbox = GaugeMetricFamily("headgate_outbox", "Deliveries by state.", labels=["state"])
-        for state, count in status.outbox.items():
-            outbox.add_metric([state.value], count)
-        yield outbox
+        yield from _delivery_metrics(status)
         for name, help_, value in (
             ("headgate_sources", "Sources that are registered.", status.sources),
             ("headgate_feeds", "Feeds that are planned.", status.feeds),
@@ -107,6 +101,25 @@ class _StatusCollector(Collector):
             ("headgate_errors", "Queries and threads with errors.", len(status.errors)),
         ):
             yield GaugeMetricFamily(name, help_, value=value)
+
+
+def _delivery_metrics(status: Status) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+    counts = status.deliveries
+    sent = CounterMetricFamily("headgate_sent", "Items that were delivered.", labels=["output"])
+    for output, count in counts.sent.items():
+        sent.add_metric([output], count)
+    yield sent
+    yield CounterMetricFamily(
+        "headgate_failed", "Delivery attempts that failed.", value=counts.failed
+    )
+    for name, help_, value in (
+        ("headgate_lagging", "Subscriptions that are behind.", counts.lagging),
+        ("headgate_halted", "Subscriptions whose receiver is gone.", counts.halted),
+        ("headgate_retrying", "Messages that are tried again.", counts.retrying),
+        ("headgate_dead", "Dead letters.", counts.dead),
+        ("headgate_behind", "Items that delivery has not reached yet.", status.behind),
+    ):
+        yield GaugeMetricFamily(name, help_, value=value)
 
 
 def _operator_metrics(status: Status) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:

@@ -10,7 +10,8 @@ Catalog changes are read by sequence number (`RegisteredDefinitions` in layer_bu
 cost of an update is proportional to the change, not to the number of registered feeds.
 
 Batches do not wait for the planner: a batch uses the last published snapshot. All files of a
-snapshot are written before its name is published. After a restart the planner continues from the
+snapshot are written, and uploaded where the log is at a URL (publish_plans.py), before its name is
+published. After a restart the planner continues from the
 last snapshot on disk and does not plan its feeds again.
 
 A feed that cannot be planned within the limits is listed in `refused` with the reason; other feeds
@@ -31,8 +32,9 @@ import numpy as np
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import CatalogDefinitions
 from headgate.factor.methods import AUTO
-from headgate.language.statements import RegisterFeed
-from headgate.model.schema import Schema
+from headgate.language.statements import MaterializeFeed, RegisterFeed
+from headgate.match.item_columns import group_of
+from headgate.model.schema import FEED_SCHEMA, Schema
 from headgate.pipeline.layer_builder import (
     BuiltLayer,
     CatalogView,
@@ -41,10 +43,12 @@ from headgate.pipeline.layer_builder import (
     Source,
     WritePlans,
 )
+from headgate.pipeline.publish_plans import PublishedPlans
 from headgate.pipeline.snapshot import (
     CURRENT,
     Layer,
     PlanSnapshot,
+    files_of_snapshot,
     read_current,
     write_snapshot,
 )
@@ -73,6 +77,14 @@ class CurrentPlans:
     """Feeds that could not be planned, each with the reason."""
     web_feeds: frozenset[str] = frozenset()
     """Sources that are fetched from the web."""
+    materialised: Mapping[int, str] = field(default_factory=dict)
+    """The numbers and names of feeds that are materialised."""
+
+    def schemas_by_group(self) -> dict[str, Schema]:
+        """All schemas of items, by the name that groups of the log have of them."""
+        schemas = set(self.schemas.values())
+        schemas |= {group.schema for group in self.snapshot.groups.values()}
+        return {group_of(schema): schema for schema in schemas | {FEED_SCHEMA}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +140,7 @@ class Planner:
         files; `factorize` names the factorisation method."""
         self._catalog = catalog
         self._folder = folder.plans
+        self.published = PublishedPlans(folder)
         self._maker = LayerBuilder(catalog, folder, write, allowed, factorize)
         self._note = note
         self._registered = RegisteredDefinitions()
@@ -135,7 +148,9 @@ class Planner:
         self._join_plans: dict[int, Plan] = {}
         snapshot = self._last_snapshot()
         self._in_layers = snapshot.feeds
-        self.current = CurrentPlans(snapshot, write_snapshot(self._folder, snapshot))
+        path = write_snapshot(self._folder, snapshot)
+        self.published.publish([*files_of_snapshot(snapshot), path.name])
+        self.current = CurrentPlans(snapshot, path)
         self._seen_version = -1
         self._is_behind = True
         """Whether a registered change is not planned yet, for example after an error."""
@@ -152,8 +167,9 @@ class Planner:
                     built = self._maker.made(plans, self._known())
                     layers = (*layers, built.layer)
                     self._join_plans |= built.join_plans
-                    self._in_layers.update(plans)
                 self._publish(PlanSnapshot(definitions.version, layers))
+                # If that has failed, these feeds are still to be planned.
+                self._in_layers.update(plans)
                 self._is_behind = False
             self._seen_version = definitions.version
         return self.current
@@ -242,6 +258,7 @@ class Planner:
             operators=tuple(each for _, each in sorted(self._registered.operators.items())),
         )
         path = write_snapshot(self._folder, snapshot)
+        self.published.publish([*files_of_snapshot(snapshot), path.name])
         write_whole(self._folder / CURRENT, path.name.encode())
         self._catalog.record_snapshot(
             path.name.split(".")[0], path.name, catalog_version=snapshot.catalog_version
@@ -255,6 +272,11 @@ class Planner:
             join_plans={feeds[number]: plan for number, plan in self._join_plans.items()},
             refused={feeds[number]: why for number, why in self._refused.items()},
             web_feeds=frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed)),
+            materialised={
+                number: name
+                for number, name in feeds.items()
+                if isinstance(sources.get(name), MaterializeFeed)
+            },
         )
 
     def _last_snapshot(self) -> PlanSnapshot:

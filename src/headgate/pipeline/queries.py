@@ -1,11 +1,13 @@
 """The streaming queries of a run, one for each group of sources.
 
 The sources of a group are in a list file that the query watches: a source that is registered or
-dropped changes the file, not the query. A query that fails is started again (KeptQuery).
+dropped changes the file, not the query. Queries of Kafka topics are started again when their topics
+change (sources/kafka_source.py). A query that fails is started again (KeptQuery).
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,15 +22,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.acquire.backoff import Backoff
 from headgate.acquire.source_list import write_source_list
-from headgate.model.errors import PipelineError, printable
+from headgate.model.errors import HeadgateError, PipelineError, printable
 from headgate.pipeline.batch_stage import PartitionSummary, batch_stage
 from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.records import ddl
+from headgate.pipeline.run_log import RunLog
 from headgate.pipeline.session import is_alive, quiet
 from headgate.pipeline.source_groups import GroupKind, SourceGroup
 from headgate.pipeline.sources.feeds_source import FeedsSource
 from headgate.pipeline.sources.files_source import FilesSource
-from headgate.pipeline.sources.kafka_source import KafkaSource
+from headgate.pipeline.sources.kafka_source import KafkaGroup, KafkaQuery, KafkaTopics
+from headgate.pipeline.sources.kafka_topics import PREFIX as KAFKA_PREFIX
+from headgate.pipeline.sources.posted_source import PostedSource
+from headgate.pipeline.sources.source_format import Options
 from headgate.store.data_folder import DataFolder
 
 RESTART = Backoff(first_s=1.0, max_s=60.0, spread=(1.0, 1.0))
@@ -36,10 +42,13 @@ HEALTHY_S = 60.0
 STOP_S = 10.0
 STOPPING_S = 0.5
 ERROR_LENGTH_MAX = 300
+TRIGGER_MS = 100
+"""Without it, batches would run back to back: a file of each partition every 80 ms, and 40 looks at
+each source in a second without data."""
 FORMATS = {
     GroupKind.FEEDS: "feeds",
     GroupKind.FILES: "headgate_files",
-    GroupKind.KAFKA: "headgate_kafka",
+    GroupKind.POST: "headgate_post",
 }
 
 RunBatch = Callable[[str, DataFrame, int], None]
@@ -72,7 +81,7 @@ class KeptQuery:
             self._started_at = now
             try:
                 self.query = start()
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, Py4JError, HeadgateError) as error:
                 self._note_failure(error, now)
 
     def run(self, stopping: threading.Event, work: Callable[[], None]) -> None:
@@ -93,6 +102,7 @@ class KeptQuery:
         while _is_starting(self.query) and time.monotonic() < until:
             time.sleep(0.05)
         self.query.stop()
+        self.query = None
 
     def _note_failure(self, error: Exception | None, now: float) -> None:
         self.query, self._failures = None, self._failures + 1
@@ -109,6 +119,7 @@ class Queries:
     base: Path
     options: Mapping[str, str]
     run_batch: RunBatch
+    log: RunLog
     streams: Mapping[str, DataFrame] = field(default_factory=dict)
     """Streaming DataFrames that the caller provides, by the name of their source."""
     operators: OperatorRules = RULES
@@ -117,25 +128,48 @@ class Queries:
     """Every group since the start."""
     _listed: Mapping[str, SourceGroup] | None = None
     """The groups that the list files hold now."""
+    _kafka: KafkaTopics = field(init=False)
+    _kafka_started: dict[str, KafkaQuery] = field(default_factory=dict)
+    """What the Kafka queries that run were started with."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        for source in (FeedsSource, FilesSource, KafkaSource):
+        for source in (FeedsSource, FilesSource, PostedSource):
             self.session.dataSource.register(source)
+        self._kafka = KafkaTopics(self.session, self.folder, self.options)
 
     def reconcile(self, groups: Mapping[str, SourceGroup]) -> None:
         """Start the queries that should run and do not. The same mapping object stands for the same
         groups."""
         if groups is not self._listed:
             self._write_lists(groups)
+            self._kafka.follow(
+                KafkaGroup(name, group.schema, group.sources)
+                for name, group in groups.items()
+                if group.kind is GroupKind.KAFKA
+            )
             self._listed = groups
         with self._lock:
             if self._stopping.is_set():
                 return
-            for name in [*groups, *self.streams]:
+            self._stop_changed_kafka()
+            own = [name for name, group in groups.items() if group.kind is not GroupKind.KAFKA]
+            for name in [*own, *self._kafka.queries(), *self.streams]:
                 kept = self._queries.setdefault(name, KeptQuery())
                 kept.keep(partial(self._start, name, groups.get(name)))
+
+    def _stop_changed_kafka(self) -> None:
+        """A query whose topics have changed is stopped; `reconcile` starts it with the new ones."""
+        queries = self._kafka.queries()
+        for name, started in list(self._kafka_started.items()):
+            if queries.get(name) == started:
+                continue
+            with quiet(self.session):
+                self._queries[name].stop(time.monotonic() + STOP_S)
+            del self._kafka_started[name]
+            if name not in queries:
+                del self._queries[name]
 
     def _write_lists(self, groups: Mapping[str, SourceGroup]) -> None:
         self._known.update(groups)
@@ -153,6 +187,7 @@ class Queries:
         """Running batches and starting sources are waited for. They could be interrupted at any
         instant, but then Spark's Python processes print pages of errors."""
         self._stopping.set()
+        self._kafka.stop()
         with self._lock, quiet(self.session):
             until = time.monotonic() + STOP_S
             for kept in self._queries.values():
@@ -160,12 +195,27 @@ class Queries:
                     kept.stop(until)
 
     def _frame(self, name: str, group: SourceGroup | None) -> DataFrame:
-        if group is None:
+        if (query := self._kafka.queries().get(name)) is not None:
+            frame = self._kafka.frame(query)
+            self._kafka_started[name] = query
+            return frame
+        if name in self.streams:
             return self.streams[name]
-        reader = self.session.readStream.format(FORMATS[group.kind]).options(**self.options)
+        if group is None or group.kind is GroupKind.KAFKA:
+            raise PipelineError(f"the topics of '{name}' have just changed")
+        # Secrets of Kafka clients are for Kafka only.
+        options = {k: v for k, v in self.options.items() if not k.startswith(KAFKA_PREFIX)}
+        options.setdefault("parts", str(self.session.sparkContext.defaultParallelism))
+        reader = self.session.readStream.format(FORMATS[group.kind]).options(**options)
         reader = reader.option("list", str((self.folder.lists / f"{name}.json").absolute()))
         reader = reader.option("folder", str((self.folder.sources / name).absolute()))
         return reader.option("base", str(self.base.absolute())).load()
+
+    def trigger(self) -> dict[str, str]:
+        """How often a query looks for new data (option `trigger_ms`). A batch that takes longer is
+        followed by the next one at once."""
+        trigger_ms = Options(self.options).whole("trigger_ms", TRIGGER_MS, least=0)
+        return {"processingTime": f"{trigger_ms} milliseconds"}
 
     def _start(self, name: str, group: SourceGroup | None) -> StreamingQuery:
         kept = self._queries[name]
@@ -175,19 +225,40 @@ class Queries:
 
         stage = batch_stage(self.folder, name, self.operators)
         staged = self._frame(name, group).mapInArrow(stage, ddl(PartitionSummary))
-        writer = staged.writeStream.queryName(name).foreachBatch(run)
+        writer = staged.writeStream.queryName(name).trigger(**self.trigger()).foreachBatch(run)
         checkpoint = (self.folder.checkpoints / name).absolute()
+        self._check(name, checkpoint)
         return writer.option("checkpointLocation", str(checkpoint)).start()
+
+    def _check(self, name: str, checkpoint: Path) -> None:
+        """A query without its checkpoint would read everything again."""
+        was_read = any(query == name for query, _ in self.log.state.batches)
+        if was_read and not (checkpoint / "metadata").exists():
+            raise PipelineError(
+                f"'{checkpoint}' is gone, but the log has what was read with it: restore it, or "
+                "start with a new folder"
+            )
 
 
 def _is_starting(query: StreamingQuery) -> bool:
     return query.isActive and str(query.status.get("message", "")).startswith("Initializing")
 
 
+_STREAM_STATE = "=== Streaming Query ==="
+"""What follows in Spark's message is the state of the query's thread, and no reason."""
+_TERMINATED = "terminated with exception: "
+_CAUSE = re.compile(r"(?:Caused by: )?([\w.$]*(?:Error|Exception)\b[^:]*: .+)")
+
+
 def first_reason(error: Exception | None) -> str:
-    """The last cause that Python names in Spark's pages of stack traces."""
+    """The last cause that Python or Java names in Spark's pages of stack traces; without one, what
+    Spark says in its own words."""
     if error is None:
         return "the query has ended"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return printable((causes or lines or ["unknown"])[-1])[:ERROR_LENGTH_MAX]
+    text = str(error).partition(_STREAM_STATE)[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [match[1] for line in lines if (match := _CAUSE.match(line))]
+    if not causes and lines:
+        said = lines[0].partition(_TERMINATED)[2] or lines[0]
+        causes = [said.partition(" SQLSTATE: ")[0]]
+    return printable((causes or ["unknown"])[-1])[:ERROR_LENGTH_MAX]

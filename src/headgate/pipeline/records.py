@@ -2,7 +2,7 @@
 
     @dataclass(frozen=True, slots=True)
     class PartitionSummary:                 ddl(PartitionSummary)
-        path: Path                     ──►  "path string, items bigint, …"
+        files: tuple[WrittenFile, …]   ──►  "files string, items bigint, …"
         items: int                          arrow_schema(PartitionSummary)
         sources: dict[str, int]             to_batch([summary]) ──► one Arrow row per record
         …                                   from_table(PartitionSummary, table) ──► the records
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from headgate.match.bit_rows import Ints
 from headgate.operators.statistics import Report
+from headgate.store.log_state import WrittenFile
 
 Record = TypeVar("Record")
 
@@ -45,6 +46,12 @@ _COUNTS = _Column(
     pa.map_(pa.string(), pa.int64()), "map<string,bigint>", lambda value: list(value.items()), dict
 )
 _JSON = _Column(pa.string(), "string", json.dumps, json.loads)
+_FILES = _Column(
+    pa.string(),
+    "string",
+    lambda files: json.dumps([asdict(each) for each in files]),
+    lambda text: tuple(WrittenFile(**each) for each in json.loads(text)),
+)
 
 
 _known_columns: dict[object, dict[str, _Column]] = {}
@@ -59,7 +66,15 @@ def _columns(record: type[Any]) -> dict[str, _Column]:
 
 
 def _column(hint: object) -> _Column:
-    known = {int: _INTEGER, str: _TEXT, Path: _PATH, dict[str, int]: _COUNTS, Report: _JSON}
+    known = {
+        int: _INTEGER,
+        str: _TEXT,
+        Path: _PATH,
+        dict[str, int]: _COUNTS,
+        dict[str, str]: _JSON,
+        Report: _JSON,
+        tuple[WrittenFile, ...]: _FILES,
+    }
     if get_origin(hint) is np.ndarray and hint == Ints:
         return _NUMBERS
     assert hint in known, f"no column type for {hint}"

@@ -1,15 +1,17 @@
 """A run: reads, matches and delivers everything that is registered, until it is stopped.
 
-    thread     repeats
-    control    follow the catalog: new snapshots, source lists, queries
-    queries    Spark's own threads: a micro-batch of a group (queries.py, run_batch.py)
-    windows    decide what the window joins can decide (window_join_runner.py)
-    tables     make the next change batch for the table joins (table_join_runner.py)
-    deliver    send what is due in the outbox (deliver/)
-    warm       a small task for each worker (warm_workers.py)
-    tidy       expire subscriptions, prune the outbox, merge and remove old files
+    thread       repeats
+    control      follow the catalog: new snapshots, source lists, queries
+    queries      Spark's own threads: a micro-batch of a group (queries.py, run_batch.py)
+    materialise  transform the new items of materialised feeds (materialise.py)
+    windows      decide what the window joins can decide (window_join_runner.py)
+    tables       make the next change batch for the table joins (table_join_runner.py)
+    deliver      a worker that follows the log, mostly in a child process (delivery.py)
+    warm         a small task for each worker (warm_workers.py)
+    merge        merge small files of the log
+    tidy         forget subscriptions, dead letters and items that are older than the limit
 
-One process runs a folder: it holds the outbox's lock. A process that is killed at any instant loses
+One process runs a folder: it holds the folder's lock. A process that is killed at any instant loses
 nothing; the next one resumes.
 """
 
@@ -17,45 +19,47 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.acquire.rejected import RejectedCounts, remove_rejected
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.deliverer import Deliverer
-from headgate.deliver.outbox import Outbox
-from headgate.deliver.records import PushSubscription, Transport
-from headgate.deliver.transform import Transformer
-from headgate.pipeline.deliveries import Dispatcher
-from headgate.pipeline.journal import BatchJournal
+from headgate.deliver.delivery_config import DeliveryConfig
+from headgate.deliver.delivery_database import DeliveryDatabase
+from headgate.deliver.delivery_status import DeliveryCounts, count_deliveries, prune
+from headgate.pipeline.delivery import DeliveryProcess, DeliveryThread
+from headgate.pipeline.latest_matches import LatestMatches
+from headgate.pipeline.materialise import MaterialiseStage
 from headgate.pipeline.operator_stage import OperatorLedger
 from headgate.pipeline.planner import BackgroundTask, CurrentPlans, MergedLayers, Planner
 from headgate.pipeline.queries import Queries
-from headgate.pipeline.run_batch import BatchRunner, Materialiser
+from headgate.pipeline.run_batch import BatchRunner
 from headgate.pipeline.run_context import RunContext, RunSettings
-from headgate.pipeline.session import is_alive
+from headgate.pipeline.run_log import RunLog
+from headgate.pipeline.session import LOST_SPARK, is_alive
 from headgate.pipeline.source_groups import SourceGroups, group_sources
-from headgate.pipeline.table_join_query import TableJoinQuery, has_state
+from headgate.pipeline.table_join_query import TableJoinQuery, has_state, require_shared_folder
 from headgate.pipeline.table_join_runner import TableJoinRunner
 from headgate.pipeline.warm_workers import EVERY_S, warm
 from headgate.pipeline.window_join_runner import WindowJoinRunner
 from headgate.pipeline.write_plans import write_plans_on
-from headgate.store.data_folder import DataFolder
-from headgate.store.maintenance import merge_days, remove_before, remove_messages
-from headgate.tables.change_batches import changes_complete_until
-from headgate.tables.results import ResidualFilters
-from headgate.windows.progress import read_progress
+from headgate.store.data_folder import claim_folder
+from headgate.store.log_state import LogPoint
+from headgate.store.log_upkeep import LogUpkeep, remove_messages
+from headgate.store.open_storage import checked_folder
 
 CONTROL_S = 0.25
-DELIVER_S = 0.25
 JOIN_S = 0.5
+ERROR_S = 1.0
+"""The pause after an error."""
+MERGE_S = 10.0
 WEIGH_S = 60.0
 """How often the demand for each source is counted; feeds are fetched accordingly."""
-TIDY_S = 3600.0
+TIDY_S = 1800.0
 
 
 class Run:
@@ -75,11 +79,14 @@ class Run:
         streams: Mapping[str, DataFrame] | None = None,
     ) -> None:
         self.catalog, self.session, self.settings = catalog, session, settings
-        self.folder = DataFolder(settings.folder.absolute()).make()
+        path = checked_folder(settings.folder).absolute()
+        self.folder = claim_folder(path, settings.log).make()
         self.errors: dict[str, str] = {}
         """The last error of each thread of the run that does not work at the moment."""
         self._threads: list[threading.Thread] = []
         self._merging: BackgroundTask[MergedLayers] | None = None
+        self._is_folder_shared = False
+        """Whether executors have been seen to have the folder; table joins need it."""
         self._weights: dict[str, float] = {}
         self._weigh_at = 0.0
         self.source_groups = SourceGroups()
@@ -91,13 +98,13 @@ class Run:
     def _compose(
         self, opened: ExitStack, note: Callable[[str], None], streams: Mapping[str, DataFrame]
     ) -> None:
-        """The one place where the stages of a run are put together. The outbox comes first: it is
-        locked, so that no other process runs the same folder."""
+        """The one place where the stages of a run are put together. The lock comes first, so that
+        no other process runs the same folder."""
         settings, folder = self.settings, self.folder
-        outbox = opened.enter_context(Outbox.open(folder.outbox))
-        transformer = opened.enter_context(Transformer(settings.deliver.transform))
-        deliverer = Deliverer(outbox, settings.deliver, self._subscriptions)
-        self.deliverer = opened.enter_context(deliverer)
+        opened.enter_context(folder.lock())
+        database = settings.delivery_database or str(folder.deliveries)
+        self.delivery_database = opened.enter_context(DeliveryDatabase(database))
+        self.delivery = self._delivery()
         self.ledger = OperatorLedger(folder.operators)
         opened.callback(self.ledger.write)
         planner = Planner(
@@ -108,27 +115,24 @@ class Run:
             write=partial(write_plans_on, self.session),
             factorize=settings.methods.factorize,
         )
-        decided = max(read_progress(folder.joins).decided, changes_complete_until(folder.tables))
         self.context = context = RunContext(
             folder=folder,
             catalog=self.catalog,
             planner=planner,
-            journal=BatchJournal(folder.batches, decided=decided),
-            outbox=outbox,
+            log=RunLog(folder.storage),
             ledger=self.ledger,
             operators=settings.operator_rules,
             note=note,
         )
-        self.meters, self.outbox = context.meters, outbox
-        materialiser = Materialiser(transformer, settings.deliver.stylesheet_folder)
-        self.batches = BatchRunner(context, Dispatcher(self.catalog, outbox), materialiser)
-        self.windows = WindowJoinRunner(context, self.batches, lateness_s=settings.lateness_s)
-        self.tables = TableJoinRunner(
-            context,
-            self.batches,
-            tests=ResidualFilters(planner.plans_of),
-            has_state=has_state(folder),
+        self.meters = context.meters
+        self.upkeep = LogUpkeep(context.log.sequencer, folder.storage)
+        self.latest = LatestMatches(context.log)
+        self.batches = BatchRunner(context)
+        self.materialise = MaterialiseStage(
+            context, self.session, settings.deliver.stylesheet_folder, settings.deliver.transform
         )
+        self.windows = WindowJoinRunner(context, self.session, lateness_s=settings.lateness_s)
+        self.tables = TableJoinRunner(context, self.session, has_state=has_state(folder))
         self.table_query = TableJoinQuery(
             self.session, folder, self.tables.finish, scheme=settings.methods.scheme
         )
@@ -138,9 +142,30 @@ class Run:
             base=settings.base,
             options=settings.options,
             run_batch=self.batches.run,
+            log=context.log,
             streams=streams,
             operators=settings.operator_rules,
         )
+
+    def _delivery(self) -> DeliveryThread | DeliveryProcess | None:
+        settings, folder = self.settings, self.folder
+        if settings.deliver_in == "nowhere":
+            return None
+        if settings.deliver_in == "thread":
+            return DeliveryThread(
+                folder.storage, self.catalog, self.delivery_database, settings.deliver
+            )
+        config = DeliveryConfig.of(
+            settings.deliver,
+            catalog=settings.catalog_url,
+            folder=folder.path,
+            database=settings.delivery_database,
+        )
+        return DeliveryProcess(config, settings.deliver.console.write)
+
+    def deliveries(self) -> DeliveryCounts:
+        """What was delivered, and what is not yet."""
+        return count_deliveries(self.delivery_database)
 
     @property
     def plans(self) -> CurrentPlans:
@@ -150,6 +175,7 @@ class Run:
         """Returns when everything is planned and the queries have started."""
         context, stopping = self.context, self.context.stopping
         context.planner.update()
+        self.windows.follow_plans()
         # Layers of an earlier run that were factorised by another method are planned again.
         self._merge_layers()
         context.note("starting queries")
@@ -158,21 +184,31 @@ class Run:
         self._reconcile()
         self._repeat("control", self._control, partial(stopping.wait, CONTROL_S))
         self._repeat("tidy", self._tidy, partial(stopping.wait, TIDY_S))
-        self._repeat("windows", self.windows.step, self._wait_for_items)
-        self._repeat("tables", self._join_tables, partial(self.tables.wake.wait, JOIN_S))
-        self._repeat("deliver", self._deliver, partial(context.outbox_filled.wait, DELIVER_S))
+        self._repeat("merge", self._merge_files, partial(stopping.wait, MERGE_S))
+        self._follow("materialise", self.materialise.step, lambda: self.materialise.follower.point)
+        self._follow(
+            "windows",
+            self.windows.step,
+            lambda: self.windows.follower.point,
+            wait_s=self.windows.wait_s,
+        )
+        self._repeat("tables", self._join_tables, partial(self.tables.wait, JOIN_S))
+        if self.delivery is not None:
+            self.delivery.start()
 
     def stop(self) -> None:
         """Work in progress is finished or left for the next run; nothing is lost."""
         self.context.stopping.set()
-        self.context.outbox_filled.set()
-        self.windows.wake.set()
+        self.context.log.wake()
         self.tables.wake.set()
-        self.deliverer.stop()
         self.table_query.stop()
         self.queries.stop()
         for thread in self._threads:
             thread.join()
+        if is_alive(self.session):
+            self.windows.close()
+        if self.delivery is not None:
+            self.delivery.stop()
         self._opened.close()
 
     def __enter__(self) -> Run:
@@ -193,16 +229,30 @@ class Run:
                 except Exception as error:  # whatever it is, the run goes on
                     if not stopping.is_set():
                         self.errors[name] = f"{type(error).__name__}: {error}"
+                    stopping.wait(ERROR_S)
                 wait()
 
         thread = threading.Thread(target=loop, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
 
+    def _follow(
+        self,
+        name: str,
+        step: Callable[[], None],
+        point: Callable[[], LogPoint],
+        *,
+        wait_s: Callable[[float], float] = lambda max_s: max_s,
+    ) -> None:
+        """A thread that runs a step of a stage when something was appended to the log."""
+        log = self.context.log
+        self._repeat(name, step, lambda: log.wait(point().seq, wait_s(JOIN_S)))
+
     @property
-    def has_lost_spark(self) -> bool:
-        """Whether Spark's JVM has ended or was killed: then nothing is read any more."""
-        return not is_alive(self.session)
+    def why_ended(self) -> str:
+        """Why nothing is read any more: Spark's JVM has ended or was killed, or another process
+        writes to the log; empty if the run goes on."""
+        return self.context.log.fenced or ("" if is_alive(self.session) else LOST_SPARK)
 
     def _control(self) -> None:
         before = self.plans
@@ -236,54 +286,32 @@ class Run:
         self.source_groups = group_sources(sources, plans.schemas, weights=self._weights)
         self.queries.reconcile(self.source_groups.groups)
 
-    def _deliver(self) -> None:
-        filled = self.context.outbox_filled
-        filled.clear()
-        report = self.deliverer.run_due(datetime.now(UTC))
-        if report.sent or report.failed or report.dead:
-            self.meters.add(sent=report.sent, failed=report.failed + report.dead)
-        if report.unfinished:
-            filled.set()
-
     def _join_tables(self) -> None:
         self.tables.step()
         if self.tables.is_needed:
+            if not self._is_folder_shared:
+                require_shared_folder(self.session, self.folder)
+                self._is_folder_shared = True
             self.table_query.reconcile()
 
-    def _wait_for_items(self) -> None:
-        self.windows.wake.wait(self.windows.wait_s(JOIN_S))
+    def _merge_files(self) -> None:
+        """Below what every stage has read: they read items in the order of their positions."""
+        read = [self.materialise.follower, self.windows.follower, self.tables.follower]
+        self.upkeep.merge(min(each.point.position for each in read))
 
     def _warm(self) -> None:
         plans = self.plans
-        warm(self.session, str(plans.path), dict(plans.schemas))
+        warm(self.session, self.folder, plans.path.name, dict(plans.schemas))
 
     def _tidy(self) -> None:
         now = datetime.now(UTC)
-        self.catalog.expire(now)
-        self.deliverer.prune(now=now)
-        self.ledger.write()
         oldest = now - timedelta(days=self.settings.store_days)
-        self._tidy_store(oldest.date())
+        # Delivery may be behind: what had arrived before a subscription expired is still due.
+        self.catalog.expire(oldest)
+        dead_before = now - timedelta(seconds=self.settings.deliver.dead_kept_s)
+        prune(self.delivery_database, dead_before_s=dead_before.timestamp())
+        self.ledger.write()
+        remove_messages(self.folder.messages, oldest.date())
+        self.upkeep.trim(oldest)
+        self.upkeep.sweep(self.tables.files_in_work)
         remove_rejected(self.folder.sources.glob("*"), before_s=oldest.timestamp())
-
-    def _tidy_store(self, oldest: date) -> None:
-        remove_messages(self.folder.messages, oldest)
-        with self.tables.files:
-            if not self.tables.reads_history:
-                remove_before(self.folder.store, oldest)
-                decided = min(self.windows.decided, self.tables.decided)
-                merge_days(self.folder.store, before=decided.date())
-
-    def _subscriptions(self, ids: Iterable[int]) -> dict[int, PushSubscription]:
-        return {
-            id_: PushSubscription(
-                id=id_,
-                version=each.version,
-                feed=each.feed,
-                kind=Transport(each.output_kind.value),
-                target=each.target,
-                stylesheet=each.stylesheet,
-                period_s=each.period_s,
-            )
-            for id_, each in self.catalog.subscriptions_of_ids(list(ids)).items()
-        }

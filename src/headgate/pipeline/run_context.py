@@ -1,10 +1,8 @@
 """What the parts of a run share: settings, counters, and the context that connects them.
 
-    Run ── makes ──► RunContext ◄── BatchRunner, WindowJoinRunner, TableJoinRunner
+    Run ── makes ──► RunContext ◄── BatchRunner, MaterialiseStage, joins, Dispatcher
 
-The parts know the context and not each other. A batch that is finished is announced to all readers
-of finished batches (`announce`); deliveries that were queued wake the delivery thread
-(`outbox_filled`).
+The parts know the context and not each other: all that they have in common is the log (run_log.py).
 """
 
 from __future__ import annotations
@@ -12,19 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 
 from headgate.catalog.catalog import Catalog
-from headgate.deliver.outbox import Outbox
 from headgate.deliver.settings import DeliverySettings
-from headgate.pipeline.batch_stage import PartitionSummary
-from headgate.pipeline.journal import BatchJournal
+from headgate.pipeline.delivery import Where
 from headgate.pipeline.methods import DEFAULT_METHODS, Methods
 from headgate.pipeline.operator_stage import RULES, OperatorLedger, OperatorRules
 from headgate.pipeline.planner import CurrentPlans, Planner
+from headgate.pipeline.run_log import RunLog
 from headgate.store.data_folder import DataFolder
 from headgate.windows.stage import LATENESS_DEFAULT_S
 
@@ -41,9 +37,6 @@ class Tally:
     matched: int = 0
     matches: int = 0
     joined: int = 0
-    put: int = 0
-    sent: int = 0
-    failed: int = 0
     items_per_s: float = 0.0
     latency_p50_ms: float = 0.0
     latency_p99_ms: float = 0.0
@@ -74,6 +67,12 @@ class Meters:
             self._counts["batches"] += 1
             self._latencies.append(seconds)
 
+    def add_items(self, sources: Mapping[str, int]) -> None:
+        """Items that a stage has made."""
+        with self._lock:
+            self._by_source.update(sources)
+            self._counts["items"] += sum(sources.values())
+
     def tally(self) -> Tally:
         now = time.monotonic()
         with self._lock:
@@ -91,7 +90,7 @@ class Meters:
         )
 
 
-_COUNTED = ("batches", "items", "matched", "matches", "joined", "put", "sent", "failed")
+_COUNTED = ("batches", "items", "matched", "matches", "joined")
 
 
 def quantile(ordered: list[float], share: float) -> float:
@@ -108,6 +107,8 @@ class RunSettings:
 
     folder: Path
     deliver: DeliverySettings
+    log: str = ""
+    """The address of the log (store/open_storage.py); empty for the folder."""
     base: Path = field(default_factory=Path)
     """Relative paths of file sources start here."""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -118,6 +119,11 @@ class RunSettings:
     operators: OperatorRules = RULES
     """The order in it is replaced by that of `methods`."""
     methods: Methods = DEFAULT_METHODS
+    deliver_in: Where = "thread"
+    """Where deliveries are made (delivery.py); a process needs `catalog_url`."""
+    catalog_url: str = ""
+    delivery_database: str = ""
+    """By default a file in the folder; PostgreSQL where workers run on several hosts."""
 
     @property
     def operator_rules(self) -> OperatorRules:
@@ -136,27 +142,15 @@ class RunContext:
     folder: DataFolder
     catalog: Catalog
     planner: Planner
-    journal: BatchJournal
-    outbox: Outbox
+    log: RunLog
     ledger: OperatorLedger
     operators: OperatorRules = RULES
     meters: Meters = field(default_factory=Meters)
     note: Callable[[str], None] = _ignore
     """Called with a line of progress on long work."""
     stopping: threading.Event = field(default_factory=threading.Event)
-    outbox_filled: threading.Event = field(default_factory=threading.Event)
-    finished_readers: list[FinishedReader] = field(default_factory=list)
-    """Called with every finished batch, in the order in which they finish."""
 
     @property
     def plans(self) -> CurrentPlans:
         """What is registered now, as the data path needs it."""
         return self.planner.current
-
-    def announce(self, arrived: datetime, parts: Sequence[PartitionSummary]) -> None:
-        """A batch has stored these partitions and is about to be marked as finished."""
-        for reader in self.finished_readers:
-            reader(arrived, parts)
-
-
-FinishedReader = Callable[[datetime, Sequence[PartitionSummary]], None]

@@ -14,6 +14,9 @@ The reason for each setting (measured on two cores, PySpark 4.3):
     non-empty checkpoints      a query that is interrupted while it writes its first offset leaves a
                                temporary file, and Spark would then refuse to start it again
     polling delay              sources are polled 40 times a second
+    jars                       Spark's Kafka connector, where it is installed (spark_jars.py)
+    loopback                   with a local master nothing is reachable from other machines
+    authentication             on a cluster, as far as its master allows (`security_settings`)
     UTC                        timestamps do not depend on the time zone of the machine
 
 Rejected: only the JVM's first compiler (-XX:TieredStopAtLevel=1). A run starts two seconds earlier,
@@ -35,6 +38,7 @@ from pyspark.sql import SparkSession
 
 from headgate.model.errors import PipelineError
 from headgate.pipeline.java_archive import archive_options
+from headgate.pipeline.spark_jars import jar_settings
 
 Session = SparkSession
 ARROW_ROWS = 50_000
@@ -51,6 +55,9 @@ appender.console.layout.pattern = spark: %p %c{1}: %m%n%ex{short}
 """
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 FEW_CORES = 4
+LOOPBACK = "127.0.0.1"
+SECRET_VARIABLE = "HEADGATE_SPARK_SECRET"
+"""The secret of a standalone cluster, or file:PATH."""
 SETTINGS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.python.daemon.module": "headgate.pipeline.daemon",
@@ -67,6 +74,11 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+LOST_SPARK = (
+    "Spark's JVM has ended; nothing is lost: start the run again, or let whatever watches over it "
+    "do so"
+)
+
 
 def start_session(
     master: str = "local[*]", *, name: str = "headgate", settings: Mapping[str, str] | None = None
@@ -80,13 +92,41 @@ def start_session(
     builder = SparkSession.builder.appName(name)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # otherwise `spark-submit` has set it
         builder = builder.master(master)
-    chosen = {**SETTINGS, **(settings or {})}
+    chosen = {**SETTINGS, **jar_settings(), **security_settings(master), **(settings or {})}
     chosen[JAVA_OPTIONS] = " ".join([*_java_options(), chosen.get(JAVA_OPTIONS, "")]).strip()
     for key, value in chosen.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def security_settings(master: str) -> dict[str, str]:
+    """Who can reach the driver and the executors, and read what they send.
+
+    local              loopback only
+    yarn, k8s          authenticated and encrypted, by a secret that Spark makes and passes on
+    spark:// (HEADGATE_SPARK_SECRET is set)    the same, by the secret of the cluster
+    spark://           as the cluster is configured: a standalone master and its workers pass
+                       their own secret to executors, so an application cannot choose one
+    """
+    if master.startswith("local"):
+        return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    secret = os.environ.get(SECRET_VARIABLE, "")
+    if secret.startswith("file:"):
+        try:
+            secret = Path(secret.removeprefix("file:")).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise PipelineError(f"{SECRET_VARIABLE}: {error}") from None
+    if master.startswith("spark://") and not secret:
+        return {}
+    own = {"spark.authenticate.secret": secret} if secret else {}
+    return {
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.io.encryption.enabled": "true",
+        **own,
+    }
 
 
 @contextmanager

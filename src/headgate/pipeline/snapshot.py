@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from headgate.match.bit_rows import Ints
-from headgate.model.errors import PipelineError
+from headgate.model.errors import LogUnavailable, PipelineError
 from headgate.operators.declaration import Declaration
+from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
 from headgate.tables.join_groups import JoinGroup
 
@@ -149,20 +151,33 @@ def read_current(folder: Path) -> PlanSnapshot | None:
     return read_snapshot(folder / current.read_text().strip()) if current.exists() else None
 
 
+def open_snapshot(folder: DataFolder, name: str) -> OpenSnapshot:
+    """The snapshot of this name, with its files on this machine. Cached: files never change. Once a
+    day they are looked at again, so that copies that are used are not removed (object_cache.py)."""
+    return _opened(folder, name, int(time.time() // 86_400))
+
+
+def files_of_snapshot(snapshot: PlanSnapshot) -> Iterator[str]:
+    """The names of the files that workers need besides the snapshot itself."""
+    for layer in snapshot.layers:
+        yield from layer.plans.values()
+        yield from (file for _, file in layer.joins)
+
+
 @lru_cache(maxsize=8)
-def open_snapshot(path: str) -> OpenSnapshot:
-    """Cached: the files never change."""
+def _opened(folder: DataFolder, name: str, _day: int) -> OpenSnapshot:
+    path = folder.plan_path(name)
     plans: dict[str, list[str]] = {}
     groups: dict[str, JoinGroup] = {}
     joins: dict[str, list[str]] = {}
-    with _report_damage(Path(path)):
-        content = _read_content(Path(path))
+    with _report_damage(path):
+        content = _read_content(path)
         for layer in content["layers"]:
-            for source, name in layer["plans"].items():
-                plans.setdefault(source, []).append(str(Path(path).with_name(name)))
-            for group, name in _joins(layer):
+            for source, file in layer["plans"].items():
+                plans.setdefault(source, []).append(str(folder.plan_path(file)))
+            for group, file in _joins(layer):
                 groups[group.name] = group
-                joins.setdefault(group.name, []).append(str(Path(path).with_name(name)))
+                joins.setdefault(group.name, []).append(str(folder.plan_path(file)))
         dropped = np.array(content["dropped"], np.int32)
         return OpenSnapshot(plans, dropped, _operators(content), groups, joins)
 
@@ -225,5 +240,7 @@ def _name_of(content: bytes) -> str:
 def _report_damage(path: Path) -> Iterator[None]:
     try:
         yield
+    except LogUnavailable:
+        raise  # a plan could not be fetched: nothing is known of it
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PipelineError(f"the snapshot '{path}' cannot be used: {error}") from None

@@ -1,8 +1,11 @@
-"""Groups of sources that one streaming query reads: sources of the same kind with the same schema.
+"""Groups of sources that one streaming query reads: sources of the same kind with the same schema,
+and of Kafka topics with the same brokers.
 
     MuseNews, EventAnnounces, …    feeds-1f0c…       one query for 10,000 web feeds
     Tickets                        files-93ab…
     Stocks, Reviews                files-77de…, files-02c4…
+    Clicks                         kafka.5e0d11-93ab…
+    Alerts                         post-93ab…        what is posted to the folder of the run
 
 The number of queries depends on the number of schemas, never on the number of subscriptions or
 feeds. Materialised feeds are in no group: their items are made within the run (run_batch.py).
@@ -11,7 +14,7 @@ feeds. Materialised feeds are in no group: their items are made within the run (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from headgate.acquire.source_list import ListedSource
@@ -23,8 +26,10 @@ from headgate.language.statements import (
     RegisterTable,
 )
 from headgate.match.item_columns import group_of
+from headgate.model.errors import PipelineError
 from headgate.model.schema import Schema
 from headgate.pipeline.layer_builder import Source
+from headgate.pipeline.sources.kafka_topics import check_metadata, connection_hash, topic_of
 
 FILES = (Format.JSON, Format.CSV, Format.PARQUET, Format.XML)
 
@@ -33,6 +38,7 @@ class GroupKind(StrEnum):
     FEEDS = "feeds"
     FILES = "files"
     KAFKA = "kafka"
+    POST = "post"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,12 @@ class SourceGroup:
     kind: GroupKind
     schema: Schema
     sources: tuple[ListedSource, ...]
+    brokers: str = ""
+    """Of Kafka topics."""
 
     @property
     def name(self) -> str:
-        return group_name(self.kind, self.schema)
+        return group_name(self.kind, self.schema, self.brokers)
 
 
 @dataclass(slots=True)
@@ -53,8 +61,9 @@ class SourceGroups:
     """Sources that cannot be read, each with the reason."""
 
 
-def group_name(kind: GroupKind, schema: Schema) -> str:
-    return f"{kind}-{group_of(schema)}"
+def group_name(kind: GroupKind, schema: Schema, brokers: str = "") -> str:
+    where = f".{connection_hash(brokers)}" if brokers else ""
+    return f"{kind}{where}-{group_of(schema)}"
 
 
 def group_sources(
@@ -74,10 +83,22 @@ def group_sources(
             result.refused[name] = f"sources of format '{format_}' cannot be read yet"
             continue
         listed = _listed(name, statement, (weights or {}).get(name, 1.0))
-        key = group_name(kind, schemas[name])
-        group = result.groups.get(key) or SourceGroup(kind, schemas[name], ())
-        result.groups[key] = SourceGroup(kind, group.schema, (*group.sources, listed))
+        try:
+            brokers = _brokers(listed, schemas[name]) if kind is GroupKind.KAFKA else ""
+        except PipelineError as error:
+            result.refused[name] = str(error)
+            continue
+        group = SourceGroup(kind, schemas[name], (listed,), brokers)
+        if group.name in result.groups:
+            known = result.groups[group.name]
+            group = replace(known, sources=(*known.sources, listed))
+        result.groups[group.name] = group
     return result
+
+
+def _brokers(listed: ListedSource, schema: Schema) -> str:
+    check_metadata(schema)
+    return topic_of(listed.path).brokers
 
 
 def _kind(statement: Source) -> GroupKind | None:
@@ -86,6 +107,8 @@ def _kind(statement: Source) -> GroupKind | None:
     assert not isinstance(statement, MaterializeFeed)
     if statement.format is Format.KAFKA:
         return GroupKind.KAFKA
+    if statement.format is Format.POST:
+        return GroupKind.POST
     return GroupKind.FILES if statement.format in FILES else None
 
 
@@ -93,9 +116,11 @@ def _listed(name: str, statement: Source, weight: float) -> ListedSource:
     if isinstance(statement, RegisterFeed):
         return ListedSource(name, statement.url, kind="feed", weight=weight)
     assert not isinstance(statement, MaterializeFeed)
-    kind = "stream"
+    kind, changes = "stream", ""
     if isinstance(statement, RegisterTable):
-        kind = "table"
+        kind, changes = "table", str(statement.changes or "")
     elif isinstance(statement, RegisterDocuments):
         kind = "documents"
-    return ListedSource(name, statement.path, kind=kind, format=statement.format.value)
+    return ListedSource(
+        name, statement.path, kind=kind, format=statement.format.value, changes=changes
+    )

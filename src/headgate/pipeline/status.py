@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headgate.acquire.file_log import file_problems
 from headgate.acquire.inbox_tables import BrokenFeed, broken_feeds
-from headgate.deliver.records import DeliveryState
-from headgate.pipeline.deliveries import FeedMatch
+from headgate.deliver.delivery_status import DeliveryCounts
+from headgate.pipeline.latest_matches import LatestMatch
 from headgate.pipeline.operator_stage import OperatorStatus
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import Tally
@@ -21,7 +22,9 @@ class Status:
     sources: int
     feeds: int
     catalog_version: int
-    outbox: dict[DeliveryState, int]
+    deliveries: DeliveryCounts
+    behind: int
+    """How many items of the log delivery has not reached yet."""
     rejected: dict[str, int]
     """How many records of each source could not be read (`headgate rejected` lists them)."""
     broken: tuple[BrokenFeed, ...]
@@ -31,26 +34,20 @@ class Status:
     errors: dict[str, str]
     """Current errors, by query, thread, source or operator."""
     operators: dict[str, OperatorStatus]
-    latest: tuple[FeedMatch, ...]
+    latest: tuple[LatestMatch, ...]
     """The last matches."""
-
-    @property
-    def backlog(self) -> int:
-        """Deliveries that wait, are being sent, or will be retried."""
-        return sum(
-            self.outbox[state]
-            for state in (DeliveryState.WAITING, DeliveryState.SENDING, DeliveryState.FAILED)
-        )
 
 
 def status_of(run: Run) -> Status:
-    plans, operators = run.plans, run.ledger.status()
+    plans, operators, deliveries = run.plans, run.ledger.status(), run.deliveries()
+    head = run.context.log.state.next_position
     return Status(
         tally=run.meters.tally(),
         sources=len(plans.sources),
         feeds=len(plans.names),
         catalog_version=plans.snapshot.catalog_version,
-        outbox=run.outbox.count(),
+        deliveries=deliveries,
+        behind=0 if deliveries.cursor is None else max(head - deliveries.cursor, 0),
         rejected=run.rejected.by_source(),
         broken=tuple(
             feed for group in run.source_groups.groups for feed in _broken_feeds(run, group)
@@ -65,23 +62,25 @@ def status_of(run: Run) -> Status:
                 for group in run.source_groups.groups
                 for name, why in _problems(run, group)
             },
-            **run.batches.materialiser.errors,
+            **run.materialise.errors,
             **{
                 f"operator {name}": f"failed {known.failures:,} times, the last time: {known.last}"
                 for name, known in operators.items()
                 if known.failures
             },
+            **({"deliver": run.delivery.error} if run.delivery and run.delivery.error else {}),
             **run.errors,
         },
         operators=operators,
-        latest=tuple(run.batches.dispatcher.latest),
+        latest=run.latest.look(plans),
     )
 
 
 def _problems(run: Run, group: str) -> Iterable[tuple[str, str]]:
     """Sources of a group that cannot be read, each with the reason."""
     folder = run.folder.sources / group
-    read_problems = {"files": file_problems, "kafka": kafka_problems}.get(group.split("-", 1)[0])
+    kind = re.split(r"[-.]", group, maxsplit=1)[0]
+    read_problems = {"files": file_problems, "kafka": kafka_problems}.get(kind)
     return () if read_problems is None else read_problems(folder).items()
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -90,6 +92,7 @@ class TableJoinQuery:
             self._table_session.conf.set("spark.sql.shuffle.partitions", str(self._buckets))
         reader = self._table_session.readStream.format(ChangeBatchSource.name())
         reader = reader.option("folder", str(self.folder.path.absolute()))
+        reader = reader.option("log", self.folder.log)
         reader = reader.option("buckets", str(self._buckets)).option("parts", str(self._buckets))
         frame = reader.load()
         # The column "lane" has the partition key of a bucket; checkpoints contain its name.
@@ -124,6 +127,31 @@ def bucket_count(folder: DataFolder, cores: int) -> int:
         raise PipelineError(
             f"'{path}' is damaged: it does not contain the number of buckets"
         ) from None
+
+
+def require_shared_folder(session: SparkSession, folder: DataFolder) -> None:
+    """`PipelineError` if an executor does not have the folder of the run: Spark's state and the
+    change batches of table joins are in it."""
+    master = session.sparkContext.master or "local"
+    if master == "local" or master.startswith("local["):
+        return
+    marker = folder.tables / f".shared.{uuid.uuid4().hex}"
+    write_whole(marker, b"")
+    try:
+        context = session.sparkContext
+        slots = context.defaultParallelism
+        seen = context.parallelize(range(slots), slots).map(partial(_exists, str(marker))).collect()
+    finally:
+        marker.unlink()
+    if not all(seen):
+        raise PipelineError(
+            f"table joins need a folder that all executors have, and '{folder.path}' is none: give "
+            "--folder a folder that all machines mount"
+        )
+
+
+def _exists(path: str, _number: int) -> bool:
+    return Path(path).exists()
 
 
 def has_state(folder: DataFolder) -> bool:

@@ -15,6 +15,7 @@ shared by all workers of a machine.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -26,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from headgate.match.item_columns import INNER
 from headgate.pipeline.match_stage import freeze_garbage
 from headgate.pipeline.records import to_row
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
@@ -67,6 +69,8 @@ class BucketSummary:
     messages_path: str = ""
     results: int = 0
     results_path: str = ""
+    tested: str = ""
+    """JSON: the numbers of the feeds whose residual filters the results must pass."""
     unknown: str = ""
     """JSON: unknown words in place of insert, update or delete, as [table, word, rows], …"""
 
@@ -82,7 +86,7 @@ def run_change_batch(
     by_group: dict[str, list[PieceRow]] = {}
     for piece in pieces:
         by_group.setdefault(piece.group, []).append(piece)
-    opened = open_snapshot(str(folder.plans / batch.snapshot))
+    opened = open_snapshot(folder, batch.snapshot)
     for name in batch.ended:
         bucket.forget(name)
     yield BucketSummary(batch.number, bucket.number)
@@ -106,13 +110,13 @@ def _run_group(
     folder: DataFolder,
     scheme: JoinScheme,
 ) -> BucketSummary:
-    opened = open_snapshot(str(folder.plans / batch.snapshot))
+    opened = open_snapshot(folder, batch.snapshot)
     bucket_server = bucket.opened(group, is_fresh=group.name in batch.fresh)
     subscriptions = SUBSCRIPTIONS.of_all_feeds(opened, group.name, scheme)
     with_results = None
     if batch.wanted:
         with_results = SUBSCRIPTIONS.with_results(
-            subscriptions, group.name, folder.plans / batch.wanted
+            subscriptions, group.name, folder.plan_path(batch.wanted)
         )
     bucket_server.select_by(_attributes(subscriptions.boxes, group))
     output = GroupOutput(group, bucket_server, subscriptions, with_results)
@@ -136,7 +140,14 @@ def _run_group(
         messages_path,
         results_count,
         results_path,
+        json.dumps(_tested_feeds(output.results)) if results_count else "",
     )
+
+
+def _tested_feeds(results: list[pa.Table]) -> list[int]:
+    lists = [table.column(INNER).combine_chunks() for table in results]
+    feeds = np.concatenate([np.asarray(each.flatten()) for each in lists])
+    return [int(feed) for feed in np.unique(feeds)]
 
 
 def _attributes(boxes: OpenBoxes, group: JoinGroup) -> Attributes:

@@ -2,7 +2,8 @@
 
 Spark ends a worker that has had no task for a minute. The next batch then waits 1 to 2 s for a new
 worker to load Python modules and to map the plans. So every half minute each worker gets a task
-that opens the plans and matches an empty item.
+that opens the plans and matches an empty item. With dynamic allocation there are no such tasks:
+they would keep executors alive that Spark wants to give back.
 """
 
 from __future__ import annotations
@@ -16,24 +17,29 @@ from headgate.match.item_columns import ID, SOURCE, TIME, item_columns
 from headgate.model.schema import Schema
 from headgate.pipeline.match_stage import MatchConfig, freeze_garbage, match_batch
 from headgate.pipeline.snapshot import open_snapshot
+from headgate.store.data_folder import DataFolder
 
 EVERY_S = 30.0
 PLANS_MAX = 100
 
 
-def warm(session: SparkSession, snapshot: str, schemas: dict[str, Schema]) -> None:
+def warm(
+    session: SparkSession, folder: DataFolder, snapshot: str, schemas: dict[str, Schema]
+) -> None:
     """Run one small task on each worker. It has no effect on items."""
+    if session.conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        return
     slots = session.sparkContext.defaultParallelism
     first = {name: schemas[name] for name in list(schemas)[:PLANS_MAX]}
     frame = session.range(0, slots, 1, slots)
-    frame.mapInArrow(_touch_plans(snapshot, first), "id long").collect()
+    frame.mapInArrow(_touch_plans(folder, snapshot, first), "id long").collect()
 
 
 def _touch_plans(
-    snapshot: str, schemas: dict[str, Schema]
+    folder: DataFolder, snapshot: str, schemas: dict[str, Schema]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plans = open_snapshot(snapshot).plans
+        plans = open_snapshot(folder, snapshot).plans
         for source, schema in schemas.items():
             if source in plans:
                 list(match_batch(_empty_item(source, schema), MatchConfig(plans, every=True)))

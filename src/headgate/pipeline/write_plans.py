@@ -1,6 +1,6 @@
 """Writes the source plans of a layer as files, each source separately, here or on Spark's workers.
 
-    filters on a source ──► sample of the store,   ──► factorised program ──► plan file
+    filters on a source ──► sample of the log,     ──► factorised program ──► plan file
                             catalog statistics
 
 Filters that share clauses are factorised with the measured selectivities of the source
@@ -8,19 +8,18 @@ Filters that share clauses are factorised with the measured selectivities of the
 prefixes are used. Every arrangement of the program gives the same matches.
 
 Many sources with many filters are planned in parallel on Spark's workers, which write the files to
-the shared folder that they later read.
+the shared folder that they later read. With the log at a URL there need not be such a folder: then
+all are planned in the driver, which uploads them (publish_plans.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.catalog.statistics import SourceStatistics
@@ -29,20 +28,22 @@ from headgate.factor.methods import AUTO
 from headgate.factor.time_budget import TimeBudgetExceeded
 from headgate.language.unparse import unparse_filter
 from headgate.match.batch import Batch, batch_of_arrow
-from headgate.match.item_columns import SOURCE, group_of, item_columns
+from headgate.match.item_columns import group_of, item_columns
 from headgate.match.program import Program, compile_program
 from headgate.model.atoms import Atom
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 from headgate.pipeline.source_plan import source_plan, write_source_plan
 from headgate.plan.leaves import Leaves
-from headgate.store.item_files import stored_files
+from headgate.store.data_folder import DataFolder
+from headgate.store.log_items import read_rows
+from headgate.store.log_state import LogFile
+from headgate.store.log_view import LogView
 
 FEW = 100
 """Fewer filters are not factorised."""
 SAMPLE = 4_096
 SAMPLE_MIN = 256
-SAMPLE_FILES = 50
 ON_SPARK_SOURCES = 4
 ON_SPARK_FILTERS = 50_000
 
@@ -79,25 +80,32 @@ class WrittenPlan:
         return f"{filters} by {self.method}: {self.reason}"
 
 
-def write_plans(plans: Path, store: Path, tasks: Sequence[PlanTask]) -> list[WrittenPlan]:
-    return [write_plan(plans, store, task) for task in tasks]
+def write_plans(folder: DataFolder, tasks: Sequence[PlanTask]) -> list[WrittenPlan]:
+    return list(_write_plans(folder, tasks))
 
 
 def write_plans_on(
-    session: SparkSession, plans: Path, store: Path, tasks: Sequence[PlanTask]
+    session: SparkSession, folder: DataFolder, tasks: Sequence[PlanTask]
 ) -> list[WrittenPlan]:
     """On Spark if there are many sources and filters; otherwise in this process, which is faster
     than starting a job."""
     filters = sum(len(task.leaves) for task in tasks)
-    if len(tasks) < ON_SPARK_SOURCES or filters < ON_SPARK_FILTERS:
-        return write_plans(plans, store, tasks)
+    is_small = len(tasks) < ON_SPARK_SOURCES or filters < ON_SPARK_FILTERS
+    if is_small or folder.log:  # with the log at a URL, workers need not have the folder
+        return write_plans(folder, tasks)
     largest_first = sorted(tasks, key=lambda task: -len(task.leaves))
     rdd = session.sparkContext.parallelize(largest_first, len(largest_first))
-    return list(rdd.map(partial(write_plan, plans, store)).collect())
+    return list(rdd.mapPartitions(partial(_write_plans, folder)).collect())
 
 
-def write_plan(plans: Path, store: Path, task: PlanTask) -> WrittenPlan:
-    compiler = _Compiler(store, task)
+def _write_plans(folder: DataFolder, tasks: Iterable[PlanTask]) -> Iterator[WrittenPlan]:
+    """One view of the log serves all tasks of a process; it is opened when a sample is needed."""
+    log = cache(partial(LogView, folder))
+    return (_write_plan(folder.plans, task, log) for task in tasks)
+
+
+def _write_plan(plans: Path, task: PlanTask, log: Callable[[], LogView]) -> WrittenPlan:
+    compiler = _Compiler(task, log)
     plan = source_plan(
         task.source, task.schema, task.leaves, number_of=task.number_of, compiled=compiler.compile
     )
@@ -114,14 +122,14 @@ def write_plan(plans: Path, store: Path, task: PlanTask) -> WrittenPlan:
 class _Compiler:
     """Compiles the filters of one source, and remembers which method was used and why."""
 
-    def __init__(self, store: Path, task: PlanTask) -> None:
-        self._store, self._task = store, task
+    def __init__(self, task: PlanTask, log: Callable[[], LogView]) -> None:
+        self._task, self._log = task, log
         self.informed = False
         self.method = self.reason = ""
 
     def compile(self, filters: Sequence[Filter], schema: Schema) -> Program:
         task, is_small = self._task, len(filters) < FEW
-        sample = None if is_small else sample_of(self._store, task.source, schema)
+        sample = None if is_small else sample_of(self._log(), task.source, schema)
         is_known = sample is not None or task.statistics is not None
         if task.method == AUTO and (is_small or not is_known):
             self.method = "prefix-by-use"
@@ -147,20 +155,25 @@ class _Compiler:
         return None if statistics is None else statistics.selectivity(unparse_filter(atom))
 
 
-def sample_of(store: Path, source: str, schema: Schema) -> Batch | None:
-    """A sample of the last stored items of a source; None if there are fewer than SAMPLE_MIN."""
-    group, tables, count = group_of(schema), [], 0
+def sample_of(view: LogView, source: str, schema: Schema) -> Batch | None:
+    """A sample of the last items of a source; None if there are fewer than SAMPLE_MIN. Items of an
+    earlier schema of the source are left out."""
+    group = group_of(schema)
     columns = [field.name for field in item_columns(schema)]
-    files = [file for file in stored_files(store) if file.group.endswith(group)]
-    for file in files[::-1][:SAMPLE_FILES]:
-        table = pq.read_table(
-            file.path, columns=columns, partitioning=None, filters=pc.field(SOURCE) == source
-        )
-        tables.append(table)
-        count += table.num_rows
-        if count >= SAMPLE:
-            break
-    if count < SAMPLE_MIN:
+
+    def last_rows() -> list[pa.Table]:
+        rows_of: dict[LogFile, list[int]] = {}
+        for place in view.index.last(source, SAMPLE):
+            if place.file.group.endswith(group):
+                rows_of.setdefault(place.file, []).append(place.row)
+        tables: list[pa.Table] = []
+        for file, rows in rows_of.items():
+            with view.reading(file):
+                tables.append(read_rows(view.storage, file, rows, columns=columns))
+        return tables
+
+    tables = view.ask(last_rows)
+    if sum(table.num_rows for table in tables) < SAMPLE_MIN:
         return None
-    rows = pa.concat_tables(tables).slice(0, SAMPLE).combine_chunks().to_batches()
-    return batch_of_arrow(rows[0], schema)
+    (batch,) = pa.concat_tables(tables).combine_chunks().to_batches()
+    return batch_of_arrow(batch, schema)

@@ -18,21 +18,18 @@ in one step.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from headgate.model.errors import StateError, StateTaken
+from headgate.model.errors import StateError
+from headgate.store.file_lock import FileLock
 
 _BUSY_S = 10.0
-_LOCK_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +51,11 @@ class DurableDatabase:
         self._layout = layout
         self._thread_lock = threading.RLock()
         self._depth = 0
-        self._lock_file: int | None = None
+        self._lock: FileLock | None = None
         if not read_only:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock_file = self._lock(time.monotonic() + wait_s)
+            name = f"the {layout.what} '{path}'"
+            self._lock = FileLock(path.with_name(f"{path.name}.lock"), name, wait_s=wait_s)
         try:
             with self._errors_translated():
                 self._connection = self._open(read_only=read_only)
@@ -133,34 +131,9 @@ class DurableDatabase:
                 "give another folder, or use the Headgate that wrote it"
             )
 
-    def _lock(self, until: float) -> int:
-        try:
-            # The lock file stays: deleting it would let two processes lock two files of one name.
-            descriptor = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise StateError(f"'{self.path}' cannot be locked: {error.strerror}") from error
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() < until:
-                    time.sleep(_LOCK_PAUSE_S)
-                    continue
-                holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-                os.close(descriptor)
-                raise StateTaken(
-                    f"the {self._layout.what} '{self.path}' is written by process "
-                    f"{holder or 'unknown'}; stop it first"
-                ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-        return descriptor
-
     def _unlock(self) -> None:
-        if self._lock_file is not None:
-            os.close(self._lock_file)
-            self._lock_file = None
+        if self._lock is not None:
+            self._lock.release()
 
     @contextmanager
     def _errors_translated(self) -> Iterator[None]:

@@ -13,26 +13,28 @@ An item is written once for each level, that is, three times for 64³ batches.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.store.log import LogFile, LogState, Sequencer, WrittenFile
+from headgate.store.log import Sequencer
 from headgate.store.log_index import open_placed
+from headgate.store.log_state import LogFile, LogState, WrittenFile
 from headgate.store.log_storage import LogStorage
-from headgate.store.segment import Segment, merge_segments, segment_bytes
-from headgate.store.whole_files import ROW_GROUP_ROWS
+from headgate.store.log_writer import BYTES_MAX, ROW_GROUP_ROWS, ROWS_MAX, write_pair
+from headgate.store.segment import merge_segments
 
 FAN_IN = 64
-ROWS_MAX = 4_000_000
-BYTES_MAX = 256_000_000
 
 
-def merge_due(sequencer: Sequencer, storage: LogStorage, *, fan_in: int = FAN_IN) -> bool:
-    """Merge once, if there is something to merge; whether there was."""
-    files = files_to_merge(sequencer.state, fan_in=fan_in)
+def merge_due(
+    sequencer: Sequencer, storage: LogStorage, *, fan_in: int = FAN_IN, below: int = 2**63 - 1
+) -> bool:
+    """Merge once, if there is something to merge; whether there was. Only files with items below
+    this position are merged: stages read items in their order, and a merged file has only those of
+    its own group."""
+    files = files_to_merge(sequencer.state, fan_in=fan_in, below=below)
     if not files:
         return False
     merged = write_merged(storage, files)
@@ -42,10 +44,12 @@ def merge_due(sequencer: Sequencer, storage: LogStorage, *, fan_in: int = FAN_IN
     return True
 
 
-def files_to_merge(state: LogState, *, fan_in: int = FAN_IN) -> list[LogFile]:
+def files_to_merge(
+    state: LogState, *, fan_in: int = FAN_IN, below: int = 2**63 - 1
+) -> list[LogFile]:
     """The oldest `fan_in` consecutive files of one group and one level; empty if there are none."""
     pending: dict[str, list[LogFile]] = {}
-    for file in state.files:
+    for file in (each for each in state.files if each.end <= below):
         together = pending.setdefault(file.group, [])
         if together and together[-1].level != file.level:
             together.clear()
@@ -73,13 +77,3 @@ def write_merged(storage: LogStorage, files: Sequence[LogFile]) -> WrittenFile:
     segments = [open_placed(storage, file) for file in files]
     segment = merge_segments(segments, [each.runs for each in segments])
     return write_pair(storage, files[0].group, sink.getvalue(), segment)
-
-
-def write_pair(storage: LogStorage, group: str, items: pa.Buffer, segment: Segment) -> WrittenFile:
-    """Write a file of items and its segment under names that nobody else has."""
-    name = f"data/{group}/{uuid.uuid4().hex}"
-    index = segment_bytes(segment)
-    storage.write(f"{name}.parquet", items)
-    storage.write(f"{name}.segment", index)
-    size = items.size + index.size
-    return WrittenFile(f"{name}.parquet", f"{name}.segment", group, segment.row_count, size)

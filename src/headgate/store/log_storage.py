@@ -4,14 +4,23 @@
     data/<group>/<uuid>.parquet       items, written whole before an entry names them
     data/<group>/<uuid>.segment       their index
 
+    plans/<hash>.…                    plans and snapshots, where the log is not in the run's folder
+
 `create` succeeds for one caller only, whoever races: a synced file is linked under its name, which
 fails if the name exists. Data needs no such care, because its names are unique.
+
+An OSError of `create` or `write` says nothing about whether the object exists now.
+
+`FolderStorage` is one implementation; object_storage.py is the other, for URLs. open_storage.py
+chooses.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -30,11 +39,20 @@ class LogStorage(Protocol):
     def read(self, name: str) -> bytes | None:
         """The content, or None if the name does not exist."""
 
+    def read_many(self, names: Sequence[str]) -> list[bytes | None]:
+        """The contents of several objects; where a request takes long, all at the same time."""
+
     def map(self, name: str) -> pa.Buffer:
         """The content, mapped into memory where possible; FileNotFoundError if it is gone."""
 
+    def path(self, name: str) -> Path:
+        """The object as a file of this machine; FileNotFoundError, now or later, if it is gone."""
+
     def names(self, folder: str) -> Iterator[str]:
         """The names in a folder and below it, in no particular order."""
+
+    def ages_s(self, folder: str) -> Iterator[tuple[str, float]]:
+        """The names in a folder and below it, and how long ago each was written."""
 
     def remove(self, name: str) -> None:
         """Remove an object; nothing happens if it is gone."""
@@ -69,14 +87,29 @@ class FolderStorage:
         except FileNotFoundError:
             return None
 
+    def read_many(self, names: Sequence[str]) -> list[bytes | None]:
+        return [self.read(name) for name in names]
+
     def map(self, name: str) -> pa.Buffer:
         with pa.memory_map(str(self.root / name)) as file:
             return file.read_buffer()
 
+    def path(self, name: str) -> Path:
+        return self.root / name
+
     def names(self, folder: str) -> Iterator[str]:
+        # A day of batches has 86,400 entries: no stat for each.
+        for path, _, names in os.walk(self.root / folder):
+            place = Path(path).relative_to(self.root).as_posix()
+            yield from (f"{place}/{name}" for name in names if not name.startswith("."))
+
+    def ages_s(self, folder: str) -> Iterator[tuple[str, float]]:
+        now_s = time.time()
         for path in (self.root / folder).rglob("*"):
-            if path.is_file() and not path.name.startswith("."):
-                yield path.relative_to(self.root).as_posix()
+            # Temporary files of tasks that were killed are among them.
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    yield path.relative_to(self.root).as_posix(), now_s - path.stat().st_mtime
 
     def remove(self, name: str) -> None:
         (self.root / name).unlink(missing_ok=True)

@@ -67,6 +67,14 @@ class Postings:
         count_rows(self.start, self.data, counts)
         return counts
 
+    def counts_from(self, first: int, row_count: int) -> tuple[Longs, Longs]:
+        """How many rows from `first` on each key has, and how many keys each of these rows has. It
+        reads all postings once."""
+        by_key = np.zeros(self.keys.size, np.int64)
+        by_row = np.zeros(row_count - first, np.int64)
+        count_pairs(self.start, self.data, first, by_key, by_row)
+        return by_key, by_row
+
     def pairs(self) -> tuple[Longs, Longs]:
         """All keys and rows, ordered by key, then by row."""
         return np.repeat(self.keys, self.counts()), decode_all(self.start, self.data)
@@ -157,6 +165,17 @@ def _put(value, place, data):  # type: ignore[no-untyped-def]
     return place + 1
 
 
+@nb.njit(nogil=True, cache=True, inline="always")
+def next_number(data, place):  # type: ignore[no-untyped-def]
+    """The number whose digits begin at a place, and the place behind them."""
+    value, shift = np.int64(0), 0
+    while data[place] > 127:
+        value |= np.int64(data[place] & 127) << shift
+        shift += 7
+        place += 1
+    return value | np.int64(data[place]) << shift, place + 1
+
+
 @nb.njit(nogil=True, cache=True)
 def measure_pairs(keys, rows, size, last):  # type: ignore[no-untyped-def]
     """Out: size int32 [keys], the bytes of each key's list; last int32 [keys], −1 before.
@@ -210,13 +229,8 @@ def decode_all(start, data):  # type: ignore[no-untyped-def]
     for key in range(start.shape[0] - 1):
         row, place = np.int64(0), start[key]
         while place < start[key + 1]:
-            value, shift = np.int64(0), 0
-            while data[place] > 127:
-                value |= np.int64(data[place] & 127) << shift
-                shift += 7
-                place += 1
-            row += value | np.int64(data[place]) << shift
-            place += 1
+            difference, place = next_number(data, place)
+            row += difference
             rows[used] = row
             used += 1
     return rows
@@ -238,21 +252,52 @@ def count_rows(start, data, counts):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
+def count_pairs(start, data, first, by_key, by_row):  # type: ignore[no-untyped-def]
+    """Out: by_key int64 [k] and by_row int64 [rows from `first` on], zero before: the pairs of each
+    key and of each row. Rows that are not in by_row are left out."""
+    for key in range(by_key.shape[0]):
+        row, place = np.int64(0), start[key]
+        while place < start[key + 1]:
+            difference, place = next_number(data, place)
+            row += difference
+            if first <= row < first + by_row.shape[0]:
+                by_key[key] += 1
+                by_row[row - first] += 1
+
+
+@nb.njit(nogil=True, cache=True)
 def find_row(start, data, row, has_row):  # type: ignore[no-untyped-def]
     """Out: has_row bool [k], false before: the keys whose list has the row."""
     for key in range(has_row.shape[0]):
         reached, place = np.int64(0), start[key]
         while place < start[key + 1]:
-            value, shift = np.int64(0), 0
-            while data[place] > 127:
-                value |= np.int64(data[place] & 127) << shift
-                shift += 7
-                place += 1
-            reached += value | np.int64(data[place]) << shift
-            place += 1
+            difference, place = next_number(data, place)
+            reached += difference
             if reached >= row:
                 has_row[key] = reached == row
                 break
+
+
+@nb.njit(nogil=True, cache=True)
+def keys_of_rows(keys, start, data, wanted):  # type: ignore[no-untyped-def]
+    """Out: keys and rows, int64 [pairs], of the postings whose rows are wanted.
+    In: the arrays of postings; wanted bool [rows]."""
+    count = 0
+    for fill in range(2):
+        found_keys = np.empty(count, np.int64)
+        found_rows = np.empty(count, np.int64)
+        count = 0
+        for key in range(keys.shape[0]):
+            row, place = np.int64(0), start[key]
+            while place < start[key + 1]:
+                difference, place = next_number(data, place)
+                row += difference
+                if row < wanted.shape[0] and wanted[row]:
+                    if fill:
+                        found_keys[count] = keys[key]
+                        found_rows[count] = row
+                    count += 1
+    return found_keys, found_rows
 
 
 @nb.njit(nogil=True, cache=True)
@@ -264,13 +309,8 @@ def append_lists(bounds, begin, end, offset, data, start, merged):  # type: igno
     for key in range(bounds.shape[0] - 1):
         reached = np.int64(0)
         for index in range(bounds[key], bounds[key + 1]):
-            place, row, shift = begin[index], np.int64(0), 0
-            while data[place] > 127:
-                row |= np.int64(data[place] & 127) << shift
-                shift += 7
-                place += 1
-            row = offset[index] + (row | np.int64(data[place]) << shift)
-            place += 1
+            first, place = next_number(data, begin[index])
+            row = offset[index] + first
             used = _put(row - reached, used, merged)
             reached = row
             # The other differences stay as they are; their sum is needed for the next list.

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from headgate.match.bit_rows import Longs
+from headgate.match.bit_rows import Ints, Longs
 from headgate.model.errors import LogError
 from headgate.store.postings import Bytes, Postings, build_postings, merge_postings, no_postings
 
@@ -98,39 +98,70 @@ class Segment:
         return found
 
 
+PAIRS_AT_ONCE = 8_000_000
+"""So many pairs of key and row are gathered before they are turned into postings, which take a
+tenth of the space."""
+
+
 class SegmentBuilder:
     """Collects what a task knows of its rows, batch by batch, and builds the segment at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_sources: bool = True) -> None:
+        """Without sources, rows have no postings of sources."""
         self.row_count = 0
+        self._has_sources = has_sources
         self._names: dict[str, int] = {}
-        self._pairs: dict[str, list[tuple[Longs, Longs]]] = {kind: [] for kind in KINDS}
+        self._postings = {kind: _PostingsBuilder() for kind in KINDS}
 
     def add(self, sources: pa.Array, lists: Mapping[str, pa.ListArray]) -> None:
         """Rows behind those so far: the source of each, and lists of feeds, inputs, identities."""
+        rows = np.arange(self.row_count, self.row_count + len(sources), dtype=np.int32)
+        self.row_count += len(sources)
+        if self._has_sources:
+            self._postings["sources"].add(self._source_numbers(sources), rows)
+        for kind, column in lists.items():
+            counts = np.diff(np.asarray(column.offsets))
+            self._postings[kind].add(np.asarray(column.flatten()), np.repeat(rows, counts))
+
+    def _source_numbers(self, sources: pa.Array) -> Ints:
         coded = sources.dictionary_encode()
         numbers = [
             self._names.setdefault(name, len(self._names)) for name in coded.dictionary.to_pylist()
         ]
-        row = np.arange(self.row_count, self.row_count + len(sources))
-        self._pairs["sources"].append(
-            (np.asarray(numbers, np.int64)[np.asarray(coded.indices)], row)
-        )
-        for kind, column in lists.items():
-            counts = np.diff(np.asarray(column.offsets))
-            self._pairs[kind].append((np.asarray(column.flatten()), np.repeat(row, counts)))
-        self.row_count += len(sources)
+        by_source: Ints = np.asarray(numbers, np.int32)[np.asarray(coded.indices)]
+        return by_source
 
     def build(self) -> Segment:
-        built = {kind: _built(pairs) for kind, pairs in self._pairs.items()}
+        built = {kind: builder.build() for kind, builder in self._postings.items()}
         return _segment(self.row_count, self._names, built, _no_runs())
 
 
-def _built(pairs: Sequence[tuple[Longs, Longs]]) -> Postings:
-    if not pairs:
-        return no_postings()
-    keys, rows = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    return build_postings(keys, rows)
+class _PostingsBuilder:
+    """Postings of pairs that come in the order of rows. All rows count from the file's first."""
+
+    def __init__(self) -> None:
+        self._parts: list[Postings] = []
+        self._pairs: list[tuple[Ints, Ints]] = []
+        self._waiting = 0
+
+    def add(self, keys: Ints, rows: Ints) -> None:
+        self._pairs.append((keys, rows))
+        self._waiting += keys.size
+        if self._waiting >= PAIRS_AT_ONCE:
+            self._flush()
+
+    def build(self) -> Postings:
+        self._flush()
+        return self._parts[0] if len(self._parts) == 1 else self._merged()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            keys, rows = (np.concatenate(part) for part in zip(*self._pairs, strict=True))
+            self._parts.append(build_postings(keys, rows))
+        self._pairs, self._waiting = [], 0
+
+    def _merged(self) -> Postings:
+        return merge_postings(self._parts, [0] * len(self._parts))
 
 
 def _segment(
@@ -238,8 +269,9 @@ def _postings(batch: pa.RecordBatch, kind: str) -> Postings:
         start.size == keys.size + 1
         and start[0] == 0
         and start[-1] == data.size
-        and bool(np.all(np.diff(start) > 0))
-        and bool(np.all(np.diff(keys) > 0))
+        # Differences of keys may overflow: identities are any 64-bit numbers.
+        and bool(np.all(start[1:] > start[:-1]))
+        and bool(np.all(keys[1:] > keys[:-1]))
         and bool(np.all(data[start[1:] - 1] < 128))
     )
     if not sound:

@@ -1,50 +1,46 @@
-"""Counts of stored items by source, day and feed, and the size of the store.
+"""Counts of the log's items by source, day and feed, and the size of the log.
 
-Two queries over the columns they need: one by source and day, one that counts the feeds of all
-lists. Results of joins are stored in addition to their items; they are recognised by their ids.
+    segment    sources ──► the source of each row  ┐
+               runs    ──► the day of each row     ├──► rows by source and day
+               feeds   ──► the matches of each row ┘
+                       ──► the rows of each feed
 
-Measured on 6,000,000 items with 120,000,000 matches in 600 files: 2.4 s and 6.9 s. Rejected: one
-pass in which DuckDB gives all lists and NumPy counts them; it takes 12.8 s, as every list is built
-as Arrow first.
+Everything is counted from segments, in one pass over the postings. Only where joins have results,
+two columns of item files are read as well: a result is a further match of its item and no further
+item, and it is recognised by source and id. An item is *unmatched* if no feed has it and no join
+has put it into one. So the ids of unmatched join inputs are compared with those of the results.
+
+A file whose items are damaged is counted as long as its segment is sound.
+
+`headgate bench log` measured 11 s for 10,000,000 items with 130,000,000 matches, compilation of the
+kernel included, on two cores that other work shared. Rejected: counters in
+the entries of the log, which would have to say for each of 20,000 sources what came in a second.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headgate.store.item_files import JOINED, StoredFile
-from headgate.store.read_store import (
-    EPOCH,
-    Parameters,
-    StoreReader,
-    from_microseconds,
-    to_microseconds,
-)
+from headgate.match.batch import EPOCH, instant_at, microseconds
+from headgate.match.bit_rows import Longs
+from headgate.match.item_columns import ID, SOURCE
+from headgate.store.log_items import read_rows
+from headgate.store.log_state import LogFile
+from headgate.store.log_view import LogView
+from headgate.store.log_writer import JOINED
+from headgate.store.segment import Segment
 
 _EARLIEST, _LATEST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
 _DAY_US = 86_400_000_000
-_BY_SOURCE = (
-    f'SELECT "@source" AS source, epoch_us("@arrived") // {_DAY_US} AS day, count(*) AS items, '
-    'count(*) FILTER (len("@feeds") = 0 AND {joined_items}) AS unmatched, '
-    'sum(len("@feeds"))::BIGINT AS matches, '
-    'min(epoch_us("@arrived")) AS first, max(epoch_us("@arrived")) AS last '
-    'FROM {rows} WHERE epoch_us("@arrived") >= $since GROUP BY 1, 2'
-)
-_BY_JOINS = (
-    'SELECT "@source" AS source, "@id" AS id, sum(len("@feeds"))::BIGINT AS matches '
-    'FROM {rows} WHERE epoch_us("@arrived") >= $since GROUP BY 1, 2'
-)
-_FOUND = pa.schema([("source", pa.string()), ("id", pa.string()), ("matches", pa.int64())])
-_NOT_FOUND = '("@source", "@id") NOT IN (SELECT (source, id) FROM joined_items)'
-_BY_FEED = (
-    'SELECT feed, count(*) AS items FROM (SELECT unnest("@feeds") AS feed FROM {rows} '
-    'WHERE epoch_us("@arrived") >= $since) GROUP BY feed'
-)
+_SUMS = [("items", "sum"), ("unmatched", "sum"), ("matches", "sum")]
+_BOUNDS = [("first", "min"), ("last", "max")]
 
 
 @dataclass(slots=True)
@@ -64,8 +60,8 @@ class SourceCounts:
         self.by_day[day] += row["items"]
         self.unmatched += row["unmatched"]
         self.matches += row["matches"] or 0
-        self.first = min(self.first, from_microseconds(row["first"]))
-        self.last = max(self.last, from_microseconds(row["last"]))
+        self.first = min(self.first, instant_at(row["first"]))
+        self.last = max(self.last, instant_at(row["last"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,53 +108,143 @@ class Stats:
 
 
 def stats(
-    reader: StoreReader,
+    view: LogView,
     *,
     since: datetime | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Stats:
-    """Counts of all finished batches; `note` receives the progress."""
-    files = reader.files(since=since)
-    parameters: dict[str, object] = {"since": 0 if since is None else to_microseconds(since)}
-    feeds: Counter[int] = Counter()
-    note(f"{len(files):,} files: items by source and day")
-    sources = _by_source(reader, files, parameters)
-    note(f"{len(files):,} files: items by feed")
-    for answer in reader.query_in_steps(_BY_FEED, files, parameters):
-        columns = (answer.column(name).to_pylist() for name in ("feed", "items"))
-        feeds.update(dict(zip(*columns, strict=True)))
-    ordered = sorted(sources.items(), key=lambda each: (-each[1].items, each[0]))
-    most = sorted(feeds.items(), key=lambda each: (-each[1], each[0]))
-    return Stats(since, dict(ordered), dict(most), len(files), _size(files))
+    """Counts of all committed items; `note` receives the progress."""
+    since_us = 0 if since is None else microseconds(since)
+    return view.ask(lambda: _LogCounts(view, since_us, note).stats(since))
 
 
-def _by_source(
-    reader: StoreReader, files: Sequence[StoredFile], parameters: Parameters
-) -> dict[str, SourceCounts]:
-    """Results of joins are stored again: they are further matches, but no further items."""
-    joined = [each for each in files if each.group.startswith(JOINED)]
-    found = pa.concat_tables(
-        [_FOUND.empty_table(), *reader.query_in_steps(_BY_JOINS, joined, parameters)]
-    )
-    reader.use("joined_items", found)
-    query = _BY_SOURCE.replace("{joined_items}", _NOT_FOUND if len(found) else "true")
-    first = [each for each in files if not each.group.startswith(JOINED)]
-    sources: dict[str, SourceCounts] = {}
-    for answer in reader.query_in_steps(query, first, parameters):
-        for row in answer.to_pylist():
-            day = EPOCH.date() + timedelta(days=row["day"])
-            sources.setdefault(row["source"], SourceCounts()).add(day, row)
-    for row in found.group_by("source").aggregate([("matches", "sum")]).to_pylist():
-        if row["source"] in sources:
-            sources[row["source"]].matches += row["matches_sum"]
-    return sources
+class _LogCounts:
+    """Adds up the segments of all files."""
+
+    def __init__(self, view: LogView, since_us: int, note: Callable[[str], None]) -> None:
+        self._view, self._since_us, self._note = view, since_us, note
+        self._parts: list[pa.Table] = []
+        """Counts by source and day, for each file."""
+        self._by_feed: Longs = np.zeros(0, np.int64)
+        self._results: Counter[str] = Counter()
+        """By source the matches that joins have added."""
+        self._result_keys = pa.array([], pa.string())
+
+    def stats(self, since: datetime | None) -> Stats:
+        files = self._view.files(since_us=self._since_us)
+        joined = [each for each in files if each.group.startswith(JOINED)]
+        own = [each for each in files if not each.group.startswith(JOINED)]
+        keys: list[pa.Array] = []
+        for file in joined:
+            with self._view.reading(file):
+                keys.append(self._add_results(file))
+        if keys:
+            self._result_keys = pc.unique(pa.concat_arrays(keys))
+        for done, file in enumerate(own):
+            self._note(f"{done:,} of {len(own):,} files")
+            with self._view.reading(file):
+                self._add_items(file)
+        sound = [each for each in files if each.items not in self._view.damaged]
+        sources = sorted(self._sources().items(), key=lambda each: (-each[1].items, each[0]))
+        size = sum(each.bytes for each in sound)
+        return Stats(since, dict(sources), self._feeds(), len(sound), size)
+
+    def _add_items(self, file: LogFile) -> None:
+        segment = self._view.index.segment(file)
+        first = self._view.first_row(file, since_us=self._since_us)
+        matches = self._count_feeds(segment, first)
+        if not matches.size:
+            return
+        unmatched = matches == 0
+        if len(self._result_keys):
+            unmatched[self._joined_rows(file, segment, first, unmatched)] = False
+        source_of = np.zeros(file.rows, np.int64)
+        numbers, rows = segment.sources.pairs()
+        source_of[rows] = numbers
+        arrived = pa.array(_arrivals(segment)[first:])
+        days = pc.divide(arrived, _DAY_US)
+        table = pa.table(
+            {
+                "source": pa.array(segment.source_names, pa.string()).take(source_of[first:]),
+                "day": days,
+                "items": pa.repeat(1, matches.size),
+                "unmatched": unmatched.astype(np.int64),
+                "matches": matches,
+                "first": arrived,
+                "last": arrived,
+            }
+        )
+        self._parts.append(_summed(table))
+
+    def _count_feeds(self, segment: Segment, first: int) -> Longs:
+        """Count the rows of each feed; the number of feeds of each row from `first` on."""
+        feeds = segment.feeds
+        by_feed, by_row = feeds.counts_from(first, segment.row_count)
+        if feeds.keys.size:
+            missing = max(0, int(feeds.keys[-1]) + 1 - self._by_feed.size)
+            self._by_feed = np.pad(self._by_feed, (0, missing))
+            self._by_feed[feeds.keys] += by_feed
+        return by_row
+
+    def _add_results(self, file: LogFile) -> pa.Array:
+        """Count the matches of join results; their keys."""
+        segment = self._view.index.segment(file)
+        first = self._view.first_row(file, since_us=self._since_us)
+        rows = read_rows(self._view.storage, file, None, columns=[SOURCE, ID]).slice(first)
+        matches = self._count_feeds(segment, first)
+        sums = pa.table({"source": rows.column(SOURCE), "matches": matches})
+        for row in sums.group_by("source").aggregate([("matches", "sum")]).to_pylist():
+            self._results[row["source"]] += row["matches_sum"]
+        return _keys(rows)
+
+    def _joined_rows(
+        self, file: LogFile, segment: Segment, first: int, unmatched: np.ndarray
+    ) -> Longs:
+        """Those of the unmatched rows, counted from `first` on, that a join has put into a feed.
+        Only items that a join reads can be among them."""
+        _, inputs = segment.inputs.counts_from(first, segment.row_count)
+        candidates = np.flatnonzero(unmatched & (inputs > 0))
+        if not candidates.size:
+            return candidates
+        columns = [SOURCE, ID]
+        rows = read_rows(self._view.storage, file, candidates + first, columns=columns)
+        is_joined = pc.is_in(_keys(rows), self._result_keys)
+        joined: Longs = candidates[np.asarray(is_joined)]
+        return joined
+
+    def _sources(self) -> dict[str, SourceCounts]:
+        sources: dict[str, SourceCounts] = {}
+        if self._parts:
+            for row in _summed(pa.concat_tables(self._parts)).to_pylist():
+                day = EPOCH.date() + timedelta(days=row["day"])
+                sources.setdefault(row["source"], SourceCounts()).add(day, row)
+        for source, matches in self._results.items():
+            if source in sources:
+                sources[source].matches += matches
+        return sources
+
+    def _feeds(self) -> dict[int, int]:
+        """The feeds with items, the one with the most items first."""
+        numbers = np.flatnonzero(self._by_feed)
+        counts = self._by_feed[numbers]
+        order = np.lexsort((numbers, -counts))
+        return dict(zip(numbers[order].tolist(), counts[order].tolist(), strict=True))
 
 
-def _size(files: Sequence[StoredFile]) -> int:
-    size = 0
-    for each in files:
-        try:
-            size += each.path.stat().st_size
-        except FileNotFoundError:
-            continue  # retention has removed it meanwhile
-    return size
+def _summed(table: pa.Table) -> pa.Table:
+    """The sums of rows by source and day, in columns of the same names."""
+    summed = table.group_by(["source", "day"]).aggregate([*_SUMS, *_BOUNDS])
+    names = ["source", "day", *(name for name, _ in (*_SUMS, *_BOUNDS))]
+    return summed.rename_columns(names)
+
+
+def _arrivals(segment: Segment) -> Longs:
+    """When each row arrived."""
+    lengths = np.diff(np.append(segment.runs.row, segment.row_count))
+    return np.repeat(segment.runs.arrived_us, lengths)
+
+
+def _keys(rows: pa.Table) -> pa.Array:
+    """Source and id of each row as one text."""
+    columns = (rows.column(name).combine_chunks() for name in (SOURCE, ID))
+    return pc.binary_join_element_wise(*columns, "\n")

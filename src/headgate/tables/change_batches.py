@@ -1,6 +1,6 @@
 """Change batches: which changes the table joins process next, written before they are processed.
 
-    finished batches ──► tables/lots/17.json ──► one micro-batch of the query ──► progress: 17
+    the log ──────────► tables/lots/17.json ──► one micro-batch of the query ──► progress: 17
                          snapshot, instant, files
 
 A change batch fixes all that a micro-batch depends on: the files of changes, in order; the
@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.model.errors import PipelineError
+from headgate.store.log_state import START, LogPoint
 from headgate.store.whole_files import write_whole
 
 KEPT = 100
@@ -31,10 +32,12 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """A file of the store, and the joined tables that it has changes of."""
+    """A file of the log, the joined tables that it has changes of, and which of its rows count."""
 
     path: str
     tables: tuple[str, ...]
+    first_row: int = 0
+    end_row: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +56,32 @@ class ChangeBatch:
     """The names of groups that no longer exist."""
     wanted: str = ""
     """The file with the numbers of the feeds whose results are delivered."""
+    end: LogPoint = START
+    """Where the log is when these changes have been processed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeProgress:
-    """The last batch that was processed, its instant, and the groups that have rows since."""
+    """The last batch that was processed, its instant, the groups that have rows since, and where
+    the log was."""
 
     number: int = 0
     decided: datetime = NEVER
     groups: tuple[str, ...] = field(default=())
+    point: LogPoint = START
 
 
 def write_change_batch(folder: Path, batch: ChangeBatch) -> None:
     content = {
         "snapshot": batch.snapshot,
         "moment": batch.instant.isoformat(),
-        "files": [[each.path, each.tables] for each in batch.files],
-        "history": [[each.path, each.tables] for each in batch.history],
+        "files": [astuple(each) for each in batch.files],
+        "history": [astuple(each) for each in batch.history],
         "fresh": batch.fresh,
         "groups": batch.groups,
         "ended": batch.ended,
         "wanted": batch.wanted,
+        "end": batch.end,
     }
     write_whole(_path(folder, batch.number), json.dumps(content).encode())
     _path(folder, batch.number - KEPT).unlink(missing_ok=True)
@@ -93,6 +101,7 @@ def read_change_batch(folder: Path, number: int) -> ChangeBatch:
             tuple(map(str, content["groups"])),
             tuple(map(str, content["ended"])),
             str(content["wanted"]),
+            LogPoint(*map(int, content["end"])),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"the change batch '{path}' cannot be read: {error}") from None
@@ -106,14 +115,6 @@ def last_change_batch(folder: Path, *, after: int) -> int:
     return number
 
 
-def changes_complete_until(folder: Path) -> datetime:
-    """The instant until which all changes are in a batch: nothing may arrive before it any more."""
-    progress = read_change_progress(folder)
-    if last_change_batch(folder, after=progress.number) > progress.number:
-        return read_change_batch(folder, progress.number + 1).instant
-    return progress.decided
-
-
 def read_change_progress(folder: Path) -> ChangeProgress:
     path = folder / "progress.json"
     if not path.exists():
@@ -121,7 +122,9 @@ def read_change_progress(folder: Path) -> ChangeProgress:
     try:
         content = json.loads(path.read_bytes())
         decided = datetime.fromisoformat(content["decided"])
-        return ChangeProgress(int(content["number"]), decided, tuple(map(str, content["groups"])))
+        point = LogPoint(*map(int, content["point"]))
+        groups = tuple(map(str, content["groups"]))
+        return ChangeProgress(int(content["number"]), decided, groups, point)
     except (ValueError, KeyError, TypeError) as error:
         raise PipelineError(f"'{path}' is damaged: {error}") from None
 
@@ -131,6 +134,7 @@ def write_change_progress(folder: Path, progress: ChangeProgress) -> None:
         "number": progress.number,
         "decided": progress.decided.isoformat(),
         "groups": progress.groups,
+        "point": progress.point,
     }
     write_whole(folder / "progress.json", json.dumps(content).encode())
 
@@ -139,5 +143,8 @@ def _path(folder: Path, number: int) -> Path:
     return folder / "lots" / f"{number}.json"
 
 
-def _files(entries: Sequence[tuple[str, Sequence[str]]]) -> tuple[ChangeFile, ...]:
-    return tuple(ChangeFile(str(path), tuple(map(str, tables))) for path, tables in entries)
+def _files(entries: Sequence[tuple[str, Sequence[str], int, int | None]]) -> tuple[ChangeFile, ...]:
+    return tuple(
+        ChangeFile(str(path), tuple(map(str, tables)), first, end)
+        for path, tables, first, end in entries
+    )

@@ -190,7 +190,8 @@ def cut_file(
         needed = {SOURCE, ID, TIME}
         for _, _, table in joined:
             needed.update(_table_columns(table))
-        for batch in opened.iter_batches(ROWS_AT_ONCE, columns=sorted(needed)) if joined else ():
+        batches = opened.iter_batches(ROWS_AT_ONCE, columns=sorted(needed)) if joined else ()
+        for batch in _rows_between(batches, file.first_row, file.end_row):
             selected: dict[tuple[str, str | None], tuple[pa.RecordBatch, Mask]] = {}
             for group, side, table in joined:
                 key = table.source, table.changes
@@ -208,6 +209,19 @@ def cut_file(
                         seed=group.seed,
                     )
                     yield from ((group.name, bucket, piece) for bucket, piece in pieces)
+
+
+def _rows_between(
+    batches: Iterable[pa.RecordBatch], first: int, end: int | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file from one number to before another."""
+    reached = 0
+    for batch in batches:
+        start = max(first - reached, 0)
+        count = batch.num_rows if end is None else min(max(end - reached, 0), batch.num_rows)
+        reached += batch.num_rows
+        if start < count:
+            yield batch.slice(start, count - start)
 
 
 def _table_columns(table: JoinedTable) -> dict[str, pa.DataType]:

@@ -5,14 +5,23 @@
     2 items wait
     late: MusicPhotos 3, MuseNews 12
 
+`describe_buckets` says how the joins of a plan file are split over buckets, and why:
+
+    ω last 3 months on Photos: split by the value of title
+      ⋈ d644529900a9 [title = window.title]: by equal title, 10,000 feeds
+    2 feeds in one bucket: nested joins, patterns and windows of `last n items` are not split
+
 Windows are in the order of the graph; the same stage gives the same text. Cost: one pass over the
 graph, with the set of feeds above each node.
 """
 
 from __future__ import annotations
 
+from headgate.language.unparse import unparse_filter
 from headgate.plan.plan_text import sign
+from headgate.windows.access_path import choose_access
 from headgate.windows.graph import Graph
+from headgate.windows.join_plan_file import JoinPlans
 from headgate.windows.probe import Probe
 from headgate.windows.stage import JoinStage
 
@@ -40,6 +49,26 @@ def describe(stage: JoinStage) -> list[str]:
     if late:
         lines.append(f"late: {', '.join(late)}")
     return lines + [f"not joined: {feed}, as {why}" for feed, why in stage.unsupported.items()]
+
+
+def describe_buckets(plans: JoinPlans) -> list[str]:
+    """Each window with the way in which it is split, and its families; then general feeds."""
+    lines: list[str] = []
+    for number, window in enumerate(plans.windows):
+        lines.append(f"ω {window.text}: {window.reason}")
+        for family in plans.families:
+            if family.window == number:
+                predicate, access = (
+                    unparse_filter(family.predicate),
+                    choose_access(family.predicate),
+                )
+                feeds = _count(family.feed_count, "feed")
+                lines.append(f"  ⋈ {family.id} [{predicate}]: by {access}, {feeds}")
+    general = plans.general_feeds.size
+    if general:
+        reason = "nested joins, patterns and windows of `last n items` are not split"
+        lines.append(f"{_count(general, 'feed')} in one bucket: {reason}")
+    return lines
 
 
 def dependent_feeds(graph: Graph) -> list[set[str]]:

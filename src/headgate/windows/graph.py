@@ -75,8 +75,8 @@ def build_graph(plans: Mapping[str, Plan]) -> Graph:
     """The graph of all feeds that have something above leaves, from their normalised plans."""
     graph = Graph()
     for feed, plan in plans.items():
-        branches = [each for each in _branches(plan) if leaf_of(each) is None]
-        reason = _reason_unsupported(branches)
+        branches = branches_above_leaves(plan)
+        reason = reason_unsupported(branches)
         if reason:
             graph.unsupported[feed] = reason
             continue
@@ -97,12 +97,15 @@ def leaf_of(node: Plan) -> tuple[str, Predicate] | None:
     return None
 
 
-def _branches(plan: Plan) -> tuple[Plan, ...]:
+def branches_above_leaves(plan: Plan) -> list[Plan]:
+    """The inputs of the top union that are no leaves."""
     top = plan.input if isinstance(plan, Transform) else plan
-    return top.inputs if isinstance(top, Union) else (top,)
+    branches = top.inputs if isinstance(top, Union) else (top,)
+    return [each for each in branches if leaf_of(each) is None]
 
 
-def _reason_unsupported(branches: Iterable[Plan]) -> str:
+def reason_unsupported(branches: Iterable[Plan]) -> str:
+    """Why a feed with these branches cannot be evaluated; empty if it can."""
     for node in bottom_up(branches):
         match node:
             case NaturalJoin():

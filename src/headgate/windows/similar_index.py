@@ -106,16 +106,23 @@ class SimilarIndex:
         self._row_seen = GrowingArray(np.int64)
         self._forget_entries()
 
-    def insert(self, items: Sequence[Item]) -> None:
-        """Add these items as the next rows."""
-        for item in items:
-            numbers = self._numbers_of(window_words(item, self.attribute))
+    def insert(self, values: Sequence[Value | None]) -> None:
+        """Add rows with these values of the attribute."""
+        for value in values:
+            numbers = self._numbers_of(window_words(value))
             self._words.extend(numbers, len(numbers))
             self._word_start.extend(self._words.size, 1)
-        self._rows += len(items)
+        self._rows += len(values)
         if self._rows >= 2 * self._ordered_rows:
             self.keep(np.arange(self._rows))
         else:
+            self._link()
+
+    def lower_threshold(self, threshold: float) -> None:
+        """Serve lookups from this threshold on too."""
+        if threshold < self.threshold:
+            self.threshold = threshold
+            self._forget_entries()
             self._link()
 
     def keep(self, rows: Longs) -> None:
@@ -205,7 +212,6 @@ class SimilarIndex:
         self._linked = self._rows
 
 
-def window_words(item: Item, attribute: str) -> frozenset[str]:
+def window_words(value: Value | None) -> frozenset[str]:
     """The words of `window.attribute` as in model/evaluate.py: of any text, markup included."""
-    value = item.attributes.get(attribute)
     return frozenset(words(value)) if isinstance(value, str) else frozenset()

@@ -31,7 +31,6 @@ import numpy as np
 
 from headgate.match.bit_rows import Longs
 from headgate.model.atoms import Relation
-from headgate.model.items import Item
 from headgate.model.values import Comparable, Kind, Value, comparable, is_missing, kind_of
 from headgate.windows.find_pairs import Pairs, WindowBounds, find_in_chains, find_pairs
 from headgate.windows.growing_array import GrowingArray
@@ -53,9 +52,9 @@ class EqualityIndex:
         self._keys: list[Key | None] = []
         self._previous = GrowingArray(np.int32)
 
-    def insert(self, items: Sequence[Item]) -> None:
-        """Add these items as the next rows."""
-        self._link([key_of(item.attributes.get(self.attribute)) for item in items])
+    def insert(self, values: Sequence[Value | None]) -> None:
+        """Add rows with these values of the attribute."""
+        self._link([key_of(value) for value in values])
 
     def keep(self, rows: Longs) -> None:
         """Keep only these rows, renumbered from 0."""
@@ -114,15 +113,15 @@ class OrderedWindowIndex:
         self._rows = 0
         self._by_kind: dict[Kind, _Values] = {}
 
-    def insert(self, items: Sequence[Item]) -> None:
-        """Add these items as the next rows."""
-        for row, item in enumerate(items, self._rows):
-            key = key_of(item.attributes.get(self.attribute))
+    def insert(self, values: Sequence[Value | None]) -> None:
+        """Add rows with these values of the attribute."""
+        for row, value in enumerate(values, self._rows):
+            key = key_of(value)
             if key is not None:
-                values = self._by_kind.setdefault(key[0], _Values())
-                values.recent.append((key[1], row))
-                values.settle()
-        self._rows += len(items)
+                of_kind = self._by_kind.setdefault(key[0], _Values())
+                of_kind.recent.append((key[1], row))
+                of_kind.settle()
+        self._rows += len(values)
 
     def keep(self, rows: Longs) -> None:
         """Keep only these rows, renumbered from 0."""

@@ -74,7 +74,7 @@ class WindowState:
                 self.ordered.setdefault(name, OrderedWindowIndex(name))
             case SimilarTo(_, name, threshold):
                 index = self.similar.setdefault(name, SimilarIndex(name, threshold))
-                index.threshold = min(index.threshold, threshold)
+                index.lower_threshold(threshold)
 
     def insert(self, elements: Sequence[Element]) -> None:
         """Add items that arrived since the last call."""
@@ -91,7 +91,7 @@ class WindowState:
         self.times.extend([each.time_us for each in elements], len(items))
         self.arrived.extend([each.arrived_us for each in elements], len(items))
         for index in self.indexes:
-            index.insert(items)
+            index.insert([item.attributes.get(index.attribute) for item in items])
 
     def bounds(self, decided: Sequence[Element]) -> tuple[WindowBounds, list[Position | None]]:
         """The bounds of the window for each primary item; for the last n items also the position of

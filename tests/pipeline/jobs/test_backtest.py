@@ -12,17 +12,19 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.small_store import NOON, SmallStore, naive, news, ticket
+from tests.store.small_log import NOON, SmallLog, naive, news, ticket
 
 from headgate.language import parse
 from headgate.language.statements import CreateFeed
+from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.errors import LanguageError
 from headgate.model.items import Item
 from headgate.pipeline.jobs import job as choosing
 from headgate.pipeline.jobs.backtest import Backtest, Backtester
 from headgate.pipeline.jobs.backtest_query import BacktestQuery, backtest_query
 from headgate.pipeline.jobs.job import Runner, choose_runner, run_in_process
-from headgate.store.item_files import stored_files
+from headgate.store.file_ranges import ranges_since
+from headgate.store.log_writer import LogFileWriter
 
 HERE = Runner("here", run_in_process)
 LATER = NOON + timedelta(days=1)
@@ -49,9 +51,9 @@ def feed(text: str) -> CreateFeed:
     return statement
 
 
-def filled(path: Path, drawn: Sequence[Sequence[tuple[str, int, str]]]) -> SmallStore:
+def filled(path: Path, drawn: Sequence[Sequence[tuple[str, int, str]]]) -> SmallLog:
     """Items come in the order of their times, two hours apart, and are never late."""
-    store = SmallStore(path)
+    store = SmallLog(path)
     for number, batch in enumerate(drawn):
         hours = -2.0 * (len(drawn) - number)
         own = [
@@ -70,15 +72,16 @@ def filled(path: Path, drawn: Sequence[Sequence[tuple[str, int, str]]]) -> Small
 
 
 def run(
-    store: SmallStore,
+    store: SmallLog,
     question: BacktestQuery,
     *,
     runner: Runner = HERE,
     since: datetime = NOON - timedelta(days=30),
     samples: int = 3,
 ) -> Backtest:
-    tester = Backtester.prepare(question, store.folder, since=since, until=LATER, samples=samples)
-    return tester.run(runner, store.folder, lambda _: None)
+    view = store.view()
+    tester = Backtester.prepare(question, view, since=since, until=LATER, samples=samples)
+    return tester.run(runner, view, lambda _: None)
 
 
 @settings(max_examples=30)
@@ -105,8 +108,8 @@ def _by_source(found: set[tuple[str, str]]) -> dict[str, int]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SmallStore:
-    made = SmallStore(tmp_path)
+def store(tmp_path: Path) -> SmallLog:
+    made = SmallLog(tmp_path)
     for day in range(10):
         hours = -24.0 * (9 - day)
         items: list[Item] = [
@@ -118,7 +121,7 @@ def store(tmp_path: Path) -> SmallStore:
     return made
 
 
-def test_days_and_samples(store: SmallStore) -> None:
+def test_days_and_samples(store: SmallLog) -> None:
     question = backtest_query(feed(STATEMENTS[0]), store.definitions)
     found = run(store, question, since=NOON - timedelta(days=4, hours=1))
     assert list(found.by_day.values()) == [5, 5, 5, 5, 5, 0]
@@ -127,14 +130,14 @@ def test_days_and_samples(store: SmallStore) -> None:
     assert found.only_leaves == ""
 
 
-def test_the_first_day_counts_from_its_moment_on(store: SmallStore) -> None:
+def test_the_first_day_counts_from_its_moment_on(store: SmallLog) -> None:
     question = backtest_query(feed("create feed X from Tickets"), store.definitions)
     assert run(store, question, since=NOON).items == 10
     assert run(store, question, since=NOON + timedelta(seconds=1)).items == 0
 
 
 def test_windows_reach_back_before_the_first_moment(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     store.put([news("p", "rock concert", source="Photos", hours=-30)], arrived=hours(-30))
     store.put([news("n", "rock concert", hours=-1)], arrived=hours(-1))
     question = backtest_query(feed(STATEMENTS[5]), store.definitions)
@@ -144,7 +147,7 @@ def test_windows_reach_back_before_the_first_moment(tmp_path: Path) -> None:
 
 
 def test_what_a_leaf_and_a_join_have_found_is_counted_once(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     store.put([news("p", "rock", source="Photos")], arrived=hours(0.01))
     store.put([news("n", "rock", hours=1), news("m", "rock pop", hours=1)], arrived=hours(1.01))
     question = backtest_query(feed("create feed X from (Rock | Pictures)"), store.definitions)
@@ -170,7 +173,7 @@ def test_what_a_leaf_and_a_join_have_found_is_counted_once(tmp_path: Path) -> No
 def test_what_the_store_cannot_tell(
     tmp_path: Path, script: str, statement: str, reason: str
 ) -> None:
-    store = SmallStore(
+    store = SmallLog(
         tmp_path,
         "register stream Tickets from json 't' (price int, destination text, sold int);" + script,
     )
@@ -182,35 +185,69 @@ def test_what_the_store_cannot_tell(
     assert (found.matched, found.further, found.items) == (0, 1, 1)
 
 
-def test_damaged_files_are_told_and_the_rest_is_counted(store: SmallStore) -> None:
-    bad = store.put([ticket("x", 1, "Rome")], arrived=NOON)
-    bad.write_bytes(b"PAR1 rubbish")
-    gone = store.put([ticket("y", 1, "Rome")], arrived=NOON)
+def test_damaged_files_are_told_and_the_rest_is_counted(store: SmallLog) -> None:
+    bad = [store.put([ticket("x", 1, "Rome")], arrived=NOON) for _ in range(3)]
+    store.damage(bad[0].items, b"PAR1 rubbish")
+    store.damage(bad[1].segment)
+    store.storage.remove(bad[2].items)
     question = backtest_query(feed(STATEMENTS[1]), store.definitions)
-    tester = Backtester.prepare(
-        question, store.folder, since=NOON - timedelta(days=30), until=LATER, samples=1
-    )
-    gone.unlink()
-    found = tester.run(HERE, store.folder, lambda _: None)
+    found = run(store, question)
     assert found.items == len(store.items)
-    assert set(found.damaged) == {bad}
+    assert set(found.damaged) == {each.items for each in bad}
 
 
-def test_batches_that_run_are_left_out(store: SmallStore) -> None:
-    store.put([ticket("x", 1, "Rome")], arrived=NOON)
-    (done,) = store.folder.batches.glob("*/10.done.json")
-    done.rename(done.with_name("10.json"))
+@pytest.mark.parametrize("text", [STATEMENTS[1], STATEMENTS[7]])
+def test_what_is_merged_meanwhile_is_counted_once(tmp_path: Path, text: str) -> None:
+    """All files that the job was given are gone; the first merged ones are gone too."""
+    drawn = [[("News", n, "rock"), ("Photos", n, "rock"), ("Tickets", n, "a")] for n in range(8)]
+    store = filled(tmp_path, drawn)
+    question = backtest_query(feed(text), store.definitions)
+    expected = run(store, question)
+    view = store.view()
+    since = NOON - timedelta(days=30)
+    tester = Backtester.prepare(question, view, since=since, until=LATER, samples=3)
+    store.merge(fan_in=2)
+    found = tester.run(HERE, view, lambda _: None)
+    assert not any((store.folder.path / each.file.items).exists() for each in tester.ranges)
+    assert found.sources == expected.sources
+    assert [row.id for row in found.samples] == [row.id for row in expected.samples]
+    assert not found.damaged
+
+
+def test_merged_files_are_read_in_parts(store: SmallLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    question = backtest_query(feed(STATEMENTS[0]), store.definitions)
+    expected = run(store, question)
+    store.merge(fan_in=10)
+    monkeypatch.setattr(choosing, "PART_BYTES", 500)
+    found = run(store, question)
+    (file,) = store.view().files()
+    assert len(choosing.parts_of(ranges_since(store.view(), 0))) > 3
+    assert file.rows == len(store.items)
+    assert (found.sources, found.by_day) == (expected.sources, expected.by_day)
+
+
+def test_trimmed_items_are_not_counted(store: SmallLog) -> None:
+    store.merge(fan_in=10)
+    store.sequencer.trim(50)
+    question = backtest_query(feed(STATEMENTS[1]), store.definitions)
+    assert run(store, question).items == len(store.items) - 50
+
+
+def test_batches_that_are_not_committed_are_left_out(store: SmallLog) -> None:
+    writer = LogFileWriter(store.storage, f"files-{group_of(store.schema('Tickets'))}")
+    writer.write(items_to_arrow([ticket("x", 1, "Rome")], store.schema("Tickets")), {})
+    assert writer.close()
     question = backtest_query(feed(STATEMENTS[1]), store.definitions)
     assert run(store, question).items == len(store.items)
 
 
 def test_an_empty_store(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     found = run(store, backtest_query(feed(STATEMENTS[0]), store.definitions))
     assert (found.items, found.matched, found.samples) == (0, 0, [])
 
 
-def test_a_registered_feed_may_be_tried_otherwise(store: SmallStore) -> None:
+def test_a_registered_feed_may_be_tried_otherwise(store: SmallLog) -> None:
     text = "create feed Cheap from Tickets as $t where $t[price < 20]"
     found = run(store, backtest_query(feed(text), store.definitions))
     assert found.matched == len(naive_cheap(store, 20))
@@ -220,18 +257,18 @@ def test_a_registered_feed_may_be_tried_otherwise(store: SmallStore) -> None:
     )
 
 
-def naive_cheap(store: SmallStore, limit: int) -> list[Item]:
+def naive_cheap(store: SmallLog, limit: int) -> list[Item]:
     prices = ((each, each.attributes.get("price")) for each in store.items)
     return [each for each, price in prices if isinstance(price, int) and price < limit]
 
 
-def test_what_is_wrong_is_told(store: SmallStore) -> None:
+def test_what_is_wrong_is_told(store: SmallLog) -> None:
     with pytest.raises(LanguageError, match="Ticktes"):
         backtest_query(feed("create feed X from Ticktes"), store.definitions)
 
 
-def test_where_it_runs(store: SmallStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = stored_files(store.folder.store)
+def test_where_it_runs(store: SmallLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = ranges_since(store.view(), 0)
     assert "fewer than 200,000 rows" in choose_runner(files).name
     assert choose_runner(files, local=True).name == "in this process"
     assert choose_runner(files, master="local[3]").name == "on Spark, local[3]"
@@ -254,7 +291,7 @@ def test_spark_gives_the_same(tmp_path: Path, text: str) -> None:
         for n in range(20)
     ]
     store = filled(tmp_path, drawn)
-    store.put([ticket("bad", 1, "Rome")], arrived=NOON).write_bytes(b"rubbish")
+    store.damage(store.put([ticket("bad", 1, "Rome")], arrived=NOON).items)
     question = backtest_query(feed(text), store.definitions)
     here = run(store, question)
     there = run(store, question, runner=Runner("", partial(run_on_spark, session=spark())))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from tests.match.drawn import drawn
 from tests.match.strategies import NOON, SCHEMA, filters, items
 from tests.pipeline.jobs.test_backtest import batches, filled
-from tests.store.small_store import SmallStore, news, ticket
+from tests.store.small_log import SmallLog, news, ticket
 
 from headgate.catalog.statistics import SourceStatistics
 from headgate.language.unparse import unparse_filter
@@ -22,23 +22,23 @@ from headgate.model.evaluate import matches
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.items import Item
 from headgate.model.schema import Schema
-from headgate.pipeline.jobs.job import FileJob, Note, Runner, run_in_process
+from headgate.pipeline.jobs.job import LogJob, Note, Runner, run_in_process
 from headgate.pipeline.jobs.measure import Measured, Measurer, SourceAtoms, asked_of_all
 from headgate.plan.leaves import leaves_by_source
-from headgate.store.item_files import StoredFile
+from headgate.store.file_ranges import FileRange
 
 HERE = Runner("here", run_in_process)
 EARLY = NOON - timedelta(days=365)
 
 
-def measured(store: SmallStore, runner: Runner = HERE) -> Measured:
+def measured(store: SmallLog, runner: Runner = HERE) -> Measured:
     asked = asked_of_all(store.definitions)
     assert not asked.refused
-    prepared = Measurer.prepare(asked.by_source, store.folder, since=EARLY)
-    return prepared.run(runner, store.folder, lambda _: None)
+    view = store.view()
+    return Measurer.prepare(asked.by_source, view, since=EARLY).run(runner, view, lambda _: None)
 
 
-def naive(store: SmallStore) -> dict[str, tuple[int, dict[str, int]]]:
+def naive(store: SmallLog) -> dict[str, tuple[int, dict[str, int]]]:
     found: dict[str, tuple[int, dict[str, int]]] = {}
     asked = leaves_by_source(store.plans)
     for source in {each.source for each in store.items}:
@@ -79,7 +79,7 @@ def test_atoms_of_all_kinds(tmp_path: Path) -> None:
     assert found.matched.keys() == asked.texts.keys()
 
 
-class _OneSource(SmallStore):
+class _OneSource(SmallLog):
     """Items of the match tests' schema, which no statement can declare."""
 
     def __init__(self, path: Path, some: Sequence[Item]) -> None:
@@ -90,13 +90,14 @@ class _OneSource(SmallStore):
         return SCHEMA
 
     def measure(self, asked: dict[str, SourceAtoms]) -> SourceStatistics:
-        prepared = Measurer.prepare(asked, self.folder, since=EARLY)
-        (found,) = prepared.run(HERE, self.folder, lambda _: None).statistics
+        view = self.view()
+        prepared = Measurer.prepare(asked, view, since=EARLY)
+        (found,) = prepared.run(HERE, view, lambda _: None).statistics
         return found
 
 
 def test_spans_and_rates(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     store.put([ticket("1", 10, "Rome"), ticket("2", 60, "Rome")], arrived=NOON)
     store.put([ticket("3", None, "Rome")], arrived=NOON + timedelta(seconds=30))
     store.put([news("1", "rock")], arrived=NOON + timedelta(seconds=100))
@@ -108,7 +109,7 @@ def test_spans_and_rates(tmp_path: Path) -> None:
 
 
 def test_both_spellings_are_found(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     store.put([ticket("1", 10, "Paris"), ticket("2", 60, "Rome")], arrived=NOON)
     (found,) = measured(store).statistics
     for text in ("destination contains 'Paris'", "destination contains 'paris'"):
@@ -116,38 +117,39 @@ def test_both_spellings_are_found(tmp_path: Path) -> None:
 
 
 def test_what_joins_have_found_is_not_counted_again(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
-    path = store.put([news("1", "rock")], arrived=NOON)
-    again = store.folder.store / path.parent.parent.name.replace("files-", "joined.")
-    again.mkdir()
-    path.parent.rename(again / path.parent.name)
+    store = SmallLog(tmp_path)
+    store.put_joined(news("1", "rock"), "Pictures", arrived=NOON)
     assert measured(store).statistics == []
 
 
 def test_damaged_files_are_told(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     store.put([ticket("1", 10, "Rome")], arrived=NOON)
     bad = store.put([ticket("2", 10, "Rome")], arrived=NOON)
-    bad.write_bytes(b"rubbish")
+    store.damage(bad.items)
     found = measured(store)
     assert [each.items for each in found.statistics] == [1]
-    assert set(found.damaged) == {bad}
+    assert set(found.damaged) == {bad.items}
 
 
 def test_how_rows_are_cut_does_not_matter(tmp_path: Path) -> None:
-    store = SmallStore(tmp_path)
+    store = SmallLog(tmp_path)
     for second in range(20):
         arrived = NOON + timedelta(seconds=second)
         store.put([ticket(f"{second}", second * 5, "Rome")], arrived=arrived)
     asked = asked_of_all(store.definitions)
-    prepared = Measurer.prepare(asked.by_source, store.folder, since=EARLY)
+    view = store.view()
+    prepared = Measurer.prepare(asked.by_source, view, since=EARLY)
 
-    def one_by_one(job: FileJob, files: Sequence[StoredFile], _: Note) -> pa.Table:
-        rows = [row for each in files for row in job.run((str(each.path),))]
+    def one_by_one(job: LogJob, ranges: Sequence[FileRange], _: Note) -> pa.Table:
+        rows = [row for each in ranges for row in job.run((each,))]
         return pa.Table.from_batches(rows, job.result)
 
-    apart = prepared.run(Runner("", one_by_one), store.folder, lambda _: None)
-    assert apart == prepared.run(HERE, store.folder, lambda _: None)
+    apart = prepared.run(Runner("", one_by_one), view, lambda _: None)
+    assert apart == prepared.run(HERE, view, lambda _: None)
+    store.merge()
+    assert apart == prepared.run(HERE, view, lambda _: None), "its files are gone"
+    assert apart == measured(store)
 
 
 @pytest.mark.integration

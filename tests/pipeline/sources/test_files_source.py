@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from tests.pipeline.sources.streams import Collected, read_available, streaming, uncommit, wait_for
 
 from headgate.acquire.file_log import file_problems
@@ -111,3 +112,30 @@ def test_what_is_there_now_can_be_read_to_its_end(tmp_path: Path):
     read_available(FilesSource, given, checkpoint, collected)
     assert len(collected.ids()) == len(set(collected.ids())) == 100
     assert [each.file for each in read_rejected([tmp_path / "state"])] == ["prices/2.json"]
+
+
+def test_a_batch_has_as_many_partitions_as_its_bytes_deserve(tmp_path: Path):
+    write_source_list(tmp_path / "sources.json", SCHEMA, [CSV])
+    record = "symbol," + "x" * 90 + "\n"
+    for number in range(4):
+        publish(tmp_path, f"cells/{number}.csv", "symbol,other\n" + record * 6_000)
+    source = FilesSource(options(tmp_path, parts="8"))
+    reader = source.streamReader(source.schema())
+    try:
+        start = reader.initialOffset()
+        wait_for(lambda: reader.latestOffset(start, ReadAllAvailable())["number"] == 4)
+        assert len(reader.partitions(start, {"number": 4})) == 3, "2.4 MB"
+        assert len(reader.partitions(start, {"number": 1})) == 1
+    finally:
+        reader.stop()
+
+
+def test_a_batch_is_limited_by_bytes(tmp_path: Path):
+    write_source_list(tmp_path / "sources.json", SCHEMA, [JSON])
+    for number in range(4):
+        publish(tmp_path, f"prices/{number}.json", lines(0, 100))
+    collected = Collected()
+    given = options(tmp_path, bytes_max="5000")
+    read_available(FilesSource, given, tmp_path / "checkpoint", collected)
+    assert len(collected.ids()) == 400
+    assert len([each for each in collected.batches.values() if each.num_rows]) == 4

@@ -1,4 +1,4 @@
-"""Kafka through Spark, against librdkafka's in-process broker."""
+"""Kafka through Spark's connector, against a real broker: restarts, losses, new topics."""
 
 from __future__ import annotations
 
@@ -6,118 +6,244 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import confluent_kafka
 import pytest
-from tests.pipeline.sources.streams import Collected, streaming, uncommit, wait_for
+from tests.pipeline.sources.kafka_broker import KafkaBroker
+from tests.pipeline.sources.streams import Collected, wait_for
+from tests.pipeline.spark_session import spark
 
-from headgate.acquire.rejected import read_rejected
-from headgate.acquire.source_list import ListedSource, write_source_list
-from headgate.model.errors import PipelineError
+from headgate.acquire.rejected import Rejected, read_rejected
+from headgate.acquire.source_list import ListedSource
 from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
-from headgate.pipeline.sources import kafka_topics
-from headgate.pipeline.sources.kafka_source import KafkaSource
-from headgate.pipeline.sources.kafka_topics import kafka_problems, topic_of
+from headgate.pipeline.queries import KeptQuery
+from headgate.pipeline.sources.kafka_source import KafkaGroup, KafkaQuery, KafkaTopics
+from headgate.pipeline.sources.kafka_topics import kafka_problems
+from headgate.store.data_folder import DataFolder
 
 SCHEMA = Schema((Attribute("n", Type.INT), Attribute("title", Type.TEXT)))
-
-
-class Broker:
-    """The producer hosts the broker: it lives as long as the producer does."""
-
-    def __init__(self) -> None:
-        self._producer = confluent_kafka.Producer(
-            {"bootstrap.servers": "none:1", "test.mock.num.brokers": 1}
-        )
-        (broker,) = self._producer.list_topics(timeout=10).brokers.values()
-        self.address = f"{broker.host}:{broker.port}"
-
-    def send(self, topic: str, values: list[bytes | None], partition: int = 0) -> None:
-        for value in values:
-            self._producer.produce(topic, value=value, partition=partition)
-        assert self._producer.flush(10) == 0
-
-    def path(self, topic: str) -> str:
-        return f"kafka://{self.address}/{topic}"
+GROUP = "kafka.abcdef-0123456789ab"
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    return Broker()
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    with KafkaBroker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
-def numbers(start: int, count: int) -> list[bytes]:
+def numbers(start: int, count: int) -> list[bytes | None]:
     return [json.dumps({"n": n, "title": f"t{n}"}).encode() for n in range(start, start + count)]
 
 
-def options(folder: Path, broker: Broker, **more: str) -> dict[str, str]:
-    given = {
-        "list": str(folder / "sources.json"),
-        "folder": str(folder / "state"),
-        "brokers": broker.address,
-        "poll_s": "0.05",
-        "rows_max": "1000",
-    }
-    return given | more
+class KafkaRun:
+    """What a run does with its Kafka queries, without the rest of a run."""
+
+    def __init__(self, folder: Path, broker: KafkaBroker, schema: Schema = SCHEMA) -> None:
+        self.folder = DataFolder(folder).make()
+        self.schema = schema
+        self.collected: dict[str, Collected] = {}
+        self.topics = KafkaTopics(spark(), self.folder, {"brokers": broker.address})
+        self._kept: dict[str, KeptQuery] = {}
+        self._started: dict[str, KafkaQuery] = {}
+
+    def __enter__(self) -> KafkaRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.topics.stop()
+        for kept in self._kept.values():
+            kept.stop(0.0)
+
+    def follow(self, *sources: ListedSource) -> None:
+        self.topics.follow([KafkaGroup(GROUP, self.schema, sources)] if sources else [])
+
+    def step(self) -> None:
+        """As `Queries.reconcile`."""
+        queries = self.topics.queries()
+        for name, started in list(self._started.items()):
+            if queries.get(name) != started:
+                self._kept[name].stop(0.0)
+                del self._started[name]
+        for name, query in queries.items():
+            self._kept.setdefault(name, KeptQuery()).keep(lambda query=query: self._start(query))
+
+    def _start(self, query: KafkaQuery) -> object:
+        frame = self.topics.frame(query)
+        self._started[query.name] = query
+        collected = self.collected.setdefault(query.name, Collected())
+        writer = frame.writeStream.foreachBatch(collected.take)
+        checkpoint = self.folder.checkpoints / query.name
+        return writer.option("checkpointLocation", str(checkpoint)).start()
+
+    def ids(self) -> list[str]:
+        return [each for collected in self.collected.values() for each in collected.ids()]
+
+    def values(self, name: str = "n") -> list[object]:
+        tables = (t for c in self.collected.values() for t in c.batches.values())
+        return sorted(each for table in tables for each in table[name].to_pylist())
+
+    def until(self, count: int) -> None:
+        def happened() -> bool:
+            self.step()
+            return len(self.ids()) >= count
+
+        wait_for(happened)
+        assert len(self.ids()) == count
+
+    def rejected(self) -> list[Rejected]:
+        return list(read_rejected(self.folder.sources.glob("*")))
 
 
-def listed(broker: Broker, name: str, topic: str) -> ListedSource:
+def stream(broker: KafkaBroker, topic: str, name: str = "Numbers") -> ListedSource:
     return ListedSource(name, broker.path(topic), "stream", "kafka")
 
 
-def test_messages_arrive_once_over_restarts_and_replays(tmp_path: Path, broker: Broker):
-    sources = [listed(broker, "First", "first"), ListedSource("Bad", "kafka://other:1/x")]
-    write_source_list(tmp_path / "sources.json", SCHEMA, sources)
-    broker.send("first", numbers(0, 2_000))
-    broker.send("first", [b"poison", None, b'{"n": "x"}', b'{"n":\n 1}'], partition=1)
-    collected, checkpoint = Collected(), tmp_path / "checkpoint"
+def test_messages_arrive_once_over_restarts_and_new_sources(tmp_path: Path, broker: KafkaBroker):
+    broker.create("first", 2)
+    broker.create("second")
+    broker.send("first", numbers(0, 500))
+    broker.send("first", numbers(500, 500), partition=1)
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(stream(broker, "first"))
+        run.until(1_000)
+        broker.send("second", numbers(1_000, 100))
+        run.follow(stream(broker, "first"), stream(broker, "second", "More"))
+        run.until(1_100)
+        collected = run.collected
+    broker.send("first", numbers(1_100, 50))
+    with KafkaRun(tmp_path, broker) as run:
+        run.collected = collected
+        run.follow(stream(broker, "first"), stream(broker, "second", "More"))
+        run.until(1_150)
+        assert run.values() == list(range(1_150))
+        assert len(set(run.ids())) == 1_150
+        assert list(run.collected) == [GROUP], "topics of one schema share a query"
 
-    with streaming(KafkaSource, options(tmp_path, broker), checkpoint, collected):
-        wait_for(lambda: len(collected.ids()) == 2_001)
-        broker.send("second", numbers(5_000, 10))
-        sources.append(listed(broker, "Second", "second"))
-        write_source_list(tmp_path / "sources.json", SCHEMA, sources)
-        wait_for(lambda: len(collected.ids()) == 2_011)
-        problems = kafka_problems(tmp_path / "state")
 
-    uncommit(checkpoint)
-    broker.send("first", numbers(2_000, 10))
-    with streaming(KafkaSource, options(tmp_path, broker), checkpoint, collected):
-        wait_for(lambda: len(collected.ids()) == 2_021)
-    assert collected.replayed
-    assert all(before.equals(after) for before, after in collected.replayed)
-    found = {each.id: each for each in collected.items(SCHEMA)}
-    assert len(found) == 2_021
-    assert {found[f"first:0:{n}"].attributes["n"] for n in range(2_010)} == set(range(2_010))
-    assert found["second:0:3"].attributes == {"n": 5_003, "title": "t5003"}
-    assert found["second:0:3"].source == "Second"
-    assert found["first:1:3"].attributes == {"n": 1}
-    rejected = [(each.file, each.line, each.text) for each in read_rejected([tmp_path / "state"])]
-    assert sorted(rejected) == [
-        ("first:1", 0, "poison"),
-        ("first:1", 1, ""),
-        ("first:1", 2, '{"n": "x"}'),
+def test_a_poisonous_message_is_rejected_with_its_place(tmp_path: Path, broker: KafkaBroker):
+    broker.create("poison")
+    broker.send("poison", [*numbers(0, 5), b'{"n": "x"}', b"\xff{", None, *numbers(5, 5)])
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(stream(broker, "poison"))
+        run.until(10)
+        wait_for(lambda: len(run.rejected()) == 3)
+        found = {each.line: each for each in run.rejected()}
+    assert sorted(found) == [5, 6, 7]
+    assert found[5].file == "poison:0"
+    assert "expected an int" in found[5].error
+    assert found[7].error == "the message has no value"
+
+
+def test_metadata_are_attributes(tmp_path: Path, broker: KafkaBroker):
+    schema = Schema(
+        (
+            Attribute("n", Type.INT),
+            Attribute("kafka_key", Type.TEXT),
+            Attribute("kafka_headers", Type.TEXT),
+            Attribute("kafka_offset", Type.INT),
+            Attribute("kafka_timestamp", Type.TIMESTAMP),
+        )
+    )
+    broker.create("meta")
+    broker.send("meta", numbers(7, 1), keys=[b"k"], headers={"h": b"v"})
+    with KafkaRun(tmp_path, broker, schema) as run:
+        run.follow(stream(broker, "meta"))
+        run.until(1)
+        (item,) = next(iter(run.collected.values())).items(schema)
+    assert item.attributes["n"] == 7
+    assert item.attributes["kafka_key"] == "k"
+    assert item.attributes["kafka_headers"] == '{"h": "v"}'
+    assert item.attributes["kafka_offset"] == 0
+    assert item.attributes["kafka_timestamp"] == item.time
+
+
+def test_a_tombstone_deletes_the_row_of_its_key(tmp_path: Path, broker: KafkaBroker):
+    schema = Schema(
+        (Attribute("id", Type.INT, key=True), Attribute("v", Type.TEXT), Attribute("op", Type.TEXT))
+    )
+    broker.create("rows")
+    values: list[bytes | None] = [b'{"id": 1, "v": "a"}', None, None, None]
+    broker.send("rows", values, keys=[b"1", b"1", b'{"id": 2}', b"x"])
+    table = ListedSource("Rows", broker.path("rows"), "table", "kafka", changes="op")
+    with KafkaRun(tmp_path, broker, schema) as run:
+        run.follow(table)
+        run.until(3)
+        items = next(iter(run.collected.values())).items(schema)
+        wait_for(lambda: len(run.rejected()) == 1)
+        assert run.rejected()[0].line == 3
+    assert [each.attributes for each in items] == [
+        {"id": 1, "v": "a"},
+        {"id": 1, "op": "tombstone"},
+        {"id": 2, "op": "tombstone"},
     ]
-    assert list(problems) == ["Bad"]
-    assert "option 'brokers'" in problems["Bad"]
+    assert len({each.id for each in items}) == 3
 
 
-@pytest.mark.parametrize(
-    ("path", "error"),
-    [
-        ("kafka://host:1", "is no topic"),
-        ("http://host:1/x", "is no topic"),
-        ("kafka://host:1/a/b", "is no topic"),
-        ("kafka://host:1,evil:2/a", "'evil:2' is not among the brokers"),
-    ],
-)
-def test_a_path_that_is_no_topic_or_not_allowed_is_refused(path: str, error: str):
-    with pytest.raises(PipelineError, match=error):
-        topic_of(path, brokers=["host:1"])
-    assert topic_of("kafka://any:1/x", brokers=["*"]).name == "x"
+def test_a_topic_created_again_is_read_from_its_beginning(tmp_path: Path, broker: KafkaBroker):
+    broker.create("again")
+    broker.create("steady")
+    broker.send("again", numbers(0, 20))
+    broker.send("steady", numbers(100, 10))
+    sources = stream(broker, "again"), stream(broker, "steady", "Steady")
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(*sources)
+        run.until(30)
+        broker.recreate("again")
+        broker.send("again", numbers(20, 5))
+        broker.send("steady", numbers(110, 10))
+        run.until(45)
+        broker.send("again", numbers(25, 30))
+        broker.send("steady", numbers(120, 10))
+        run.until(85)
+        assert run.values() == [*range(55), *range(100, 130)]
+        assert len(set(run.ids())) == 85
+        assert len(run.collected) == 2, "the new topic has a query of its own"
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kafka_topics, "confluent_kafka", None)
-    with pytest.raises(PipelineError, match=r"pip install 'headgate\[kafka\]'"):
-        KafkaSource({}).streamReader(None)
+def test_expired_messages_are_reported_and_reading_goes_on(tmp_path: Path, broker: KafkaBroker):
+    broker.create("expired")
+    broker.send("expired", numbers(0, 10))
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(stream(broker, "expired"))
+        run.until(10)
+    broker.send("expired", numbers(10, 10))
+    broker.delete_before("expired", 15)
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(stream(broker, "expired"))
+        run.until(5)
+        assert run.values() == list(range(15, 20))
+        (lost,) = run.rejected()
+        assert (lost.file, lost.line) == ("expired:0", 10)
+        assert "10 to 14" in lost.error
+
+
+def test_a_broker_that_is_killed_comes_back(tmp_path: Path):
+    with KafkaBroker(tmp_path / "kafka") as broker:
+        broker.create("kept")
+        broker.send("kept", numbers(0, 10))
+        with KafkaRun(tmp_path / "run", broker) as run:
+            run.follow(stream(broker, "kept"))
+            run.until(10)
+            broker.kill()
+            wait_for(lambda: bool(kafka_problems(run.folder.sources / GROUP)))
+            broker.start()
+            broker.send("kept", numbers(10, 10))
+            run.until(20)
+            assert run.values() == list(range(20))
+            wait_for(lambda: not kafka_problems(run.folder.sources / GROUP))
+
+
+def test_sources_that_cannot_be_read_are_told_why(tmp_path: Path, broker: KafkaBroker):
+    broker.create("allowed")
+    broker.send("allowed", numbers(0, 3))
+    sources = (
+        stream(broker, "allowed"),
+        stream(broker, "none", "None"),
+        ListedSource("Other", "kafka://10.0.0.1:9092/x", "stream", "kafka"),
+    )
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(*sources)
+        run.until(3)
+        problems = kafka_problems(run.folder.sources / GROUP)
+    assert "does not host" in problems["None"]
+    assert "--brokers" in problems["Other"]
+    assert "Numbers" not in problems

@@ -10,7 +10,7 @@ The join stage is that of a run (windows/stage.py). Windows reach back to before
 backtest, so their items are read from that time on. How far `last n items` reaches is not known in
 advance; with such a window all items are read.
 
-Memory: the locations of all join inputs, the items in windows, and the results. Rows are read in
+Memory: the positions of all join inputs, the items in windows, and the results. Rows are read in
 chunks of ROWS_AT_ONCE.
 """
 
@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from headgate.language.check import check
 from headgate.language.schemas import schemas_of
@@ -33,12 +32,13 @@ from headgate.plan.algebra import Plan, Window, bottom_up
 from headgate.plan.leaves import leaves_by_source, untested
 from headgate.plan.normalize import normalize
 from headgate.plan.translate import compose
-from headgate.store.item_files import JOINED
-from headgate.store.read_store import RowLocation, read_rows
+from headgate.store.log_items import LoggedItem
+from headgate.store.log_view import LogView
+from headgate.store.log_writer import JOINED
 from headgate.windows.arrivals import Arrival, FeedOutput
 from headgate.windows.stage import JoinStage
 
-LOCATIONS_MAX = 2_000_000
+POSITIONS_MAX = 2_000_000
 ROWS_AT_ONCE = 4_096
 _FEED_NUMBER = 0
 """The number of the only feed in the plans."""
@@ -66,7 +66,7 @@ class BacktestQuery:
     def may_be_in(self, group: str) -> bool:
         """Whether files of this group can hold items of the feed's sources."""
         groups = {group_of(schema) for schema in self.schemas.values()}
-        # Results of joins are stored a second time; they are not further items.
+        # Results of joins are stored in addition to their items; they are no further items.
         return may_hold(group, groups) and not group.startswith(JOINED)
 
 
@@ -119,7 +119,7 @@ class JoinedItem:
 
     source: str
     decided_at: datetime
-    location: RowLocation
+    position: int
 
 
 class JoinReplay:
@@ -144,38 +144,38 @@ class JoinReplay:
         return min([since, *self._stage.horizon(since).values()])
 
     def run(
-        self,
-        locations: Sequence[RowLocation],
-        until: datetime,
-        damaged: dict[Path, str],
-        note: Callable[[str], None],
+        self, positions: Sequence[int], until: datetime, view: LogView, note: Callable[[str], None]
     ) -> list[JoinedItem]:
         """All items that are decided until a time, each once, with its first decision."""
-        ordered = sorted(locations)
-        location_of: dict[ItemKey, RowLocation] = {}
+        ordered = sorted(positions)
+        position_of: dict[ItemKey, int] = {}
         joined: dict[ItemKey, JoinedItem] = {}
         for start in range(0, len(ordered), ROWS_AT_ONCE):
             note(f"joining: {start:,} of {len(ordered):,} items")
             chunk = ordered[start : start + ROWS_AT_ONCE]
             arrivals = []
-            for location, row in read_rows(chunk, damaged):
-                location_of.setdefault((row.source, row.id), location)
+            for row in _read(view, chunk):
+                position_of.setdefault((row.source, row.id), row.position)
                 arrivals.append(Arrival(row.item(self._schemas[row.source]), row.arrived))
             self._stage.push(arrivals)
             if arrivals:
                 # The next chunk may have further arrivals of the last instant.
                 outputs = self._stage.advance(arrivals[-1].arrived - _STEP)
-                _add_outputs(outputs, location_of, joined)
-        _add_outputs(self._stage.advance(until), location_of, joined)
+                _add_outputs(outputs, position_of, joined)
+        _add_outputs(self._stage.advance(until), position_of, joined)
         return list(joined.values())
+
+
+def _read(view: LogView, positions: Sequence[int]) -> list[LoggedItem]:
+    return view.ask(lambda: view.read(view.places(positions)))
 
 
 def _add_outputs(
     outputs: Sequence[FeedOutput],
-    location_of: Mapping[ItemKey, RowLocation],
+    position_of: Mapping[ItemKey, int],
     joined: dict[ItemKey, JoinedItem],
 ) -> None:
     for output in outputs:
         source, decided_at = output.item.source, output.decided_at
         key = source, output.item.id
-        joined.setdefault(key, JoinedItem(source, decided_at, location_of[key]))
+        joined.setdefault(key, JoinedItem(source, decided_at, position_of[key]))

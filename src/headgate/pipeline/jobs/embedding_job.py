@@ -28,8 +28,7 @@ from pyspark.sql import SparkSession
 
 from headgate.match.array_file import Array, open_arrays, write_arrays
 from headgate.model.errors import SnapshotError
-from headgate.pipeline.jobs.job import Note, run_parts_on_spark
-from headgate.pipeline.jobs.job import Part as Task
+from headgate.pipeline.jobs.job import Note, Task, run_parts_on_spark
 from headgate.views.embedding_graph import RANGE, EncodedViews
 from headgate.views.label_trie import LabelTrie
 from headgate.views.pattern_arrays import Patterns, PatternVocabulary

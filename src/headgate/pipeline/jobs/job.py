@@ -1,7 +1,10 @@
-"""A job over stored files: split into parts, each of which gives a few rows.
+"""A job over the log: its files are split into parts, each of which gives a few rows.
 
-    files ──► parts of about equal size ──► job.run(part) ──► rows ──► one table
-                                            in this process, or on Spark's workers
+    files ──► ranges ──► parts of about equal size ──► job.run(part) ──► rows ──► one table
+                                                       in this process, or on Spark's workers
+
+A part is a list of `FileRange`: files and the positions that are read of them. A merged file is cut
+into several ranges, so that all cores have something to do.
 
 A job does not aggregate over parts; the reader of the table does. So the result is the same
 wherever the job runs and however the files are split, except for the order of rows.
@@ -20,16 +23,14 @@ import importlib.util
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.pipeline.match_stage import Stage, freeze_garbage
-from headgate.store.item_files import StoredFile
+from headgate.store.file_ranges import FileRange
 
 PART_BYTES = 16_000_000
 TASKS_PER_CORE = 4
@@ -39,45 +40,50 @@ MASTER_DEFAULT = "local[*]"
 
 Note = Callable[[str], None]
 """Called with a line of progress."""
-Part = tuple[str, ...]
-"""The paths of some files."""
+LogPart = tuple[FileRange, ...]
+"""Some rows of some files of the log."""
+Task = tuple[str, ...]
+"""The paths of some files, for jobs that read other files."""
+TaskPart = TypeVar("TaskPart")
+JobPart_contra = TypeVar("JobPart_contra", contravariant=True)
 
 
-class FileJob(Protocol):
-    """A job is sent to other processes, so it holds plain data."""
+class FileJob(Protocol[JobPart_contra]):
+    """A job is sent to other processes, so it holds plain data, and so does a part."""
 
     @property
     def result(self) -> pa.Schema:
         """The columns of its rows."""
         ...
 
-    def run(self, part: Part) -> Iterator[pa.RecordBatch]: ...
+    def run(self, part: JobPart_contra) -> Iterator[pa.RecordBatch]: ...
 
 
-def parts_of(files: Sequence[StoredFile], *, least: int = 1) -> list[Part]:
-    """At least `least` parts, if there are as many files. The largest files are distributed first.
-    Within a part, files of one group are adjacent, as they have the same columns."""
-    sizes = sorted(((_size(file.path), str(file.path)) for file in files), reverse=True)
-    total = sum(size for size, _ in sizes)
-    count = min(len(sizes), max(least, -(-total // PART_BYTES)))
-    return [tuple(sorted(path for _, path in sizes[first::count])) for first in range(count)]
+LogJob = FileJob[LogPart]
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+def parts_of(ranges: Sequence[FileRange], *, least: int = 1) -> list[LogPart]:
+    """At least `least` parts, if there are as many ranges. The largest are distributed first.
+    Within a part, ranges of one group are adjacent, as their files have the same columns."""
+    cut = [piece for each in ranges for piece in each.pieces(PART_BYTES)]
+    cut.sort(key=lambda each: (-each.bytes, each.file.items, each.first))
+    count = min(len(cut), max(least, -(-sum(each.bytes for each in cut) // PART_BYTES)))
+    by_group = (sorted(cut[first::count], key=_by_group) for first in range(count))
+    return [tuple(each) for each in by_group]
+
+
+def _by_group(part: FileRange) -> tuple[str, int]:
+    return part.file.group, part.first
 
 
 # In this process
 
 
-def run_in_process(job: FileJob, files: Sequence[StoredFile], note: Note) -> pa.Table:
-    return run_parts_in_process(job, parts_of(files), note)
+def run_in_process(job: LogJob, ranges: Sequence[FileRange], note: Note) -> pa.Table:
+    return run_parts_in_process(job, parts_of(ranges), note)
 
 
-def run_parts_in_process(job: FileJob, parts: Sequence[Part], note: Note) -> pa.Table:
+def run_parts_in_process(job: FileJob[TaskPart], parts: Sequence[TaskPart], note: Note) -> pa.Table:
     rows: list[pa.RecordBatch] = []
     for done, part in enumerate(parts):
         note(f"{done:,} of {len(parts):,} parts")
@@ -89,9 +95,9 @@ def run_parts_in_process(job: FileJob, parts: Sequence[Part], note: Note) -> pa.
 
 
 def run_on_spark(
-    job: FileJob, files: Sequence[StoredFile], note: Note, *, session: SparkSession
+    job: LogJob, ranges: Sequence[FileRange], note: Note, *, session: SparkSession
 ) -> pa.Table:
-    return run_parts_on_spark(job, parts_of(files, least=tasks_of(session)), note, session=session)
+    return run_parts_on_spark(job, parts_of(ranges, least=tasks_of(session)), note, session=session)
 
 
 def tasks_of(session: SparkSession) -> int:
@@ -100,7 +106,7 @@ def tasks_of(session: SparkSession) -> int:
 
 
 def run_parts_on_spark(
-    job: FileJob, parts: Sequence[Part], note: Note, *, session: SparkSession
+    job: FileJob[TaskPart], parts: Sequence[TaskPart], note: Note, *, session: SparkSession
 ) -> pa.Table:
     if not parts:
         return pa.Table.from_batches([], job.result)
@@ -118,7 +124,7 @@ def run_parts_on_spark(
     return table.cast(job.result)
 
 
-def _stage(job: FileJob, parts: Sequence[Part]) -> Stage:
+def _stage(job: FileJob[TaskPart], parts: Sequence[TaskPart]) -> Stage:
     """The function for `mapInArrow`: a row is the number of a part."""
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -145,45 +151,32 @@ def _report_progress(session: SparkSession, parts: int, note: Note, ended: threa
 class Runner:
     name: str
     """Where the job runs and why, for display."""
-    run: Callable[[FileJob, Sequence[StoredFile], Note], pa.Table]
+    run: Callable[[LogJob, Sequence[FileRange], Note], pa.Table]
 
 
 def choose_runner(
-    files: Sequence[StoredFile], *, master: str | None = None, local: bool = False
+    ranges: Sequence[FileRange], *, master: str | None = None, local: bool = False
 ) -> Runner:
     """`master` demands Spark, `local` this process. Without either the number of rows decides."""
     if local:
         return Runner("in this process", run_in_process)
     if importlib.util.find_spec("pyspark") is None:
         return Runner("in this process, as Spark is not installed", run_in_process)
-    if master is None and rows_until(files, ROWS_FOR_SPARK) < ROWS_FOR_SPARK:
+    if master is None and sum(each.file.rows for each in ranges) < ROWS_FOR_SPARK:
         reason = f"in this process, as there are fewer than {ROWS_FOR_SPARK:,} rows"
         return Runner(reason, run_in_process)
     return Runner(f"on Spark, {master or MASTER_DEFAULT}", _on_spark(master or MASTER_DEFAULT))
 
 
-def rows_until(files: Sequence[StoredFile], limit: int) -> int:
-    """The number of rows of these files; the count stops once it exceeds the limit."""
-    rows = 0
-    for file in files:
-        try:
-            rows += pq.read_metadata(file.path).num_rows
-        except (OSError, pa.ArrowException):
-            continue  # removed meanwhile or damaged: the job will report it
-        if rows > limit:
-            break
-    return rows
-
-
-def _on_spark(master: str) -> Callable[[FileJob, Sequence[StoredFile], Note], pa.Table]:
-    def run(job: FileJob, files: Sequence[StoredFile], note: Note) -> pa.Table:
+def _on_spark(master: str) -> Callable[[LogJob, Sequence[FileRange], Note], pa.Table]:
+    def run(job: LogJob, ranges: Sequence[FileRange], note: Note) -> pa.Table:
         # Imported here, as a job in this process needs no session.
         from headgate.pipeline.session import start_session  # noqa: PLC0415
 
         note("starting Spark")
         session = start_session(master, name="headgate job")
         try:
-            return run_on_spark(job, files, note, session=session)
+            return run_on_spark(job, ranges, note, session=session)
         finally:
             session.stop()
 

@@ -1,14 +1,14 @@
 """Measure how often each atom of the feeds is true on its source, and the rate of each source.
 
     feeds ──► leaves ──► distinct atoms of each source ──► one program per source
-    stored files ──► counts per part ──► statistics in the catalog ──► optimisers
+    files of the log ──► counts per part ──► statistics in the catalog ──► optimisers
 
 All atoms of a source form one program, in which each atom is a subscription. So one pass over a
 batch counts them all (match/program.py).
 
 An atom that is written in two ways ('Rock', 'rock') is one atom. It is counted once and recorded
 under both texts, so that a lookup by either text succeeds. Operators are not measured
-(plan/leaves.py): they take time, and the store does not hold their results.
+(plan/leaves.py): they take time, and the log does not hold their results.
 
 The time span of a source is from its first item to the last item of any source. So a source that
 has stopped has a lower rate, not a shorter span. A span of 0 gives no rate.
@@ -20,7 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -33,7 +33,7 @@ from headgate.catalog.definitions import SOURCE_KINDS, CatalogDefinitions, Defin
 from headgate.catalog.statistics import SourceStatistics
 from headgate.language.schemas import schemas_of
 from headgate.language.unparse import unparse_filter
-from headgate.match.batch import batch_of_arrow
+from headgate.match.batch import batch_of_arrow, microseconds
 from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import SOURCE, group_of, may_hold
 from headgate.match.matcher import BATCH_ROWS, ProgramMatcher
@@ -41,8 +41,8 @@ from headgate.model.atoms import Atom
 from headgate.model.errors import HeadgateError
 from headgate.model.filters import Filter, atoms_of
 from headgate.model.schema import Schema
-from headgate.pipeline.jobs.job import Note, Part, Runner
-from headgate.pipeline.jobs.stored_batches import StoredRowReader, arrived_us, columns_read
+from headgate.pipeline.jobs.job import LogPart, Note, Runner
+from headgate.pipeline.jobs.stored_batches import ARRIVED, StoredRowReader, columns_read
 from headgate.pipeline.source_plan import (
     SourcePlan,
     open_source_plan,
@@ -53,9 +53,10 @@ from headgate.plan.algebra import Plan
 from headgate.plan.leaves import FilterUsers, leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all
-from headgate.store.data_folder import DataFolder
-from headgate.store.item_files import JOINED, StoredFile, finished_batches, stored_files
-from headgate.store.read_store import to_microseconds
+from headgate.store.file_ranges import FileRange, ranges_since
+from headgate.store.log_storage import LogStorage
+from headgate.store.log_view import LogView
+from headgate.store.log_writer import JOINED
 
 RESULT = pa.schema(
     [
@@ -141,7 +142,7 @@ def _plans(
 @dataclass(frozen=True, slots=True)
 class MeasureJob:
     readers: Mapping[str, StoredRowReader]
-    """Which rows and columns are read of the files of each group, by the name of its folder."""
+    """Which rows and columns are read of the files of each group."""
     plans: Mapping[str, str]
     """For each source with atoms the path of their program."""
 
@@ -149,11 +150,11 @@ class MeasureJob:
     def result(self) -> pa.Schema:
         return RESULT
 
-    def run(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def run(self, part: LogPart) -> Iterator[pa.RecordBatch]:
         counts: dict[str, _Counts] = {}
         damaged: dict[str, str] = {}
-        for group, paths in groupby(part, key=lambda path: Path(path).parent.parent.name):
-            for batch in self.readers[group].batches(tuple(paths), damaged):
+        for group, ranges in groupby(part, key=lambda each: each.file.group):
+            for batch in self.readers[group].batches(tuple(ranges), damaged):
                 self._count(batch, counts)
         for path, reason in damaged.items():
             yield _row(damaged=path, note=reason)
@@ -184,7 +185,7 @@ class _Counts:
     matched: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, rows: pa.RecordBatch, plan: SourcePlan | None) -> None:
-        arrived = np.asarray(arrived_us(rows))
+        arrived = np.asarray(rows.column(ARRIVED))
         self.items += rows.num_rows
         self.first_us = min(self.first_us, int(arrived.min()))
         self.last_us = max(self.last_us, int(arrived.max()))
@@ -225,7 +226,7 @@ def _opened(path: str) -> SourcePlan:
 class Measured:
     statistics: Sequence[SourceStatistics]
     """Of all sources with stored items."""
-    damaged: Mapping[Path, str]
+    damaged: Mapping[str, str]
     kept: int = 0
     """The number of sources of which the catalog now has statistics."""
     ran: str = ""
@@ -236,34 +237,34 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Measurer:
-    """The atoms to measure, and the stored files that are read."""
+    """The atoms to measure, and what is read of the log."""
 
     atoms: Mapping[str, SourceAtoms]
     """By source."""
     since: datetime
-    files: Sequence[StoredFile]
+    ranges: Sequence[FileRange]
 
     @classmethod
     def prepare(
-        cls, atoms: Mapping[str, SourceAtoms], folder: DataFolder, *, since: datetime
+        cls, atoms: Mapping[str, SourceAtoms], view: LogView, *, since: datetime
     ) -> Measurer:
-        finished = finished_batches(folder.batches)
-        stored = finished.only(stored_files(folder.store, since=since.astimezone(UTC).date()))
         groups = {group_of(source_atoms.schema) for source_atoms in atoms.values()}
-        files = [
-            file
-            for file in stored
-            # Results of joins are stored a second time; they are not further items.
-            if may_hold(file.group, groups) and not file.group.startswith(JOINED)
+        ranges = [
+            each
+            for each in ranges_since(view, microseconds(since))
+            # Results of joins are stored in addition to their items; they are no further items.
+            if may_hold(each.file.group, groups) and not each.file.group.startswith(JOINED)
         ]
-        return cls(atoms, since, files)
+        return cls(atoms, since, ranges)
 
-    def run(self, runner: Runner, folder: DataFolder, note: Note) -> Measured:
+    def run(self, runner: Runner, view: LogView, note: Note) -> Measured:
         # In the data folder, where workers on other machines can read the programs.
-        plan_folder = Path(tempfile.mkdtemp(prefix=".measure-", dir=folder.path))
+        shared = view.folder.path if view.folder.path.is_dir() else None
+        plan_folder = Path(tempfile.mkdtemp(prefix=".measure-", dir=shared))
         try:
             paths = self._write_programs(plan_folder)
-            table = runner.run(MeasureJob(self._readers(), paths), self.files, note)
+            job = MeasureJob(self._readers(view.storage), paths)
+            table = runner.run(job, self.ranges, note)
         finally:
             shutil.rmtree(plan_folder, ignore_errors=True)
         return self._result(table)
@@ -279,12 +280,12 @@ class Measurer:
                 paths[source] = str(write_source_plan(folder, plan).absolute())
         return paths
 
-    def _readers(self) -> dict[str, StoredRowReader]:
+    def _readers(self, storage: LogStorage) -> dict[str, StoredRowReader]:
         """One for each group of files. A group that is not named after a schema may hold the items
         of any source."""
-        since_us = to_microseconds(self.since)
+        since_us = microseconds(self.since)
         readers: dict[str, StoredRowReader] = {}
-        for group in {file.group for file in self.files}:
+        for group in {each.file.group for each in self.ranges}:
             atoms = {
                 source: source_atoms
                 for source, source_atoms in self.atoms.items()
@@ -295,16 +296,18 @@ class Measurer:
                 for source_atoms in atoms.values()
                 for name in columns_read(source_atoms.atoms, source_atoms.schema)
             }
-            readers[group] = StoredRowReader(frozenset(atoms), frozenset(columns), since_us)
+            readers[group] = StoredRowReader(
+                storage, frozenset(atoms), frozenset(columns), since_us
+            )
         return readers
 
     def _result(self, table: pa.Table) -> Measured:
         totals: dict[str, _Total] = {}
-        damaged: dict[Path, str] = {}
+        damaged: dict[str, str] = {}
         for row in _rows(table):
             source = row["source"].as_py()
             if source is None:
-                damaged[Path(row["damaged"].as_py())] = row["note"].as_py()
+                damaged[row["damaged"].as_py()] = row["note"].as_py()
             else:
                 totals.setdefault(source, _Total()).add(row)
         last_us = max((total.last_us for total in totals.values()), default=0)

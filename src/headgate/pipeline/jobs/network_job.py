@@ -29,7 +29,7 @@ from headgate.match.item_columns import ID
 from headgate.model.errors import HeadgateError
 from headgate.model.schema import Schema
 from headgate.network.flat_levels import empty_rows, run_flat_levels
-from headgate.pipeline.jobs.job import Part as Task
+from headgate.pipeline.jobs.job import Task
 from headgate.pipeline.jobs.level_files import opened_flat_levels, opened_runner
 from headgate.pipeline.jobs.network_output import item_rows, node_rows, tuple_rows
 from headgate.store.whole_files import WholeParquet

@@ -37,7 +37,7 @@ from headgate.pipeline.jobs.compile_network import (
     left_out_views,
     write_views,
 )
-from headgate.pipeline.jobs.job import FileJob, Note, Part, run_parts_in_process
+from headgate.pipeline.jobs.job import FileJob, Note, Task, run_parts_in_process
 from headgate.pipeline.jobs.network_job import Counted, NetworkJob
 from headgate.pipeline.jobs.network_output import cut_sources, write_tasks
 from headgate.store.whole_files import write_whole
@@ -48,7 +48,7 @@ class TaskRunner:
     """Where tasks run."""
 
     name: str
-    run: Callable[[FileJob, Sequence[Part], Note], pa.Table]
+    run: Callable[[FileJob[Task], Sequence[Task], Note], pa.Table]
     least: int = 1
     """Each source is cut into at least so many tasks."""
 

@@ -10,6 +10,7 @@ order.
 
     option    default   what
     folder              the data folder of the run
+    log                 the address of the log, if it is not in the folder
     buckets   2         the number of buckets
     parts     2         partitions of a micro-batch at most
 
@@ -22,8 +23,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -68,7 +68,7 @@ class ChangeBatchSource(DataSource):
     def streamReader(self, schema: object) -> ChangeBatchReader:  # noqa: ARG002
         options = Options(self.options)
         return ChangeBatchReader(
-            DataFolder(options.path("folder")),
+            DataFolder(options.path("folder"), options.text("log", "")),
             options.whole("buckets", 2),
             options.whole("parts", 2),
         )
@@ -112,8 +112,7 @@ class ChangeBatchReader(DataSourceStreamReader):
         for number in range(int(start["lot"]) + 1, int(end["lot"]) + 1):
             files = _numbered(read_change_batch(self._folder.tables, number))
             sizes = [
-                (index, Path(numbered.file.path).stat().st_size)
-                for index, numbered in enumerate(files)
+                (index, _size(self._folder, numbered.file)) for index, numbered in enumerate(files)
             ]
             parts = chunks(sizes, self._parts) or [()]
             partitions += [
@@ -133,7 +132,7 @@ class ChangeBatchReader(DataSourceStreamReader):
         if partition.is_first:
             for key in keys:
                 yield _row(key, batch.number, NO_PIECE, b"")
-        snapshot = open_snapshot(str(self._folder.plans / batch.snapshot))
+        snapshot = open_snapshot(self._folder, batch.snapshot)
         unknown: Counter[tuple[str, str]] = Counter()
         for numbered in partition.files:
             # Only groups without rows load the history.
@@ -143,7 +142,9 @@ class ChangeBatchReader(DataSourceStreamReader):
                 if numbered.number >= 0 or group.name in batch.fresh
             ]
             pieces: Counter[tuple[int, str]] = Counter()
-            cut = cut_file(numbered.file, groups, buckets=self._buckets, unknown=unknown)
+            path = str(self._folder.storage.path(numbered.file.path))
+            file = replace(numbered.file, path=path)
+            cut = cut_file(file, groups, buckets=self._buckets, unknown=unknown)
             for group_name, bucket, piece in cut:
                 position = group_name, numbered.number, pieces[bucket, group_name]
                 pieces[bucket, group_name] += 1
@@ -162,6 +163,13 @@ class ChangeBatchReader(DataSourceStreamReader):
 def _numbered(batch: ChangeBatch) -> list[NumberedFile]:
     history = [NumberedFile(HISTORY + index, file) for index, file in enumerate(batch.history)]
     return history + [NumberedFile(index, file) for index, file in enumerate(batch.files)]
+
+
+def _size(folder: DataFolder, file: ChangeFile) -> int:
+    """The rows that count, as far as that is known without the file."""
+    if file.end_row is not None:
+        return file.end_row - file.first_row
+    return folder.storage.path(file.path).stat().st_size
 
 
 def _row(

@@ -23,7 +23,8 @@ counts of its documents.
     host_delay_s         1         time between two fetches from one host
     fetch_s              30        time limit of one fetch
     rows_max             50000     rows of a micro-batch at most, but at least one document
-    parts                2         partitions of a micro-batch at most
+    parts                2         partitions of a micro-batch at most; a run gives the number of
+                                   cores, and a partition has at least 1,000 rows if there are more
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from headgate.model.schema import Schema
 from headgate.pipeline.sources.source_format import (
     Options,
     chunks,
+    partition_count,
     read_rows_files,
     rows_file,
     spark_columns,
@@ -63,6 +65,7 @@ from headgate.pipeline.sources.source_format import (
 
 log = logging.getLogger(__name__)
 
+PARTITION_ROWS = 1_000
 FIRST_S = 1.5
 """How long a new query waits for its first document."""
 LOCK_WAIT_S = 30.0
@@ -137,7 +140,9 @@ class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Sequence[InboxPartition]:
         inbox = self._started().inbox
         counts = inbox.row_counts(int(start["number"]), int(end["number"]))
-        return [InboxPartition(numbers) for numbers in chunks(counts, self._parts)]
+        rows = sum(count for _, count in counts)
+        parts = partition_count(rows, least=PARTITION_ROWS, parts=self._parts)
+        return [InboxPartition(numbers) for numbers in chunks(counts, parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, InboxPartition)

@@ -13,16 +13,20 @@ gives the same rows.
     folder                the folder of the log and of rejected rows
     base                  the folder to which the paths of sources are relative
     settle_s    1         a file is complete when it has not changed for this long
+    quick_s     0.2       the same for one that looks complete (acquire/scan_files.py)
     tail_s      10        the same for a last line without a line end
-    scan_s      0.5       time between two scans of the folders
+    scan_s      0.1       time between two scans of the folders; at least that of a scan
     rows_max    200000    rows of a micro-batch at most, but at least one part of a file
-    parts       2         partitions of a micro-batch at most
+    bytes_max   256 MB    bytes of a micro-batch at most, but at least one part of a file
+    parts       2         partitions of a micro-batch at most; a run gives the number of cores, and
+                          a partition has at least 1 MB if there is more
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -41,10 +45,16 @@ from headgate.acquire.source_list import (
 )
 from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
-from headgate.pipeline.sources.source_format import Options, chunks, spark_columns
+from headgate.pipeline.sources.source_format import (
+    Options,
+    chunks,
+    partition_count,
+    spark_columns,
+)
 
 log = logging.getLogger(__name__)
 
+PARTITION_BYTES = 1_000_000
 LOCK_WAIT_S = 30.0
 """A restarted query waits this long for the process of its predecessor to release the log."""
 
@@ -79,6 +89,7 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._folder = options.path("folder")
         self._base = options.path("base")
         self._rows_max = options.whole("rows_max", 200_000)
+        self._bytes_max = options.whole("bytes_max", 256_000_000)
         self._parts = options.whole("parts", 2)
         self._scan: _BackgroundScan | None = None
         self._until: int | None = None
@@ -95,7 +106,7 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "checkpoint is newer than the log; delete the checkpoint, or restore both"
             )
         rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        end = file_log.end_within(begin, rows_max=rows_max)
+        end = file_log.end_within(begin, rows_max=rows_max, bytes_max=self._bytes_max)
         if self._until is not None:
             end = min(end, self._until)
         return {"number": max(begin, end)}
@@ -116,10 +127,12 @@ class FilesReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Sequence[FilesPartition]:
         parts = self._started().log.parts(int(start["number"]), int(end["number"]))
         by_number = {part.number: part for part in parts}
-        counts = [(part.number, part.rows) for part in parts]
+        sizes = [(part.number, part.end - part.begin) for part in parts]
+        work = sum(size for _, size in sizes)
+        count = partition_count(work, least=PARTITION_BYTES, parts=self._parts)
         return [
             FilesPartition([by_number[number] for number in numbers])
-            for numbers in chunks(counts, self._parts)
+            for numbers in chunks(sizes, count)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -151,9 +164,10 @@ class _BackgroundScan:
             self.log,
             options.path("base"),
             settle_s=options.number("settle_s", 1.0),
+            quick_s=options.number("quick_s", 0.2),
             tail_s=options.number("tail_s", 10.0),
         )
-        self._pause_s = options.number("scan_s", 0.5, least=0.01)
+        self._pause_s = options.number("scan_s", 0.1, least=0.01)
         self._list = WatchedList(options.path("list"))
         self._sources: tuple[ListedSource, ...] = ()
         self._lock = threading.Lock()
@@ -176,6 +190,7 @@ class _BackgroundScan:
 
     def _work(self) -> None:
         while not self._stopped.is_set():
+            began = time.monotonic()
             try:
                 self.scan()
             except (HeadgateError, OSError) as error:
@@ -184,4 +199,5 @@ class _BackgroundScan:
                     log.error("%s", error)
             except Exception:
                 log.exception("the folders of file sources cannot be scanned")
-            self._stopped.wait(self._pause_s)
+            # With many files, no more than half of a core is used.
+            self._stopped.wait(max(self._pause_s, time.monotonic() - began))

@@ -1,25 +1,35 @@
-"""Kafka topics as a streaming source: `spark.readStream.format("headgate_kafka")`.
+"""Kafka topics as a streaming source, by Spark's own connector.
 
-    watcher thread: watermarks of topics ──► next_offsets     in the planning process
-    range of a topic's partition ──► messages ──► rows        in Spark's tasks
-                                        └──► rejected messages
+    sources of one schema at the same brokers      one query (a group)
+    ┌────────────┐
+    │ topic a    │   subscribe = a,b ──► kafka connector ──► read_messages ──► rows of items
+    │ topic b    │                        offsets: Spark's      (tasks)
+    └────────────┘
+    topic b, created again: another query, from its beginning
 
-A message is one item; its value is a JSON object. Each partition of a topic is a partition of the
-micro-batch and is read by offset. There is no consumer group, and no offset is committed to Kafka:
-Spark's checkpoint holds the offsets. Messages that are not valid items are rejected and recorded,
-as those of files are (acquire/rejected.py).
+A thread (`KafkaTopics`) asks the brokers for the ids of all topics every two seconds, and decides
+from them which queries there should be (`kafka_queries`). A query whose topics have changed is
+started again, and goes on from its checkpoint; a new topic is read from its beginning.
 
-    option      default   what
-    list                  the list file (acquire/source_list.py)
-    folder                the folder of rejected messages
-    brokers               'host:port, …' that may be connected to, or '*' for any
-    starting    earliest  where a new source begins: earliest or latest
-    poll_s      0.2       time between two requests for the watermarks
-    rows_max    200000    rows of a micro-batch at most
-    kafka.…               settings of librdkafka, such as kafka.security.protocol
+**What is lost is reported, and reading goes on.** A query starts strict (`failOnDataLoss`): where
+messages are missing, Spark ends it. It is started again after a pause, and then its checkpoint is
+compared with what the brokers have. What is gone is recorded among the rejected messages, with
+topic, partition and offsets; the query is then started so that it skips the gap, and made strict
+again once it is past it. A topic with another id is never taken for the old one: its items have
+other ids.
 
-The id of an item is 'topic:partition:offset', unless the schema has an id or a key
-(acquire/item_rows.py). An item without a time has the time of its message.
+    option             default    what
+    brokers                       the brokers that sources may name, separated by commas, or '*'
+    kafka.*                       settings of Kafka's client: security.protocol, sasl.*, ssl.*;
+                                  values 'env:NAME' and 'file:PATH' are read from there
+    starting           earliest   where a new query starts: earliest or latest
+    rows_max           200000     messages of a micro-batch at most
+    partition_rows                messages of a task at most; by default the fourth part of what a
+                                  core would get of the largest batch, at least 5,000
+
+Rejected: one query for all topics of all schemas, because rows of different columns would have to
+be packed; a Python source over librdkafka, which was here before, because it had neither the
+connector's cached consumers nor its splitting of large partitions.
 """
 
 from __future__ import annotations
@@ -27,251 +37,296 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import current_timestamp
 
-from headgate.acquire.item_rows import RowBuilder, SourceColumns, places_of
-from headgate.acquire.read_json import add_json, read_quickly
 from headgate.acquire.rejected import Rejects
-from headgate.acquire.source_list import ListedSource, WatchedList, read_source_list
-from headgate.match.item_columns import OWN, TIME
+from headgate.acquire.source_list import ListedSource
 from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
+from headgate.pipeline.sources.kafka_rows import COLUMNS, HEADERS, read_messages
 from headgate.pipeline.sources.kafka_topics import (
-    Consumers,
-    KafkaMessage,
-    OffsetRange,
-    Offsets,
-    Watermarks,
-    first_offset,
-    next_offsets,
-    offset_ranges,
-    read_messages,
-    read_watermarks,
-    require_kafka,
+    Partition,
+    TopicAdmin,
+    TopicSource,
+    add_known_topics,
+    check_brokers,
+    checkpoint_offsets,
+    client_settings,
+    connection_hash,
     topic_of,
     write_problems,
 )
 from headgate.pipeline.sources.source_format import Options, spark_columns
+from headgate.pipeline.spark_jars import MISSING, has_connector
+from headgate.store.data_folder import DataFolder
 
 log = logging.getLogger(__name__)
 
-SETTING_PREFIX = "kafka."
+WATCH_S = 2.0
+POLL_MS = 30_000
+"""A task fails, and Spark repeats it, if a message of its range does not come for this long."""
 
 
-class KafkaSource(DataSource):
-    @classmethod
-    def name(cls) -> str:
-        return "headgate_kafka"
+@dataclass(frozen=True, slots=True)
+class KafkaGroup:
+    """Sources with the same schema at the same brokers."""
 
-    def schema(self) -> StructType:
-        return spark_columns(read_source_list(Options(self.options).path("list")).schema)
+    name: str
+    schema: Schema
+    sources: tuple[ListedSource, ...]
 
-    def streamReader(self, schema: StructType) -> KafkaReader:  # noqa: ARG002
-        require_kafka()
-        options = Options(dict(self.options))
-        return KafkaReader(options, read_source_list(options.path("list")).schema)
-
-
-class KafkaPartition(InputPartition):
-    def __init__(self, span: OffsetRange) -> None:
-        super().__init__(f"{span.source} {span.partition}: {span.start} to {span.end}")
-        self.span = span
+    @property
+    def brokers(self) -> str:
+        return topic_of(self.sources[0].path).brokers
 
 
-class KafkaReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Spark creates several readers of a query. Only the one that plans offsets polls topics."""
+@dataclass(frozen=True, slots=True)
+class KafkaQuery:
+    """What one streaming query reads. One that differs from what runs replaces it."""
 
-    def __init__(self, options: Options, schema: Schema) -> None:
-        self._options = options
-        self._schema = schema
-        self._folder = options.path("folder")
-        self._rows_max = options.whole("rows_max", 200_000)
-        self._brokers = brokers_of(options)
-        self._settings = {
-            key[len(SETTING_PREFIX) :]: value
-            for key, value in options.values.items()
-            if key.startswith(SETTING_PREFIX)
-        }
-        starting = options.text("starting", "earliest")
-        if starting not in ("earliest", "latest"):
-            raise PipelineError(f"option 'starting' must be earliest or latest, not '{starting}'")
-        self._from_latest = starting == "latest"
-        self._watcher: _TopicWatcher | None = None
-        self._until: Watermarks | None = None
+    name: str
+    brokers: str
+    schema: Schema
+    sources: tuple[TopicSource, ...]
+    restarts: int = 0
+    """How often it was started again to be strict."""
 
-    def initialOffset(self) -> Offsets:
-        return {}
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(sorted({each.topic for each in self.sources}))
 
-    def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        watcher = self._started()
-        return next_offsets(
-            start,
-            watcher.sources,
-            watcher.watermarks if self._until is None else self._until,
-            now_us=int(time.time() * 1e6),
-            rows_max=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
-            from_latest=self._from_latest,
-        )
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self._rows_max)
+def kafka_queries(
+    group: KafkaGroup, ids: Mapping[str, str], known: Mapping[str, str]
+) -> list[KafkaQuery]:
+    """The queries of a group: one for all topics with the id that is known, and one for each topic
+    with another id. `ids` are those of the topics at the brokers now."""
+    queries: dict[str, KafkaQuery] = {}
+    for listed in group.sources:
+        topic = topic_of(listed.path).name
+        if topic not in ids:
+            continue
+        source = TopicSource(listed.name, listed.kind, listed.changes, topic, ids[topic])
+        name = group.name
+        if ids[topic] != known.get(topic, ids[topic]):
+            schema = group.name.rpartition("-")[2]
+            name = f"kafka.{connection_hash(f'{group.brokers} {topic} {ids[topic]}')}-{schema}"
+        query = queries.get(name) or KafkaQuery(name, group.brokers, group.schema, ())
+        queries[name] = replace(query, sources=(*query.sources, source))
+    return list(queries.values())
 
-    def prepareForTriggerAvailableNow(self) -> None:
-        watcher = self._started()
-        watcher.poll()
-        self._until = watcher.watermarks
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[KafkaPartition]:
-        kinds = {source.name: source.kind for source in self._started().sources}
-        return [KafkaPartition(span) for span in offset_ranges(start, end, kinds)]
+class KafkaTopics:
+    """Which Kafka queries there should be, and their DataFrames. `queries` and `follow` return at
+    once; `frame` asks the brokers, for some seconds at most."""
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, KafkaPartition)
-        consumers = Consumers(self._settings)
-        try:
-            yield from read_range(
-                partition.span, consumers, self._schema, self._folder, brokers=self._brokers
-            )
-        finally:
-            consumers.close()
+    def __init__(
+        self, session: SparkSession, folder: DataFolder, options: Mapping[str, str]
+    ) -> None:
+        self._session, self._folder = session, folder
+        self._options = Options(options)
+        self._groups: tuple[KafkaGroup, ...] = ()
+        self._queries: dict[str, KafkaQuery] = {}
+        self._lossy: set[str] = set()
+        """Queries that were started so that they skip what is gone."""
+        self._restarts: dict[str, int] = {}
+        self._ids: dict[tuple[str, str], str] = {}
+        """The last known id of each topic, by brokers and name."""
+        self._admin: TopicAdmin | None = None
+        self._lock = threading.Lock()
+        self._wake, self._stopped = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def follow(self, groups: Iterable[KafkaGroup]) -> None:
+        """These are the groups from now on."""
+        self._groups = tuple(groups)
+        if self._groups and self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="kafka-topics", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def queries(self) -> dict[str, KafkaQuery]:
+        return self._queries
 
     def stop(self) -> None:
-        if self._watcher is not None:
-            self._watcher.close()
-            self._watcher = None
-
-    def _started(self) -> _TopicWatcher:
-        if self._watcher is None:
-            self._watcher = _TopicWatcher(self._options, self._settings)
-        return self._watcher
-
-
-def brokers_of(options: Options) -> tuple[str, ...]:
-    names = (name.strip() for name in options.text("brokers", "").split(","))
-    return tuple(name for name in names if name)
-
-
-def read_range(
-    span: OffsetRange,
-    consumers: Consumers,
-    schema: Schema,
-    folder: Path,
-    *,
-    brokers: Sequence[str],
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a range. Rejected messages are written once the last row has been read."""
-    topic = topic_of(span.path, brokers=brokers)
-    columns = SourceColumns(span.source, span.kind, schema)
-    place = f"{topic.name}:{span.partition}"
-    rejects = Rejects(span.source, place)
-    first = first_offset(consumers, topic, span.partition)
-    if first > span.start:
-        last_missing = min(first, span.end) - 1
-        reason = f"offsets {span.start} to {last_missing} are no longer in the topic"
-        rejects.add(span.start, reason)
-    if first < span.end:
-        for batch in read_messages(consumers, topic, span, start=max(first, span.start)):
-            rows = _rows(batch, columns, rejects, place, span.taken_us)
-            if rows.num_rows:
-                yield rows
-    rejects.write(folder, _rejected_name(span))
-
-
-def _rejected_name(span: OffsetRange) -> str:
-    digest = hashlib.sha256(f"{span.source}\0{span.path}".encode()).hexdigest()[:12]
-    return f"{digest}-{span.partition}-{span.start}"
-
-
-def _rows(
-    messages: Sequence[KafkaMessage],
-    columns: SourceColumns,
-    rejects: Rejects,
-    place: str,
-    taken_us: int,
-) -> pa.RecordBatch:
-    """All values are parsed at once if possible, otherwise one by one."""
-    values = [message.value for message in messages if message.value is not None]
-    times = {message.offset: _time_us(message, taken_us) for message in messages}
-    parsed = None
-    if len(values) == len(messages) and not any(b"\n" in value for value in values):
-        parsed = read_quickly(b"\n".join(values), columns)
-    if parsed is not None:
-        attributes, offsets = parsed, [message.offset for message in messages]
-    else:
-        builder = RowBuilder(columns, rejects)
-        for message in messages:
-            if message.value is None:
-                rejects.add(message.offset, "the message has no value")
-            else:
-                add_json(builder, rejects, message.offset, message.value)
-        attributes, offsets = builder.take()
-    row_times = pa.array([times[offset] for offset in offsets], pa.int64()).cast(OWN[TIME])
-    return columns.rows(attributes, places_of(place, pa.array(offsets, pa.int64())), row_times)
-
-
-def _time_us(message: KafkaMessage, taken_us: int) -> int:
-    """The time of the message, but not later than that of the batch."""
-    return taken_us if message.time_us is None else min(message.time_us, taken_us)
-
-
-class _TopicWatcher:
-    """A thread that polls the brokers for the watermarks of all topics."""
-
-    def __init__(self, options: Options, settings: Mapping[str, str]) -> None:
-        self.sources: tuple[ListedSource, ...] = ()
-        self.watermarks: Watermarks = {}
-        self._folder = options.path("folder")
-        self._brokers = brokers_of(options)
-        self._pause_s = options.number("poll_s", 0.2, least=0.01)
-        self._list = WatchedList(options.path("list"))
-        self._consumers = Consumers(settings)
-        self._problems: dict[str, str] | None = None
-        self._lock = threading.Lock()
-        self._stopped = threading.Event()
-        self._read_list()
-        self._thread = threading.Thread(target=self._work, name="watch-kafka", daemon=True)
-        self._thread.start()
-
-    def poll(self) -> None:
-        with self._lock:
-            self._read_list()
-            problems: dict[str, str] = {}
-            watermarks: dict[str, Mapping[int, tuple[int, int]]] = {}
-            for source in self.sources:
-                try:
-                    topic = topic_of(source.path, brokers=self._brokers)
-                    watermarks[source.name] = read_watermarks(self._consumers, topic)
-                except PipelineError as error:
-                    problems[source.name] = str(error)
-            self.watermarks = watermarks
-            if problems != self._problems:
-                write_problems(self._folder, problems)
-                self._problems = problems
-
-    def close(self) -> None:
         self._stopped.set()
-        self._thread.join(10.0)
-        if not self._thread.is_alive():
-            self._consumers.close()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(15.0)
+        with self._lock:
+            if self._admin is not None:
+                self._admin.close()
+                self._admin = None
 
-    def _read_list(self) -> None:
-        source_list = self._list.changed()
-        if source_list is not None:
-            self.sources = source_list.sources
+    def frame(self, query: KafkaQuery) -> DataFrame:
+        """The rows of a query that is about to start."""
+        folder = self._folder.sources / query.name
+        with self._lock:
+            gone = self._what_is_gone(query)
+        for source in query.sources:
+            _record_loss(source, gone, folder)
+        if gone is not None:
+            self._lossy.add(query.name)
+        reader = self._session.readStream.format("kafka").options(**self._reader_options(query))
+        messages = reader.option("failOnDataLoss", str(gone is None).lower()).load()
+        names = [*COLUMNS, *([HEADERS] if _wants_headers(query.schema) else [])]
+        messages = messages.withColumn("taken", current_timestamp()).select(*names)
+        stage = read_messages(query.sources, query.schema, folder.absolute())
+        return messages.mapInArrow(stage, spark_columns(query.schema))
+
+    def _reader_options(self, query: KafkaQuery) -> dict[str, str]:
+        rows_max = self._options.whole("rows_max", 200_000)
+        cores = self._session.sparkContext.defaultParallelism
+        share = max(rows_max // (4 * cores), 5_000)
+        starting = self._options.text("starting", "earliest")
+        if starting not in ("earliest", "latest"):
+            raise PipelineError(f"option 'starting' must be earliest or latest, not '{starting}'")
+        return {
+            **client_settings(self._options.values),
+            "kafka.bootstrap.servers": query.brokers,
+            "subscribe": ",".join(query.topics),
+            "startingOffsets": starting,
+            "maxOffsetsPerTrigger": str(rows_max),
+            "maxRecordsPerPartition": str(self._options.whole("partition_rows", share)),
+            "kafkaConsumer.pollTimeoutMs": str(POLL_MS),
+            "includeHeaders": str(_wants_headers(query.schema)).lower(),
+        }
+
+    # What the brokers have
+
+    def _what_is_gone(self, query: KafkaQuery) -> dict[Partition, tuple[int, int]] | None:
+        """The ranges of offsets that the query should read and the brokers do not have; None if
+        nothing is missing. An error if a topic was created again."""
+        before, is_pending = checkpoint_offsets(self._folder.checkpoints / query.name)
+        if not before and not is_pending:
+            return None
+        ids, _ = self._client().topic_ids(query.brokers, query.topics)
+        if any(ids.get(each.topic, each.topic_id) != each.topic_id for each in query.sources):
+            self._wake.set()
+            raise PipelineError("a topic was created again; it will be read from its beginning")
+        offsets = self._client().offsets(
+            query.brokers, [each for each in query.topics if each in ids]
+        )
+        left_out = {each for each in before if each not in offsets}
+        return gone_offsets(before, offsets) or ({} if left_out else None)
+
+    def _client(self) -> TopicAdmin:
+        if self._admin is None:
+            self._admin = TopicAdmin(self._session, client_settings(self._options.values))
+        return self._admin
+
+    # The thread
 
     def _work(self) -> None:
         while not self._stopped.is_set():
+            self._wake.clear()
             try:
-                self.poll()
-            except (HeadgateError, OSError) as error:
-                log.error("%s", error)
+                self._look()
+            except (HeadgateError, Py4JError, OSError) as error:
+                log.error("Kafka topics: %s", error)
             except Exception:
-                log.exception("the topics cannot be polled")
-            self._stopped.wait(self._pause_s)
+                log.exception("the topics cannot be looked at")
+            self._wake.wait(WATCH_S)
+
+    def _look(self) -> None:
+        queries: dict[str, KafkaQuery] = {}
+        for group in self._groups:
+            folder = self._folder.sources / group.name
+            problems, readable = self._readable(group)
+            if readable.sources and has_connector(self._session):
+                topics = sorted({topic_of(each.path).name for each in readable.sources})
+                ids = self._topic_ids(readable, topics, problems)
+                known = add_known_topics(folder, ids)
+                found = kafka_queries(readable, ids, known)
+                queries |= {each.name: self._strict_again(each) for each in found}
+            write_problems(folder, problems)
+        self._queries = queries
+
+    def _readable(self, group: KafkaGroup) -> tuple[dict[str, str], KafkaGroup]:
+        """For each source that cannot be read the reason, and the group without them."""
+        allowed = [each.strip() for each in self._options.text("brokers", "").split(",")]
+        problems: dict[str, str] = {}
+        if not has_connector(self._session):
+            problems = {each.name: MISSING for each in group.sources}
+        for source in group.sources:
+            try:
+                check_brokers(topic_of(source.path), [each for each in allowed if each])
+            except PipelineError as error:
+                problems[source.name] = str(error)
+        sources = tuple(each for each in group.sources if each.name not in problems)
+        return problems, replace(group, sources=sources)
+
+    def _topic_ids(
+        self, group: KafkaGroup, topics: Sequence[str], problems: dict[str, str]
+    ) -> dict[str, str]:
+        """The ids of the topics: as the brokers say, else the last known ones. A topic that is
+        missing for a moment keeps its place, since a query that is started without it forgets its
+        offsets."""
+        brokers = group.brokers
+        with self._lock:
+            if self._stopped.is_set():
+                return {}
+            try:
+                ids, failed = self._client().topic_ids(brokers, topics)
+            except (PipelineError, Py4JError) as error:
+                ids, failed = {}, dict.fromkeys(topics, str(error))
+        self._ids |= {(brokers, topic): id_ for topic, id_ in ids.items()}
+        for source in group.sources:
+            if (topic := topic_of(source.path).name) in failed:
+                problems[source.name] = failed[topic]
+        last_known = {
+            topic: self._ids[brokers, topic] for topic in topics if (brokers, topic) in self._ids
+        }
+        return last_known | ids
+
+    def _strict_again(self, query: KafkaQuery) -> KafkaQuery:
+        """Start a query again that skipped what was gone, once it is past it."""
+        if query.name in self._lossy:
+            with self._lock:
+                before, is_pending = checkpoint_offsets(self._folder.checkpoints / query.name)
+                if before and not is_pending and self._what_is_gone(query) is None:
+                    self._lossy.discard(query.name)
+                    self._restarts[query.name] = self._restarts.get(query.name, 0) + 1
+        return replace(query, restarts=self._restarts.get(query.name, 0))
+
+
+def gone_offsets(
+    before: Mapping[Partition, int], offsets: Mapping[Partition, tuple[int, int]]
+) -> dict[Partition, tuple[int, int]]:
+    """The ranges that the brokers do not have, of partitions that were read up to `before`.
+
+    >>> gone_offsets({("a", 0): 5, ("a", 1): 5}, {("a", 0): (9, 20), ("a", 1): (0, 5)})
+    {('a', 0): (5, 9)}
+    """
+    gone: dict[Partition, tuple[int, int]] = {}
+    for partition, start in before.items():
+        if partition not in offsets:
+            continue
+        earliest, latest = offsets[partition]
+        if earliest > start:
+            gone[partition] = start, earliest
+        elif latest < start:
+            gone[partition] = latest, start
+    return gone
+
+
+def _record_loss(
+    source: TopicSource, gone: Mapping[Partition, tuple[int, int]] | None, folder: Path
+) -> None:
+    for (topic, partition), (first, end) in (gone or {}).items():
+        if topic != source.topic:
+            continue
+        rejects = Rejects(source.source, f"{topic}:{partition}")
+        rejects.add(first, f"the offsets {first} to {end - 1} are not in the topic any more")
+        digest = hashlib.sha256(f"{source.source}\0{source.place}".encode()).hexdigest()[:12]
+        rejects.write(folder, f"lost-{digest}-{partition}-{first}-{end}")
+
+
+def _wants_headers(schema: Schema) -> bool:
+    return schema.get("kafka_headers") is not None

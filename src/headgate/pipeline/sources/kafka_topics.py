@@ -1,52 +1,48 @@
-"""Kafka topics: which brokers are allowed, the messages of a range, and the offsets of a query.
+"""Kafka topics: how sources name them, what the brokers say about them, and their identity.
 
-The package confluent-kafka is optional: `pip install 'headgate[kafka]'`.
+A topic that is deleted and created again has the same name, and its offsets begin at 0 again. So a
+topic is identified by the id that the brokers give it (`topicId`). The first id that is seen of a
+topic is stored in `topics.json` of its group; a topic with another id later is another topic, which
+a query of its own reads from the beginning (kafka_source.py).
 
-**Allowed brokers.** librdkafka connects to any address that it is given. So only brokers that the
-operator has allowed are connected to (option `brokers`). A source that names another one is not
-read, and the status shows the reason.
-
-**Offsets of a query.** For each source the path of its topic, and for each partition the next
-offset to read:
-
-    {"Events": {"path": "kafka://host:9092/events", "0": 17, "1": 3}, "@": {"taken_us": …}}
-
-A new source or partition has a position in the end offset of a batch but none in its start offset.
-That batch only *introduces* it and reads nothing of it; the next batch reads from there. So the
-position at which reading begins is in the checkpoint before anything is read, and a replay begins
-at the same position.
-
-`taken_us` is the time at which the batch was planned. It is a part of the offset so that a replay
-has the same time. It changes only together with a position; otherwise each poll would start a
-batch.
-
-A dropped source is removed from the offsets: if it is registered again, it begins anew. So does a
-partition whose end is before the position read so far, as the topic must have been recreated.
+The brokers are asked through the Java client that Spark's connector brings along, so that all its
+settings (`kafka.security.protocol`, SASL, TLS) hold here too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from headgate.acquire.source_list import ListedSource
-from headgate.model.errors import PipelineError
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from headgate.model.errors import PipelineError, printable
+from headgate.model.schema import Schema
+from headgate.model.values import Type, with_article
 from headgate.store.whole_files import write_whole
 
-try:
-    import confluent_kafka
-except ImportError:  # pragma: no cover
-    confluent_kafka = None  # type: ignore[assignment]
-
+PREFIX = "kafka."
+REQUEST_S = 5
 _PATH = re.compile(r"kafka://([A-Za-z0-9._\-\[\]:,]{1,500})/([A-Za-z0-9._-]{1,249})")
-MESSAGES_AT_ONCE = 10_000
-REQUEST_S = 5.0
-SILENCE_S = 30.0
-"""A task fails, and Spark retries it, if no message of its range arrives for this long."""
+METADATA: dict[str, tuple[Type, ...]] = {
+    "kafka_key": (Type.TEXT, Type.BYTES),
+    "kafka_value": (Type.TEXT, Type.BYTES),
+    "kafka_headers": (Type.TEXT,),
+    "kafka_topic": (Type.TEXT,),
+    "kafka_partition": (Type.INT,),
+    "kafka_offset": (Type.INT,),
+    "kafka_timestamp": (Type.TIMESTAMP,),
+}
+"""Attributes that come from the message and not from its value, and the types they may have."""
+Partition = tuple[str, int]
+"""Topic and partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,165 +52,180 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """The messages of one partition from `start` up to, but without, `end`."""
+class TopicSource:
+    """A source, and the topic that it reads."""
 
     source: str
     kind: str
-    path: str
-    partition: int
-    start: int
-    end: int
-    taken_us: int
+    changes: str
+    """The attribute that says what happened to a row of a table; empty if there is none."""
+    topic: str
+    topic_id: str
+
+    @property
+    def place(self) -> str:
+        """The beginning of the ids of its items. Eight characters of the topic's id distinguish
+        the topics that had this name one after the other.
+
+        >>> TopicSource("Clicks", "stream", "", "clicks", "Bvfm2XZwTBOzM3aIyRZnbQ").place
+        'clicks#Bvfm2XZw'
+        """
+        return f"{self.topic}#{self.topic_id[:8]}"
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaMessage:
-    offset: int
-    value: bytes | None
-    time_us: int | None
+def topic_of(path: str) -> Topic:
+    """The topic of a path; an error if the path is malformed.
 
-
-def require_kafka() -> None:
-    if confluent_kafka is None:
-        raise PipelineError(
-            "Kafka needs the package confluent-kafka; install it with: "
-            "pip install 'headgate[kafka]'"
-        )
-
-
-def topic_of(path: str, *, brokers: Sequence[str]) -> Topic:
-    """The topic of a path; an error if the path is malformed or a broker is not allowed.
-
-    >>> topic_of("kafka://localhost:9092/events", brokers=["localhost:9092"])
+    >>> topic_of("kafka://localhost:9092/events")
     Topic(brokers='localhost:9092', name='events')
     """
     match = _PATH.fullmatch(path)
     if match is None:
         raise PipelineError(f"'{path}' is no topic; write it as 'kafka://host:port/topic'")
-    for broker in match[1].split(","):
-        if broker not in brokers and "*" not in brokers:
-            raise PipelineError(
-                f"'{broker}' is not among the brokers that may be connected to; "
-                "the operator of the pipeline allows it with the option 'brokers'"
-            )
     return Topic(match[1], match[2])
 
 
-# Topics and messages
+def check_brokers(topic: Topic, allowed: Sequence[str]) -> None:
+    """Without this anybody who registers a source could have the run connect to any machine."""
+    for broker in topic.brokers.split(","):
+        if broker not in allowed and "*" not in allowed:
+            raise PipelineError(
+                f"'{broker}' is not among the brokers that may be connected to; "
+                "the operator of the run allows it with --brokers"
+            )
 
 
-class Consumers:
-    """One consumer per list of brokers, created on first use. For one thread at a time."""
+def check_metadata(schema: Schema) -> None:
+    for attribute in schema.attributes:
+        types = METADATA.get(str(attribute.name))
+        if types and attribute.type not in types:
+            raise PipelineError(
+                f"'{attribute.name}' of a Kafka source is {with_article(types[0])}, "
+                f"not {with_article(attribute.type)}"
+            )
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
-        require_kafka()
-        self._settings = dict(settings)
-        self._by_brokers: dict[str, confluent_kafka.Consumer] = {}
+
+def connection_hash(brokers: str) -> str:
+    """A short name for these brokers, part of the name of a group."""
+    return hashlib.sha256(brokers.encode()).hexdigest()[:6]
+
+
+def client_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that begin with 'kafka.', with secrets read from where they are.
+
+    A value `env:NAME` is that of an environment variable, `file:PATH` the content of a file; so no
+    secret needs to be in a command line or in a file of settings.
+    """
+    chosen = {key: value for key, value in options.items() if key.startswith(PREFIX)}
+    return {key: _secret(key, value) for key, value in chosen.items()}
+
+
+def _secret(key: str, value: str) -> str:
+    kind, _, where = value.partition(":")
+    if kind == "env":
+        if where not in os.environ:
+            raise PipelineError(f"option '{key}': there is no environment variable {where}")
+        return os.environ[where]
+    if kind == "file":
+        try:
+            return Path(where).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise PipelineError(f"option '{key}': '{where}' cannot be read: {error}") from None
+    return value
+
+
+# --- asking the brokers ---------------------------------------------------------------------------
+
+
+class TopicAdmin:
+    """One Java client per list of brokers. For one thread at a time."""
+
+    def __init__(self, session: SparkSession, settings: Mapping[str, str]) -> None:
+        self._jvm: Any = session.sparkContext._jvm
+        self._settings = settings
+        self._clients: dict[str, Any] = {}
 
     def close(self) -> None:
-        for consumer in self._by_brokers.values():
-            consumer.close()
-        self._by_brokers.clear()
+        for client in self._clients.values():
+            client.close(self._jvm.java.time.Duration.ofSeconds(1))
+        self._clients.clear()
 
-    def of(self, brokers: str) -> confluent_kafka.Consumer:
-        if brokers not in self._by_brokers:
-            self._by_brokers[brokers] = confluent_kafka.Consumer(
-                {
-                    **self._settings,
-                    "bootstrap.servers": brokers,
-                    "group.id": "headgate",
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "error",
-                    "logger": _silent,
-                }
-            )
-        return self._by_brokers[brokers]
+    def topic_ids(
+        self, brokers: str, topics: Iterable[str]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """The ids of those topics that exist, and for each of the others the reason."""
+        names = self._jvm.java.util.ArrayList()
+        for topic in topics:
+            names.add(topic)
+        ids: dict[str, str] = {}
+        problems: dict[str, str] = {}
+        futures = self._client(brokers).describeTopics(names).topicNameValues()
+        for topic in topics:
+            try:
+                ids[topic] = str(self._result(futures.get(topic)).topicId().toString())
+            except Py4JJavaError as error:
+                problems[topic] = f"topic '{topic}' at {brokers}: {cause_of(error)}"
+        return ids, problems
 
+    def offsets(self, brokers: str, topics: Iterable[str]) -> dict[Partition, tuple[int, int]]:
+        """The first offset that each partition still has, and its end."""
+        client = self._client(brokers)
+        names = self._jvm.java.util.ArrayList()
+        for topic in topics:
+            names.add(topic)
+        try:
+            described = self._result(client.describeTopics(names).allTopicNames())
+            partitions = [
+                (topic, int(each.partition()))
+                for topic in topics
+                for each in described.get(topic).partitions()
+            ]
+            earliest = self._list_offsets(client, partitions, "earliest")
+            latest = self._list_offsets(client, partitions, "latest")
+        except Py4JJavaError as error:
+            raise PipelineError(f"brokers {brokers}: {cause_of(error)}") from None
+        return {each: (earliest[each], latest[each]) for each in partitions}
 
-class _SilentLogger:
-    """Drops librdkafka's messages on failed connections: the problems of sources report them."""
+    def _list_offsets(
+        self, client: Any, partitions: Sequence[Partition], which: str
+    ) -> dict[Partition, int]:
+        kafka = self._jvm.org.apache.kafka
+        wanted = self._jvm.java.util.HashMap()
+        keys = {each: kafka.common.TopicPartition(*each) for each in partitions}
+        for key in keys.values():
+            wanted.put(key, getattr(kafka.clients.admin.OffsetSpec, which)())
+        found = self._result(client.listOffsets(wanted).all())
+        return {each: int(found.get(key).offset()) for each, key in keys.items()}
 
-    def log(self, *_: object) -> None:
-        return None
+    def _client(self, brokers: str) -> Any:
+        if brokers not in self._clients:
+            settings = self._jvm.java.util.HashMap()
+            settings.put("request.timeout.ms", str(REQUEST_S * 1_000 - 500))
+            settings.put("default.api.timeout.ms", str(REQUEST_S * 1_000))
+            for key, value in self._settings.items():
+                settings.put(key.removeprefix(PREFIX), value)
+            settings.put("bootstrap.servers", brokers)
+            try:
+                client = self._jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+            except Py4JJavaError as error:
+                raise PipelineError(f"brokers {brokers}: {cause_of(error)}") from None
+            self._clients[brokers] = client
+        return self._clients[brokers]
 
-
-_silent = _SilentLogger()
-
-
-def read_watermarks(consumers: Consumers, topic: Topic) -> dict[int, tuple[int, int]]:
-    """For each partition the first offset that the topic still has, and the end offset."""
-    consumer = consumers.of(topic.brokers)
-    try:
-        metadata = consumer.list_topics(topic.name, timeout=REQUEST_S).topics[topic.name]
-        if metadata.error is not None:
-            raise PipelineError(f"topic '{topic.name}': {metadata.error}")
-        return {
-            partition: consumer.get_watermark_offsets(
-                confluent_kafka.TopicPartition(topic.name, partition), timeout=REQUEST_S
-            )
-            for partition in sorted(metadata.partitions)
-        }
-    except confluent_kafka.KafkaException as error:
-        raise PipelineError(f"topic '{topic.name}' at {topic.brokers}: {error.args[0]}") from error
-
-
-def first_offset(consumers: Consumers, topic: Topic, partition: int) -> int:
-    """The first offset that the partition still has."""
-    topic_partition = confluent_kafka.TopicPartition(topic.name, partition)
-    consumer = consumers.of(topic.brokers)
-    try:
-        low, _ = consumer.get_watermark_offsets(topic_partition, timeout=SILENCE_S)
-    except confluent_kafka.KafkaException as error:
-        raise PipelineError(f"topic '{topic.name}' at {topic.brokers}: {error.args[0]}") from error
-    return int(low)
-
-
-def read_messages(
-    consumers: Consumers, topic: Topic, span: OffsetRange, *, start: int
-) -> Iterator[list[KafkaMessage]]:
-    """All messages of the range, in order. Offsets may be missing, as after a compaction."""
-    consumer = consumers.of(topic.brokers)
-    consumer.assign([confluent_kafka.TopicPartition(topic.name, span.partition, start)])
-    last_received, position = time.monotonic(), start
-    while True:
-        batch, at_end = [], False
-        # `consume` waits for as many messages as it is asked for, or for its timeout.
-        count = min(MESSAGES_AT_ONCE, span.end - position)
-        for message in consumer.consume(count, timeout=0.5):
-            last_received = time.monotonic()
-            problem = message.error()
-            if problem is not None and problem.code() != confluent_kafka.KafkaError._PARTITION_EOF:
-                raise PipelineError(f"topic '{topic.name}' at {topic.brokers}: {problem}")
-            if (message.offset() or 0) >= span.end:
-                at_end = True
-            elif problem is None:
-                batch.append(_kafka_message(message))
-        if batch:
-            yield batch
-            position = batch[-1].offset + 1
-            at_end = at_end or position >= span.end
-        if at_end:
-            consumer.unassign()
-            return
-        if time.monotonic() - last_received > SILENCE_S:
-            raise PipelineError(
-                f"topic '{topic.name}' at {topic.brokers}: no message of offsets {span.start} to "
-                f"{span.end} of partition {span.partition} came in {SILENCE_S:g} s"
-            )
+    def _result(self, future: Any) -> Any:
+        return future.get(REQUEST_S + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
 
 
-def _kafka_message(message: confluent_kafka.Message) -> KafkaMessage:
-    kind, milliseconds = message.timestamp()
-    has_time = kind != confluent_kafka.TIMESTAMP_NOT_AVAILABLE
-    value = message.value()
-    assert value is None or isinstance(value, bytes)
-    time_us = milliseconds * 1_000 if has_time else None
-    return KafkaMessage(int(message.offset() or 0), value, time_us)
+def cause_of(error: Py4JJavaError) -> str:
+    """The innermost message of a Java error."""
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    name = str(cause.getClass().getSimpleName())
+    return printable(f"{cause.getMessage() or name}")[:300]
 
 
-# Problems of sources, in a file for the status
+# --- files ----------------------------------------------------------------------------------------
 
 
 def write_problems(folder: Path, problems: Mapping[str, str]) -> None:
@@ -223,85 +234,50 @@ def write_problems(folder: Path, problems: Mapping[str, str]) -> None:
 
 def kafka_problems(folder: Path) -> dict[str, str]:
     """For each source that cannot be read the reason; readable from any process."""
-    path = folder / "problems.json"
-    problems: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
-    return problems
+    return _read_json(folder / "problems.json")
 
 
-# Offsets of a query
-
-BATCH = "@"
-"""The key of what the offset says of the batch, not of a source."""
-Position = dict[str, int | str]
-Offsets = dict[str, Position]
-Watermarks = Mapping[str, Mapping[int, tuple[int, int]]]
-"""By source and partition, the first offset that the topic still has, and the end offset."""
+def known_topics(folder: Path) -> dict[str, str]:
+    """The id of each topic that the group's own query reads or has read."""
+    return _read_json(folder / "topics.json")
 
 
-def next_offsets(
-    start: Offsets,
-    sources: Sequence[ListedSource],
-    watermarks: Watermarks,
-    *,
-    now_us: int,
-    rows_max: int | None,
-    from_latest: bool,
-) -> Offsets:
-    """The end offset of the batch that begins at `start`; `start` itself if nothing is new."""
-    end: Offsets = {}
-    unread: dict[tuple[str, int], int] = {}
-    for source in sources:
-        before = _positions(start, source)
-        if not before and source.name not in watermarks:
-            continue  # its topic has not been polled yet
-        end[source.name] = positions = {"path": source.path, **before}
-        for partition, (low, high) in watermarks.get(source.name, {}).items():
-            position = before.get(str(partition))
-            if position is None:
-                # A partition that was added to a known topic is read from its beginning.
-                positions[str(partition)] = high if from_latest and not before else low
-            elif high < int(position):
-                positions[str(partition)] = low
-            else:
-                unread[source.name, partition] = high - int(position)
-    for (name, partition), count in _shares(unread, rows_max).items():
-        end[name][str(partition)] = int(end[name][str(partition)]) + count
-    if end == {name: positions for name, positions in start.items() if name != BATCH}:
-        return start
-    return {**end, BATCH: {"taken_us": now_us}}
+def add_known_topics(folder: Path, ids: Mapping[str, str]) -> dict[str, str]:
+    """Store the ids of topics that were not known before; returns those of all."""
+    known = known_topics(folder)
+    new = {topic: id_ for topic, id_ in ids.items() if topic not in known}
+    if new:
+        known |= new
+        write_whole(folder / "topics.json", json.dumps(known, sort_keys=True).encode())
+    return known
 
 
-def offset_ranges(start: Offsets, end: Offsets, kinds: Mapping[str, str]) -> list[OffsetRange]:
-    """The ranges between two offsets. `kinds` are those of the sources by name."""
-    taken_us = int(end.get(BATCH, {}).get("taken_us", 0))
-    spans: list[OffsetRange] = []
-    for name, positions in end.items():
-        before = start.get(name, {})
-        if name == BATCH or before.get("path") != positions["path"]:
-            continue
-        path, kind = str(positions["path"]), kinds.get(name, "stream")
-        for partition, until in positions.items():
-            if partition == "path" or partition not in before:
-                continue
-            first, last = int(before[partition]), int(until)
-            if first < last:
-                spans.append(OffsetRange(name, kind, path, int(partition), first, last, taken_us))
-    return spans
+def _read_json(path: Path) -> dict[str, str]:
+    content: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
+    return content
 
 
-def _positions(start: Offsets, source: ListedSource) -> Position:
-    """The positions of a source by partition; none if its topic has changed."""
-    positions = start.get(source.name, {})
-    if positions.get("path") != source.path:
-        return {}
-    return {partition: offset for partition, offset in positions.items() if partition != "path"}
+def checkpoint_offsets(checkpoint: Path) -> tuple[dict[Partition, int], bool]:
+    """Where the next batch of a Spark checkpoint begins, and whether it was planned already.
+
+    An offset file has a line with the version, one with metadata, and one for each source.
+    """
+    planned = _numbered(checkpoint / "offsets")
+    committed = _numbered(checkpoint / "commits")
+    done = [each for each in planned if each in committed]
+    pending = bool(planned) and planned[-1] not in committed
+    if not done:
+        return {}, pending
+    lines = (checkpoint / "offsets" / str(done[-1])).read_text(encoding="utf-8").splitlines()
+    offsets = json.loads(lines[-1])
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, partitions in offsets.items()
+        for partition, offset in partitions.items()
+    }, pending
 
 
-def _shares(
-    unread: Mapping[tuple[str, int], int], rows_max: int | None
-) -> dict[tuple[str, int], int]:
-    """How many messages of each partition are read: all, or the same fraction of each."""
-    total = sum(unread.values())
-    if rows_max is None or total <= rows_max:
-        return dict(unread)
-    return {key: -(-count * rows_max // total) for key, count in unread.items()}
+def _numbered(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(each.name) for each in folder.iterdir() if each.name.isdigit())

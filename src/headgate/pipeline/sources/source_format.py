@@ -101,9 +101,18 @@ def together(batches: Sequence[pa.RecordBatch], columns: pa.Schema) -> Iterator[
             yield batch
 
 
+def partition_count(work: int, *, least: int, parts: int) -> int:
+    """How many partitions this work deserves: one for each `least` of it, at most `parts`.
+
+    >>> partition_count(2_500, least=1_000, parts=8), partition_count(10, least=1_000, parts=8)
+    (3, 1)
+    """
+    return max(1, min(parts, -(-work // least)))
+
+
 def chunks(counts: Sequence[tuple[int, int]], parts: int) -> list[tuple[int, ...]]:
-    """Split (number, rows) pairs into at most `parts` runs of about equal rows. The result depends
-    on the arguments only, so that a replay has the same partitions.
+    """Split (number, size) pairs into at most `parts` runs of about equal size. The result depends
+    on the arguments only.
 
     >>> chunks([(1, 5), (2, 5), (3, 10)], 2)
     [(1, 2), (3,)]

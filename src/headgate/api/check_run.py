@@ -1,0 +1,144 @@
+"""Everything about a run that can be checked before Spark starts, which takes seconds.
+
+    folders     no URL; can be made and written to; no other process runs the folder
+    log         can be reached, creates an object only if there is none, belongs to the folder
+    settings    options of sources, methods, mail, webhooks
+    Java        is there, and is new enough
+    Kafka       secrets of its client can be read; the jars that are named exist
+    metrics     the address is one, and is free
+
+`check_run` raises the first error that it finds. It leaves nothing behind but empty folders. What
+may change before the run starts (the lock, the port) is checked again there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from headgate.api.running import RunOptions
+from headgate.model.errors import PipelineError
+from headgate.store.data_folder import DataFolder, claim_folder
+from headgate.store.open_storage import checked_folder
+
+JAVA_LEAST = 17
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)")
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+def check_run(options: RunOptions, *, metrics: str = "off", jars: str = "") -> None:
+    """An error if a run with these options could not start. `metrics` is HOST:PORT or 'off'; `jars`
+    is a folder or files, as for `starting_spark`."""
+    check_folders(options)
+    options.settings()  # sources, methods, mail and webhooks
+    check_sources(options, jars)
+    check_java()
+    check_metrics(metrics)
+
+
+def check_folders(options: RunOptions) -> None:
+    checked_folder(options.folder)
+    for name, path in (
+        ("output", options.output),
+        ("data", options.data),
+        ("stylesheets", options.stylesheets),
+    ):
+        refuse_url(name, path)
+    for name, path in (("data", options.data), ("stylesheets", options.stylesheets)):
+        if not path.is_dir():
+            raise PipelineError(f"--{name}: there is no folder '{path}'")
+    for name, path in (("folder", options.folder), ("output", options.output)):
+        _check_writable(name, path)
+    folder = options.folder.absolute()
+    with DataFolder(folder).lock():
+        claim_folder(folder, options.log, record=False)
+
+
+def refuse_url(name: str, path: Path) -> None:
+    """
+    >>> refuse_url("output", Path("s3a://bucket/hg"))
+    Traceback (most recent call last):
+    headgate.model.errors.PipelineError: --output: 's3a://bucket/hg' is a URL, and a run needs a \
+folder of the file system; mount it, and give its path
+    """
+    match = _URL.fullmatch(str(path))
+    if match is None:
+        return
+    scheme, rest = match[1], match[2]
+    if scheme == "file":
+        raise PipelineError(f"--{name}: write the path '/{rest}' in place of a URL")
+    raise PipelineError(
+        f"--{name}: '{scheme}://{rest}' is a URL, and a run needs a folder of the file system; "
+        "mount it, and give its path"
+    )
+
+
+def _check_writable(name: str, path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise PipelineError(f"--{name}: '{path}' cannot be written to: {error.strerror}") from None
+
+
+def check_sources(options: RunOptions, jars: str) -> None:
+    from headgate.pipeline.sources.kafka_topics import client_settings  # noqa: PLC0415 - Spark
+    from headgate.pipeline.spark_jars import spark_jars  # noqa: PLC0415
+
+    client_settings(options.sources)
+    starting = options.sources.get("starting", "earliest")
+    if starting not in ("earliest", "latest"):
+        raise PipelineError(f"option 'starting' must be earliest or latest, not '{starting}'")
+    found = spark_jars(jars)
+    for jar in found:
+        if not jar.is_file():
+            raise PipelineError(f"--jars: there is no file '{jar}'")
+    if jars and not found:
+        raise PipelineError(f"--jars: there are no jars in '{jars}'")
+
+
+def check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else None
+    java = java or shutil.which("java")
+    if java is None:
+        raise PipelineError(f"Spark needs Java {JAVA_LEAST} or later: install it, or set JAVA_HOME")
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PipelineError(f"'{java}' cannot be run: {error}") from None
+    version = _JAVA_VERSION.search(done.stderr + done.stdout)
+    if done.returncode or version is None:
+        raise PipelineError(
+            f"'{java} -version' fails: {(done.stderr or 'no answer').strip()[:200]}"
+        )
+    if int(version[1]) < JAVA_LEAST:
+        raise PipelineError(
+            f"'{java}' is Java {version[1]}, and Spark needs {JAVA_LEAST} or later: set JAVA_HOME"
+        )
+
+
+def check_metrics(address: str) -> None:
+    if address == "off":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:
+        raise PipelineError(f"--metrics: expected HOST:PORT or 'off', not '{address}'")
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((host.strip("[]"), int(port)))
+    except OSError as error:
+        raise PipelineError(
+            f"metrics cannot be served at {address}: {error.strerror or error}; choose another "
+            "address, or 'off'"
+        ) from None

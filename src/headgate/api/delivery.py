@@ -1,0 +1,79 @@
+"""A delivery worker in this process: opens the catalog, the log and the delivery database.
+
+`run_worker` is what `headgate deliver` calls, and what a run starts as a child process
+(deliver/delivery_config.py).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.delivery_catalog import DeliveryCatalog
+from headgate.deliver.delivery_config import DeliveryConfig
+from headgate.deliver.delivery_database import DeliveryDatabase
+from headgate.deliver.delivery_worker import DeliveryWorker, StepReport
+from headgate.deliver.output_kafka import KafkaSettings
+from headgate.deliver.output_mail import MailSettings
+from headgate.deliver.output_webhook import WebhookSettings
+from headgate.deliver.settings import DeliverySettings
+from headgate.model.errors import CatalogUnavailable, LogError
+from headgate.store.data_folder import find_folder
+
+AGAIN_S = 1.0
+"""After an error of a database or the log, the worker tries again."""
+
+
+def environment_config(
+    environment: Mapping[str, str],
+    *,
+    catalog: str,
+    folder: Path,
+    log: str = "",
+    database: str = "",
+    output: Path,
+    stylesheets: Path,
+) -> DeliveryConfig:
+    """The settings of `headgate deliver`: servers and keys are in the environment."""
+    settings = DeliverySettings(
+        output,
+        stylesheets,
+        mail=MailSettings.from_environment(environment),
+        webhook=WebhookSettings.from_environment(environment),
+        kafka=KafkaSettings.from_environment(environment),
+    )
+    config = DeliveryConfig.of(settings, catalog=catalog, folder=folder, database=database)
+    return replace(config, log=log)
+
+
+def run_worker(
+    config: DeliveryConfig,
+    stopping: threading.Event,
+    on_step: Callable[[StepReport], None] = lambda _: None,
+) -> None:
+    """Deliver until `stopping` is set; then the slots are given back."""
+    settings = config.settings()
+    with (
+        Catalog.open(config.catalog) as catalog,
+        DeliveryDatabase(config.database) as database,
+        DeliveryWorker(
+            find_folder(Path(config.folder), config.log).storage,
+            DeliveryCatalog(catalog),
+            database,
+            settings,
+        ) as worker,
+    ):
+        while not stopping.is_set():
+            try:
+                report = worker.step(datetime.fromtimestamp(database.now_s(), UTC))
+            except (CatalogUnavailable, LogError) as error:
+                report = StepReport()
+                report.add_error(0, str(error))
+                stopping.wait(AGAIN_S)
+            on_step(report)
+            if report.is_idle:
+                worker.wait()

@@ -1,0 +1,57 @@
+"""What delivery reads of the catalog. Delivery itself imports no catalog and parses no statement.
+
+    SubscriptionEntry   the few columns that it keeps in memory for every subscription
+    Subscription        output, stylesheet, period: read when something is due, immutable
+    schema_of           the types of a source's attributes
+
+A subscription's id is never reused, and its output never changes: a renewal moves its end, nothing
+else. So new ones are read by `after_id`, and of known ones only the end has to be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from headgate.catalog.catalog import Catalog
+from headgate.catalog.queries import PAGE_MAX, Subscription, SubscriptionEntry
+from headgate.language.schemas import schemas_of
+from headgate.model.schema import Schema
+
+
+class DeliveryCatalog:
+    """A catalog as delivery sees it (deliver/subscription_table.py). For one thread."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._schemas: dict[str, Schema | None] = {}
+        self._version = -1
+
+    def version(self) -> int:
+        version = self._catalog.version()
+        if version != self._version:
+            self._schemas.clear()
+            self._version = version
+        return version
+
+    def entries(self, *, after_id: int) -> Iterator[SubscriptionEntry]:
+        """All subscriptions behind this id, by id."""
+        while page := self._catalog.subscription_entries(after_id=after_id, limit=PAGE_MAX):
+            yield from page
+            after_id = page[-1].id
+
+    def ends(self, ids: Collection[int]) -> dict[int, datetime]:
+        """When these subscriptions expire or have expired; removed ones are missing."""
+        return self._catalog.subscription_ends(ids)
+
+    def outputs(self, ids: Collection[int]) -> dict[int, Subscription]:
+        return self._catalog.outputs_of_ids(ids)
+
+    def schema_of(self, source: str) -> Schema | None:
+        """None if the source is not registered any more."""
+        if source not in self._schemas:
+            with self._catalog.looking_up() as definitions:
+                known = source in definitions
+                schema = next(iter(schemas_of(source, definitions))) if known else None
+            self._schemas[source] = schema
+        return self._schemas[source]

@@ -1,0 +1,89 @@
+"""`headgate deliver`: a worker that delivers what the log of a run has, until it is stopped.
+
+The run itself starts one as a child process. Further ones may be started on the same host; on other
+hosts if they reach the log (a shared folder, or --log with its URL), with a delivery database in
+PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headgate.cli.options import (
+    CATALOG_DEFAULT,
+    FOLDER_DEFAULT,
+    CatalogUrl,
+    LogUrl,
+    RunFolder,
+    local_folder,
+    log_option,
+)
+from headgate.cli.output import print_line
+
+STATUS_S = 10.0
+
+
+def deliver(
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    folder: RunFolder = FOLDER_DEFAULT,
+    log: LogUrl = "",
+    state: Annotated[
+        str, typer.Option(help="The delivery database; by default deliver.db in the folder.")
+    ] = "",
+    output: Annotated[Path, typer.Option(help="Where 'output file' writes.")] = Path("output"),
+    stylesheets: Annotated[Path, typer.Option(help="The folder of stylesheets.")] = Path(),
+    config: Annotated[
+        str, typer.Option(help="'-': read all settings from standard input, and end with it.")
+    ] = "",
+) -> None:
+    """Deliver what a run has matched: files, mails, webhook calls, Kafka records.
+
+    [bold]headgate deliver --folder data --state postgresql://me@host/headgate[/bold]
+    """
+    from headgate.api.delivery import environment_config, run_worker  # noqa: PLC0415
+    from headgate.deliver.delivery_config import DeliveryConfig  # noqa: PLC0415
+    from headgate.deliver.delivery_worker import StepReport  # noqa: PLC0415
+
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    if config == "-":
+        found = DeliveryConfig.from_json(sys.stdin.readline())
+        threading.Thread(target=_end_with, args=[stopping], daemon=True).start()
+    else:
+        found = environment_config(
+            os.environ,
+            catalog=catalog,
+            folder=local_folder(folder),
+            log=log_option(log),
+            database=state,
+            output=output,
+            stylesheets=stylesheets,
+        )
+    shown_at = time.monotonic()
+    sent = failed = 0
+
+    def show(report: StepReport) -> None:
+        nonlocal shown_at, sent, failed
+        sent += sum(report.sent.values())
+        failed += report.failed + report.dead
+        if config != "-" and time.monotonic() - shown_at >= STATUS_S:
+            shown_at = time.monotonic()
+            print_line(f"{sent:,} deliveries made, {failed:,} failed")
+
+    run_worker(found, stopping, show)
+
+
+def _end_with(stopping: threading.Event) -> None:
+    """Stop when the process that wrote the settings has ended."""
+    while sys.stdin.read(1):
+        pass
+    stopping.set()

@@ -1,0 +1,255 @@
+"""What became of deliveries: counts, the state of one item, dead letters, and sending them again.
+
+Answers come from the cursor of the subscription's slot and from the rows that differ:
+
+    position behind the cursor, no row        sent
+    position not reached                      waiting: the slot, or its lag row, is not there yet
+    a repeat (repeats.py)                     withheld
+    a retry row, a lag row with failures      failed, with the time of the next attempt
+    a dead letter                             dead, with the error
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from sqlalchemy import delete, func, insert, select, update
+
+from headgate.deliver import delivery_tables as tables
+from headgate.deliver.delivery_database import DeliveryDatabase
+from headgate.deliver.records import DeliveryState
+from headgate.deliver.repeats import latest_repeated_us
+from headgate.deliver.subscription_table import SubscriptionLike, slot_of
+from headgate.match.batch import microseconds
+from headgate.store.log_index import FeedMatches, ItemPlace, LogIndex
+
+_EPOCH_S = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryCounts:
+    """Items are counted in `sent` and `dead`, subscriptions in `lagging` and `halted`."""
+
+    sent: dict[str, int]
+    """By output."""
+    failed: int
+    """Attempts that failed."""
+    retrying: int
+    """Messages that are tried again."""
+    lagging: int
+    halted: int
+    dead: int
+    cursor: int | None
+    """The least cursor of all slots; None if nothing was ever delivered."""
+
+    def figures(self) -> dict[str, int]:
+        """For people: items delivered, subscriptions behind and halted, messages, dead letters."""
+        return {
+            "delivered": self.total,
+            "behind": self.lagging,
+            "retrying": self.retrying,
+            "halted": self.halted,
+            "dead": self.dead,
+        }
+
+    @property
+    def total(self) -> int:
+        """Items that were delivered."""
+        return sum(self.sent.values())
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStatus:
+    """One item for one subscription."""
+
+    version: int
+    state: DeliveryState
+    attempts: int
+    error: str
+    put_at: datetime
+    retry_at: datetime | None
+    done_at: datetime | None
+
+    def text(self) -> str:
+        tries = "1 attempt" if self.attempts == 1 else f"{self.attempts:,} attempts"
+        match self.state:
+            case DeliveryState.SENT:
+                return "sent"
+            case DeliveryState.WAITING:
+                return f"waiting since {_shown(self.put_at)}"
+            case DeliveryState.FAILED:
+                again = f"; again at {_shown(self.retry_at)}" if self.retry_at else ""
+                return f"failed after {tries}: {self.error}{again}"
+            case DeliveryState.DEAD:
+                return f"dead since {_shown(self.done_at)}, after {tries}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    subscription: int
+    count: int
+    error: str
+    """The error of the last one."""
+
+
+NO_DELIVERIES = DeliveryCounts({}, 0, 0, 0, 0, 0, None)
+
+
+def count_deliveries(database: DeliveryDatabase) -> DeliveryCounts:
+    lags, dead = tables.lags.c, tables.dead.c
+    with database.reading() as connection:
+        rows = connection.execute(select(tables.totals.c.name, tables.totals.c.count)).all()
+        totals = {str(name): int(count) for name, count in rows}
+        lagging = connection.scalar(select(func.count()).select_from(tables.lags)) or 0
+        halted = connection.scalar(select(func.count()).where(lags.halted.is_not(None))) or 0
+        retrying = connection.scalar(select(func.count()).select_from(tables.retries)) or 0
+        items = connection.scalar(select(func.sum(dead.item_count))) or 0
+        cursor = connection.scalar(select(func.min(tables.slots.c.cursor)))
+    sent = {k.removeprefix("sent "): n for k, n in totals.items() if k.startswith("sent ")}
+    failed = totals.get("failed", 0)
+    return DeliveryCounts(sent, failed, retrying, lagging, halted, int(items), cursor)
+
+
+def deliveries_of(
+    database: DeliveryDatabase,
+    index: LogIndex,
+    subscription: SubscriptionLike,
+    place: ItemPlace,
+) -> DeliveryStatus | str:
+    """What became of an item of the subscription's feed; a text where it was never due."""
+    created_us, expires_us = map(microseconds, (subscription.created_at, subscription.expires_at))
+    if not created_us < place.arrived_us < expires_us:
+        return "not delivered: it arrived before the subscription was made or after its end"
+    if not subscription.is_source:
+        number = next(n for n, file in enumerate(index.files) if file.items == place.file.items)
+        columns = (subscription.feed_number, place.position, place.arrived_us, number, place.row)
+        match = FeedMatches(*(np.array([each]) for each in columns))
+        if latest_repeated_us(index, match, since_us=created_us)[0] > created_us:
+            return "withheld: another source of the feed had the same news before"
+    return _status(database, subscription, place)
+
+
+def _status(
+    database: DeliveryDatabase, subscription: SubscriptionLike, place: ItemPlace
+) -> DeliveryStatus:
+    position, id_ = place.position, subscription.id
+    slot = slot_of(id_, subscription.output_kind, subscription.target)
+    arrived = datetime.fromtimestamp(place.arrived_us / _EPOCH_S, UTC)
+
+    def status(
+        state: DeliveryState,
+        attempts: int = 0,
+        error: str = "",
+        retry_s: float | None = None,
+        done_s: float | None = None,
+    ) -> DeliveryStatus:
+        retry, done = (
+            None if s is None else datetime.fromtimestamp(s, UTC) for s in (retry_s, done_s)
+        )
+        return DeliveryStatus(subscription.version, state, attempts, error, arrived, retry, done)
+
+    with database.reading() as connection:
+        for table in (tables.dead, tables.retries):
+            columns = table.c
+            query = select(table).where(
+                columns.subscription == id_, columns.first <= position, columns.end > position
+            )
+            row = connection.execute(query).first()
+            if row is not None and table is tables.dead:
+                return status(DeliveryState.DEAD, row.attempts, row.error, done_s=row.died_at)
+            if row is not None:
+                return status(DeliveryState.FAILED, row.attempts, row.error, retry_s=row.retry_at)
+        lag = connection.execute(
+            select(tables.lags).where(tables.lags.c.subscription == id_)
+        ).first()
+        cursor = connection.scalar(select(tables.slots.c.cursor).where(tables.slots.c.slot == slot))
+    if lag is not None and position >= lag.position:
+        if lag.halted:
+            return status(DeliveryState.DEAD, lag.failures, lag.halted)
+        if lag.failures:
+            return status(DeliveryState.FAILED, lag.failures, lag.error, retry_s=lag.not_before)
+        return status(DeliveryState.WAITING, retry_s=lag.not_before)
+    if cursor is None or position >= cursor:
+        return status(DeliveryState.WAITING)
+    return status(DeliveryState.SENT)
+
+
+def dead_letters(database: DeliveryDatabase, *, limit: int) -> list[DeadLetters]:
+    """The subscriptions with the most dead letters."""
+    columns = tables.dead.c
+    newest = func.max(columns.number).label("newest")
+    query = (
+        select(columns.subscription, func.count().label("letters"), newest)
+        .group_by(columns.subscription)
+        .order_by(func.count().desc(), columns.subscription)
+        .limit(limit)
+    )
+    with database.reading() as connection:
+        rows = connection.execute(query).all()
+        errors = {
+            row.number: row.error
+            for row in connection.execute(
+                select(columns.number, columns.error).where(
+                    columns.number.in_([row.newest for row in rows])
+                )
+            )
+        }
+    return [DeadLetters(row.subscription, row.letters, errors[row.newest]) for row in rows]
+
+
+def dead_letters_of(
+    database: DeliveryDatabase, subscription: int, *, limit: int = 100
+) -> list[tables.DeadLetter]:
+    columns = tables.dead.c
+    query = select(tables.dead).where(columns.subscription == subscription)
+    with database.reading() as connection:
+        rows = connection.execute(query.order_by(columns.number).limit(limit)).mappings().all()
+    names = [name for name in rows[0] if name != "number"] if rows else []
+    return [tables.DeadLetter(**{name: row[name] for name in names}) for row in rows]
+
+
+def replay(database: DeliveryDatabase, subscription: int, *, now_s: float) -> int:
+    """Send the dead letters of a subscription again, and go on if it was halted; how many letters
+    there are. Its worker sees it within a third of a lease."""
+    dead, lags = tables.dead.c, tables.lags.c
+    with database.changing() as connection:
+        letters = connection.execute(
+            select(tables.dead).where(dead.subscription == subscription)
+        ).all()
+        connection.execute(delete(tables.dead).where(dead.subscription == subscription))
+        connection.execute(
+            update(tables.lags)
+            .where(lags.subscription == subscription, lags.halted.is_not(None))
+            .values(halted=None, failures=0, not_before=now_s, error="")
+        )
+        known = set(
+            connection.scalars(
+                select(tables.retries.c.message).where(
+                    tables.retries.c.subscription == subscription
+                )
+            )
+        )
+        again = {row.message: row for row in letters if row.item_count}
+        for message, row in again.items():
+            if message not in known:
+                connection.execute(insert(tables.retries).values(_retry(row, now_s)))
+    return len(letters)
+
+
+def _retry(row: object, now_s: float) -> dict[str, object]:
+    names = ("subscription", "message", "version", "slot", "first", "end", "items", "error")
+    values: dict[str, object] = {name: getattr(row, name) for name in names}
+    return {**values, "retry_at": now_s, "attempts": 0}
+
+
+def prune(database: DeliveryDatabase, *, dead_before_s: float) -> int:
+    """Remove old dead letters."""
+    with database.changing() as connection:
+        old = tables.dead.c.died_at < dead_before_s
+        return connection.execute(delete(tables.dead).where(old)).rowcount
+
+
+def _shown(time: datetime | None) -> str:
+    return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,30 @@
+"""Documents of pieces have the bytes of documents that are rendered as a whole."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.deliver.things import any_text, items
+
+from headgate.deliver.entry import OutputDocument, TransformedText, entry_of, stable_id
+from headgate.deliver.output_file import RENDERERS, format_of, renderer_of
+from headgate.deliver.render_pieces import document_of, piece_of
+from headgate.model.items import Item
+
+outputs = st.one_of(st.none(), st.builds(TransformedText, any_text, st.booleans()))
+
+
+@pytest.mark.parametrize("suffix", [*RENDERERS, ".csv"])
+@given(
+    given_items=st.lists(st.tuples(items, outputs), max_size=3), title=st.sampled_from(["R", "é<"])
+)
+def test_pieces_give_the_bytes_of_the_whole_document(
+    suffix: str, given_items: list[tuple[Item, TransformedText | None]], title: str
+):
+    entries = tuple(entry_of(item, output) for item, output in given_items)
+    id_ = stable_id("subscription", "7")
+    whole = renderer_of(f"a{suffix}", has_stylesheet=True)(OutputDocument(id_, title, entries))
+    format_ = format_of(f"a{suffix}", has_stylesheet=True)
+    pieces = [piece_of(entry, format_) for entry in entries]
+    assert document_of(title, id_, pieces, format_) == whole
