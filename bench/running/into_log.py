@@ -169,7 +169,6 @@ def _measure(
     while log.state.next_position < items and time.monotonic() < until:
         log.wait(log.state.seq, 0.1)
     wall_s, cpu_used_s = time.perf_counter() - began, _all_cpu_s() - cpu_before_s
-    print("FIRST", first, [(f.rows) for f in log.state.files])
     assert log.state.next_position == items, queries.errors()
     queries.stop()
     return Measured(items - first, wall_s, cpu_used_s, context.meters.tally().matches)
