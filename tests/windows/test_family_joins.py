@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from random import Random
 from unittest.mock import patch
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -55,6 +56,7 @@ def rows_of(arrivals: Sequence[Arrival]) -> list[SourceRows]:
             source,
             SCHEMAS[source],
             items_to_arrow([each.item for each in own], SCHEMAS[source]),
+            np.array([crc32(f"{source} {each.item.id}".encode()) for each in own], np.int64),
             np.array([microseconds(each.item.time) for each in own], np.int64),
             np.array([microseconds(each.arrived) for each in own], np.int64),
         )

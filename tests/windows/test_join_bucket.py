@@ -289,7 +289,7 @@ def test_the_edges_of_a_window_are_exact() -> None:
     times_us = np.array([edge_us, edge_us + 1])
     batch = items_to_arrow(items, SCHEMAS["s1"])
     arrived_us = np.array([now_us, now_us])
-    window.insert(SourceRows("s1", SCHEMAS["s1"], batch, times_us, arrived_us))
+    window.insert(SourceRows("s1", SCHEMAS["s1"], batch, np.arange(2), times_us, arrived_us))
     assert window.times.filled.tolist() == [edge_us + 1]
     bounds = window.bounds(np.array([edge_us + 1]), np.array([now_us]))
     assert bounds.low.tolist() == [edge_us]

@@ -40,7 +40,7 @@ from headgate.windows.arrivals import SECOND_US
 from headgate.windows.column_window import ColumnWindow
 from headgate.windows.family_lookup import find_partners
 from headgate.windows.family_output import FamilyOutput, FeedLists, latest_first, write_feeds
-from headgate.windows.join_families import bucket_of_item, bucket_of_value
+from headgate.windows.join_families import bucket_of_value
 from headgate.windows.join_plan_file import JoinPlans, SourceJoins, StoredWindow
 from headgate.windows.log_rows import SourceRows
 from headgate.windows.value_indexes import key_of
@@ -62,7 +62,7 @@ ONLY_BUCKET = BucketNumber(0, 1)
 @dataclass(frozen=True, slots=True, eq=False)
 class WaitingRows:
     """Primary items of one source. `routes` says which rows are of this bucket, for families that
-    are split by the value of an attribute, or by source and id (None)."""
+    are split by the value of an attribute, or by position (None)."""
 
     rows: SourceRows
     due_us: Longs
@@ -154,19 +154,16 @@ class FamilyJoins:
             self._waiting.append(waiting.take(own))
 
     def _is_own(self, rows: SourceRows, attribute: str | None) -> Flags:
-        return self._is_own_item(rows) if attribute is None else self._is_own_value(rows, attribute)
+        number, count = self.bucket
+        if attribute is None:
+            own: Flags = rows.positions % count == number
+            return own
+        return self._is_own_value(rows, attribute)
 
     def _is_own_value(self, rows: SourceRows, attribute: str) -> Flags:
         number, count = self.bucket
         keys = map(key_of, rows.values(attribute))
         return np.array([bucket_of_value(key, count) == number for key in keys], bool)
-
-    def _is_own_item(self, rows: SourceRows) -> Flags:
-        number, count = self.bucket
-        if count == 1:
-            return np.ones(len(rows), bool)
-        source = rows.source
-        return np.array([bucket_of_item(source, id_, count) == number for id_ in rows.ids()], bool)
 
     # --- decisions ----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ A feed is never in both, so that JoinStage sees all its outputs and drops repeti
     window                                 window items              primary items
     every family has the same single       in the bucket of their    in the bucket of their value
     equality on it                         value
-    anything else                          in all buckets            by source and id
+    anything else                          in all buckets            by position
     general feeds                          all in one bucket
 
 A missing value equals nothing, so an item without a value is in no bucket. `bucket_of_value` is
@@ -215,10 +215,6 @@ def bucket_of_value(key: Key | None, buckets: int) -> int:
         case _:
             number = hash(value)  # of numbers: equal for equal ones, and the same everywhere
     return _spread(number) % buckets
-
-
-def bucket_of_item(source: str, id_: str, buckets: int) -> int:
-    return crc32(f"{source}\0{id_}".encode("utf-8", "surrogatepass")) % buckets
 
 
 def _spread(number: int) -> int:

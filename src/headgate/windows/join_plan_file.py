@@ -70,7 +70,7 @@ class JoinFamily:
     window: int
     predicate: Predicate
     attribute: str | None
-    """Primary items are in the bucket of this value; None: in that of their source and id."""
+    """Primary items are in the bucket of this value; None: in that of their position in the log."""
     first_feed: int
     """The lowest number of a feed that has the join."""
     feed_count: int

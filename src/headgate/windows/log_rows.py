@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import (
-    ID,
     TIME,
     group_of,
     item_columns,
@@ -48,6 +47,8 @@ class SourceRows:
     source: str
     schema: Schema
     batch: pa.RecordBatch
+    positions: Longs
+    """In the log: they say in which bucket a primary item is."""
     time_us: Longs
     arrived_us: Longs
 
@@ -62,13 +63,10 @@ class SourceRows:
             self.source,
             self.schema,
             self.batch.take(pa.array(rows)),
+            self.positions[rows],
             self.time_us[rows],
             self.arrived_us[rows],
         )
-
-    def ids(self) -> list[str]:
-        ids: list[str] = self.batch.column(ID).to_pylist()
-        return ids
 
     def values(self, attribute: str) -> list[Value | None]:
         return column_values(self.batch, self.schema, attribute)
@@ -143,14 +141,16 @@ def _rows_of_file(
     if table is None:
         return
     keys, rows = segment.sources.pairs()
-    within = (segment.runs.positions(rows) >= positions.first) & (
-        segment.runs.positions(rows) < positions.end
-    )
+    placed = segment.runs.positions(rows)
+    within = (placed >= positions.first) & (placed < positions.end)
     arrived_us = segment.runs.arrivals(rows)
     for number, name in wanted.items():
         own = np.flatnonzero(within & (keys == number))
         if own.size:
-            found = _source_rows(table, name, schemas[name], rows[own], arrived_us[own])
+            batch = _batch_of(table, schemas[name], rows[own])
+            # A copy: kernels are compiled for arrays that can be written to, those of Arrow cannot.
+            time_us = np.array(batch.column(TIME).cast(pa.int64()))
+            found = SourceRows(name, schemas[name], batch, placed[own], time_us, arrived_us[own])
             if since_us is not None:
                 found = found.take(np.flatnonzero(found.time_us > since_us[name]))
             if len(found):
@@ -176,9 +176,7 @@ def _greatest_time_us(parquet: pq.ParquetFile) -> int:
     return greatest
 
 
-def _source_rows(
-    table: pa.Table, source: str, schema: Schema, rows: Longs, arrived_us: Longs
-) -> SourceRows:
+def _batch_of(table: pa.Table, schema: Schema, rows: Longs) -> pa.RecordBatch:
     fields = item_columns(schema)
     if ANNOTATIONS in table.schema.names:
         fields = fields.append(pa.field(ANNOTATIONS, pa.string()))
@@ -186,7 +184,4 @@ def _source_rows(
     if rows.size < table.num_rows:
         chosen = chosen.take(pa.array(rows))
     (batch,) = chosen.combine_chunks().to_batches()
-    batch = batch.cast(fields)
-    # A copy: kernels are compiled for arrays that can be written to, those of Arrow cannot.
-    time_us = np.array(batch.column(TIME).cast(pa.int64()))
-    return SourceRows(source, schema, batch, time_us, arrived_us)
+    return batch.cast(fields)
