@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -111,3 +113,16 @@ def test_who_can_reach_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / "secret").write_text("s3cret\n")
     monkeypatch.setenv(SECRET_VARIABLE, f"file:{tmp_path / 'secret'}")
     assert security_settings("spark://host:7077")["spark.authenticate.secret"] == "s3cret"
+
+
+@pytest.mark.integration
+def test_an_error_while_spark_starts_is_shown_and_ends_its_jvm(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "headgate", "run", "--factorize", "best", "--metrics", "off"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert "'best' is no method of factorising" in errors
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

@@ -1,14 +1,17 @@
 """Everything about a run that can be checked before Spark starts, which takes seconds.
 
-    folders     no URL; can be made and written to; no other process runs the folder
-    log         can be reached, creates an object only if there is none, belongs to the folder
-    settings    options of sources, methods, mail, webhooks
-    Java        is there, and is new enough
-    Kafka       secrets of its client can be read; the jars that are named exist
-    metrics     the address is one, and is free
+    check_machine    folders     no URL; can be made and written to; run by no other process
+                     log         can be reached, creates an object only if there is none, belongs to
+                                 the folder
+                     Java        is there, and is new enough
+                     jars        those that are named exist
+                     metrics     the address is one, and is free
+    check_settings   sources     their options; secrets of Kafka's client can be read
+                     methods, mail, webhooks
 
-`check_run` raises the first error that it finds. It leaves nothing behind but empty folders. What
-may change before the run starts (the lock, the port) is checked again there.
+The first error is raised. Nothing is left behind but empty folders. What may change before the run
+starts (the lock, the port) is checked again there. `headgate run` checks the settings while Spark's
+JVM starts, since what they are checked with takes a second to load.
 """
 
 from __future__ import annotations
@@ -34,11 +37,20 @@ _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 def check_run(options: RunOptions, *, metrics: str = "off", jars: str = "") -> None:
     """An error if a run with these options could not start. `metrics` is HOST:PORT or 'off'; `jars`
     is a folder or files, as for `starting_spark`."""
+    check_machine(options, metrics=metrics, jars=jars)
+    check_settings(options)
+
+
+def check_machine(options: RunOptions, *, metrics: str = "off", jars: str = "") -> None:
     check_folders(options)
-    options.settings()  # sources, methods, mail and webhooks
-    check_sources(options, jars)
+    check_jars(jars)
     check_java()
     check_metrics(metrics)
+
+
+def check_settings(options: RunOptions) -> None:
+    options.settings()  # sources, methods, mail and webhooks
+    check_kafka(options)
 
 
 def check_folders(options: RunOptions) -> None:
@@ -87,14 +99,18 @@ def _check_writable(name: str, path: Path) -> None:
         raise PipelineError(f"--{name}: '{path}' cannot be written to: {error.strerror}") from None
 
 
-def check_sources(options: RunOptions, jars: str) -> None:
+def check_kafka(options: RunOptions) -> None:
     from headgate.pipeline.sources.kafka_topics import client_settings  # noqa: PLC0415 - Spark
-    from headgate.pipeline.spark_jars import spark_jars  # noqa: PLC0415
 
     client_settings(options.sources)
     starting = options.sources.get("starting", "earliest")
     if starting not in ("earliest", "latest"):
         raise PipelineError(f"option 'starting' must be earliest or latest, not '{starting}'")
+
+
+def check_jars(jars: str) -> None:
+    from headgate.pipeline.spark_jars import spark_jars  # noqa: PLC0415 - Spark
+
     found = spark_jars(jars)
     for jar in found:
         if not jar.is_file():

@@ -142,10 +142,12 @@ def batches_of(frame: object, schema: Schema, size: BatchSize) -> Iterator[pa.Re
 
 
 def parts_of(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch in parts of `size.rows` rows, which may change between two parts."""
+    """The rows of a batch in equal parts of about `size.rows` rows, which may change between two
+    parts. A small last part would cost nearly as much as a large one."""
     start = 0
     while start < batch.num_rows:
-        part = batch.slice(start, size.rows)
+        left = batch.num_rows - start
+        part = batch.slice(start, -(-left // max(1, round(left / size.rows))))
         yield part
         start += part.num_rows
 

@@ -92,11 +92,13 @@ class RunOptions:
 
 @contextmanager
 def starting_spark(master: str = MASTER_DEFAULT, *, jars: str = "") -> Iterator[Future[Session]]:
-    """Spark starts in the background: it takes seconds, in which a script can be applied. It is
-    stopped at the end. `jars` are a folder or files, in place of those of the environment."""
+    """Spark starts in the background: it takes seconds, in which settings are checked and a script
+    is applied. It is stopped at the end; after an error also if it is still starting. `jars` are a
+    folder or files, in place of those of the environment."""
     # Late imports: what runs takes a second to load.
     from headgate.pipeline.session import (  # noqa: PLC0415
         LOST_SPARK,
+        abandon_start,
         is_alive,
         require_java,
         start_session,
@@ -108,9 +110,13 @@ def starting_spark(master: str = MASTER_DEFAULT, *, jars: str = "") -> Iterator[
         session = thread.submit(start_session, master, settings=jar_settings(jars))
         try:
             yield session
-        except Exception:
-            # Whatever failed then, the loss of the JVM is the cause that a person must know.
-            if session.exception() is None and not is_alive(session.result()):
+        except BaseException as error:
+            if not session.done():
+                abandon_start(session)
+                raise
+            is_lost = session.exception() is None and not is_alive(session.result())
+            if is_lost and isinstance(error, Exception):
+                # Whatever failed, this is the cause that a person must know.
                 raise PipelineError(LOST_SPARK) from None
             raise
         finally:

@@ -19,7 +19,7 @@ from headgate.cli.run import (
     apply_once,
     run_until_stopped,
 )
-from headgate.cli.scripts import read_text
+from headgate.cli.scripts import read_statements, read_text
 
 DEMO_SCRIPT = Path(__file__).parents[1] / "demo" / "newsroom.feeds"
 """Part of the package, with its stylesheets. examples/ in the source tree links to it."""
@@ -75,7 +75,9 @@ def demo(
     ):
         print_line(f"the newsroom publishes at {newsroom.base_url}")
         newsroom.write_files(folder)
-        apply_once(h, script_for(text, newsroom.base_url), script)
+        text = script_for(text, newsroom.base_url)
+        statements = read_statements(text, file=script, as_json=False)
+        apply_once(h, statements, text=text, file=script)
         options = RunOptions(
             folder=folder / "data",
             output=folder / "feeds",

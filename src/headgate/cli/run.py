@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.live import Live
 
-from headgate.api.check_run import check_run
+from headgate.api.check_run import check_machine, check_settings
 from headgate.api.headgate import Headgate
 from headgate.api.headgate import open as open_headgate
 from headgate.api.running import MASTER_DEFAULT, RunOptions, started_run, starting_spark
@@ -174,15 +175,17 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         operator_order=operator_order,
         join_scheme=join_scheme,
     )
-    check_run(options, metrics=metrics, jars=jars)
-    text = None if script is None else read_text(script)
+    check_machine(options, metrics=metrics, jars=jars)
+    text = "" if script is None else read_text(script)
+    statements = read_statements(text, file=script, as_json=False) if script else []
     seconds_max = None if until is None else float(until.seconds)
     with (
         starting_spark(master, jars=jars) as session,
         open_headgate(catalog, folder=folder, log=log) as h,
     ):
-        if script is not None and text is not None:
-            apply_once(h, text, script)
+        check_settings(options)
+        if script is not None:
+            apply_once(h, statements, text=text, file=script)
         run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_max)
 
 
@@ -198,9 +201,8 @@ def kafka_options(given: list[str]) -> dict[str, str]:
     return options
 
 
-def apply_once(h: Headgate, text: str, file: Path) -> None:
+def apply_once(h: Headgate, statements: Sequence[Statement], *, text: str, file: Path) -> None:
     """Apply a script, without the subscriptions that exist already."""
-    statements = read_statements(text, file=file, as_json=False)
     to_apply = [each for each in statements if not _exists(h, each)]
     apply_script(h, to_apply, text=text, file=file, as_json=False)
 
