@@ -32,6 +32,7 @@ from pyspark.sql import SparkSession
 from bench import Plot, Result, Row, Say
 from bench.baselines.duckdb_select_join import QUERY, duckdb_join_us
 from bench.running.processes import below
+from bench.running.scaling import scaling_row
 from bench.running.table_mix import MixGround
 from bench.workloads import multiway_joins
 from bench.workloads import select_joins as work
@@ -278,9 +279,35 @@ def run(*, quick: bool, say: Say) -> Result:
         say("two, three and four tables")
         wanted = (100,) if quick else (0, 100)
         rows += [_mix(session, folder, each, quick=quick) for each in wanted]
+        rows.append(
+            scaling_row(
+                "changes of tables, one core → two",
+                f"{subscriptions:,} subscriptions, lots of {2 * count:,} changes",
+                changes_rate,
+                say=say,
+                subscriptions=subscriptions,
+                count=count,
+                lots=min(lots_count, 6),
+            )
+        )
         say("Spark SQL and DuckDB")
         rows += _naive(session, boxes, events, 20 if quick else 50, _rate(taken, 2 * count))
         return Result(rows, _plot(taken, 2 * count))
+    finally:
+        session.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def changes_rate(*, subscriptions: int, count: int, lots: int, cores: int) -> float:
+    """Changes per second through Spark on so many cores."""
+    boxes, events = work.subscriptions(subscriptions), work.events(count * (lots - 1))
+    session = start_session(f"local[{cores}]", settings={"spark.driver.memory": "2g"})
+    folder = Path(tempfile.mkdtemp(prefix="headgate-joins-spark-"))
+    try:
+        ground = Ground.make(folder, boxes, events)
+        made = [ground.database()]
+        made += [ground.changes(at + 2, at * count, count) for at in range(lots - 1)]
+        return _rate(through_spark(session, ground, made), 2 * count)
     finally:
         session.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -33,6 +33,7 @@ from bench.running.into_log import into_log_rows
 from bench.running.kills import kills_row
 from bench.running.latency import latency_rows
 from bench.running.memory import memory_row
+from bench.running.scaling import scaling_row
 from bench.workloads.conjunctions import SCHEMA, Workload, batch, workload
 from headgate.pipeline.match_stage import MatchConfig, match_stage
 from headgate.pipeline.session import start_session
@@ -49,6 +50,17 @@ def run(*, quick: bool, say: Say) -> Result:
     # Workers unpickle what is defined in bench/, so they must find it.
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])
     rows = _match_rows(quick=quick, say=say)
+    subscriptions, items = (20_000, 400_000) if quick else (200_000, 4_000_000)
+    rows.append(
+        scaling_row(
+            "match stage, one core → two",
+            f"{subscriptions:,} filters, {items:,} items of 20 columns",
+            match_rate,
+            say=say,
+            subscriptions=subscriptions,
+            items=items,
+        )
+    )
     rows.append(first_item_row(quick=quick, say=say))
     say("starting Spark")
     session = start_session("local[2,4]", name="bench", settings={"spark.driver.memory": "1g"})
@@ -103,6 +115,20 @@ def _match_rows(*, quick: bool, say: Say) -> list[Row]:
             baseline=f"{alone:,.0f} items/s with two threads",
         ),
     ]
+
+
+def match_rate(*, subscriptions: int, items: int, cores: int) -> float:
+    """Items per second through the match stage on so many cores."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        plans = {"S": [_write_plan(folder, workload("A", "S", subscriptions))]}
+        _write_items(folder / "items", items)
+        spark = start_session(f"local[{cores}]", settings={"spark.driver.memory": "2g"})
+        try:
+            seconds, _ = _spark_s(spark.read.parquet(str(folder / "items")), plans)
+        finally:
+            spark.stop()
+    return items / seconds
 
 
 def _write_plan(folder: Path, work: Workload) -> str:

