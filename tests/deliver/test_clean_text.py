@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 
+import httpx
+import nh3
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from lxml import etree
 from tests.deliver.things import any_text
 
 from headgate.deliver.clean_text import (
+    _PLAIN_LINK,
+    LINK_SCHEMES,
     TAGS_MAX,
     html_to_text,
     one_line,
@@ -77,6 +82,29 @@ def test_relative_links_lead_on_from_the_base():
     assert 'src="https://a.org/d/c.png"' in safe_html(text, "https://a.org/d/e")
     assert "/b" not in safe_html(text)
     assert "/b" not in safe_html(text, "mailto:me@mail.org")
+
+
+@given(
+    st.lists(
+        st.sampled_from(["<a>", "<a href>", "<a/href>", "<a\nhref=b>", "<img src=c>", "</a>", "<b>",
+                         "<", ">", "x", "<a href='/d'", "'>", "<q cite=e>", "<!--", "-->"])
+    ).map("".join)
+)  # fmt: skip
+def test_one_cleaner_for_texts_without_links_changes_nothing(text: str):
+    base = "https://a.org/d/e"
+    whole = nh3.clean(
+        text,
+        url_schemes=LINK_SCHEMES,
+        url_relative=("rewrite_with_base", base),
+        link_rel="nofollow noopener noreferrer",
+    )
+    if "<" in text:
+        assert safe_html(text, base) == whole
+
+
+@given(st.from_regex(_PLAIN_LINK, fullmatch=True))
+def test_plain_links_are_what_parsing_makes_of_them(text: str):
+    assert safe_link(text) == str(httpx.URL(text))
 
 
 @pytest.mark.parametrize("tag", ["<div>", "<b>", "<a href=x>", "<table><td>", "<b><p>", "< "])

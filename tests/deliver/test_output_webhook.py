@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,6 +23,7 @@ from tests.deliver.things import NOW, item, items
 
 from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError
+from headgate.deliver.http_calls import ANSWER_BYTES_MAX, HANDLES_KEPT
 from headgate.deliver.output_webhook import (
     WebhookOutput,
     WebhookSettings,
@@ -252,3 +258,178 @@ def test_https_is_not_given_up_for_http(hook: Receiver):
         send(hook.url.replace("http://", "https://"))
     assert caught.value.unreachable
     assert hook.calls == []
+
+
+def test_endless_headers_are_no_answer():
+    sent = [0]
+
+    def flood(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                connection.sendall(b"x: " + b"y" * 997 + b"\r\n")
+                sent[0] += 1_002
+
+    with silent_server(flood) as port, pytest.raises(OutputError) as caught:
+        send(f"http://127.0.0.1:{port}/")
+    assert caught.value.unreachable
+    assert sent[0] < 100 * ANSWER_BYTES_MAX
+
+
+def test_interim_answers_are_not_the_answer():
+    def answer(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection.sendall(
+                b"HTTP/1.1 103 Early Hints\r\nretry-after: 5\r\n\r\n"
+                b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\ncontent-length: 0\r\n\r\n"
+            )
+
+    with silent_server(answer) as port, pytest.raises(OutputError, match="503") as caught:
+        send(f"http://127.0.0.1:{port}/")
+    assert caught.value.retry_after_s == 7
+
+
+def test_proxies_of_the_environment_are_not_used(hook: Receiver, monkeypatch: pytest.MonkeyPatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    send(hook.url)
+    assert len(hook.calls) == 1
+
+
+def test_connections_are_used_again():
+    accepted: list[int] = []
+
+    def answer(connection: socket.socket) -> None:
+        accepted.append(1)
+        with contextlib.suppress(OSError):
+            while connection.recv(65_536):
+                connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with silent_server(answer) as port, sender() as output:
+        for n in range(5):
+            output.send(
+                f"http://127.0.0.1:{port}/{n}",
+                subscription=7,
+                message_id=f"msg_{n}",
+                body="{}",
+                now=datetime.now(UTC),
+            )
+    assert len(accepted) == 1
+
+
+def test_a_connection_that_the_receiver_has_closed_is_opened_again(hook: Receiver):
+    hook.answer = lambda *_: (204, {"connection": "close"})
+    with sender() as output, ThreadPoolExecutor(4) as threads:
+        for each in [
+            threads.submit(
+                output.send,
+                f"{hook.url}/{n}",
+                subscription=7,
+                message_id=f"msg_{n}",
+                body="{}",
+                now=datetime.now(UTC),
+            )
+            for n in range(40)
+        ]:
+            each.result()
+    assert sorted(int(path[1:]) for path, _, _ in hook.calls) == list(range(40))
+
+
+def test_an_address_of_ipv6_is_called():
+    try:
+        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
+    except OSError:
+        pytest.skip("no IPv6 here")
+
+    def answer() -> None:
+        with listener.accept()[0] as connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with listener:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        send(f"http://[::1]:{listener.getsockname()[1]}/")
+        thread.join(5)
+
+
+def test_an_address_that_was_not_checked_is_not_connected_to(hook: Receiver):
+    """Whatever libcurl makes of a name, it gets sockets to the addresses that were checked."""
+    port = hook.url.rpartition(":")[2]
+    other = WebhookSettings(key=KEY, allowed=LOOPBACK, resolve=lambda *_: ["127.0.0.2"])
+    with pytest.raises(OutputError, match="is not an address that was checked") as caught:
+        send(f"http://[::1]:{port}/", other)
+    assert caught.value.lasting
+    assert hook.calls == []
+
+
+def test_few_connections_are_kept():
+    answer = b"HTTP/1.1 204 No Content\r\n\r\n"
+    is_open: list[socket.socket] = []
+
+    def serve(connection: socket.socket) -> None:
+        is_open.append(connection)
+        with contextlib.suppress(OSError):
+            while connection.recv(65_536):
+                connection.sendall(answer)
+        is_open.remove(connection)
+
+    local = WebhookSettings(key=KEY, allowed=LOOPBACK, resolve=lambda *_: ["127.0.0.1"])
+    with silent_server(serve) as port, sender(local) as output:
+        for n in range(HANDLES_KEPT + 10):
+            output.send(
+                f"http://host{n}.example:{port}/",
+                subscription=7,
+                message_id="msg_1",
+                body="{}",
+                now=datetime.now(UTC),
+            )
+        until = time.monotonic() + 5
+        while len(is_open) > HANDLES_KEPT and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(is_open) == HANDLES_KEPT
+
+
+@contextlib.contextmanager
+def secure_server(folder: Path, name: str) -> Iterator[tuple[int, Path, list[bytes]]]:
+    """Its port, its certificate for this name, and the calls that it has read."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    calls: list[bytes] = []
+
+    def answer(connection: socket.socket) -> None:
+        with (
+            contextlib.suppress(OSError),
+            context.wrap_socket(connection, server_side=True) as secured,
+        ):
+            calls.extend(filter(None, [secured.recv(65_536)]))
+            secured.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with silent_server(answer) as port:
+        yield port, certificate, calls
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+def test_tls_needs_a_known_authority_and_the_right_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    local = WebhookSettings(
+        key=KEY, allowed=LOOPBACK, step_s=5, total_s=5, resolve=lambda *_: ["127.0.0.1"]
+    )
+    with secure_server(tmp_path, "hooks.example") as (port, certificate, calls):
+        with pytest.raises(OutputError, match="certificate") as caught:
+            send(f"https://hooks.example:{port}/", local)
+        assert caught.value.unreachable
+        # Who trusts this authority calls the host of the certificate, and no other.
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with pytest.raises(OutputError, match=r"certificate|name") as caught:
+            send(f"https://other.example:{port}/", local)
+        assert caught.value.unreachable
+        assert calls == []
+        send(f"https://hooks.example:{port}/", local)
+        assert len(calls) == 1
+        assert calls[0].startswith(b"POST / HTTP/1.1\r\nHost: hooks.example:")

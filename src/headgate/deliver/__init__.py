@@ -13,6 +13,7 @@ receiver that is slow or away holds up only itself.
     delivery_worker     rounds over the log; leases; the report
     delivery_tables     slots, lag rows, retries, dead letters, sent messages
     delivery_database   the database of these; leases with epochs
+    sent_rows           records of sent messages in SQLite
     held_slots          the slots of a worker and their rows in memory
     subscription_table  the subscriptions of a worker as arrays
     due_items           who gets what in a range of the log
@@ -37,6 +38,7 @@ receiver that is slow or away holds up only itself.
     output_file         files and console lines
     output_mail         digests by SMTP
     output_webhook      signed calls
+    http_calls          checked and bounded calls, by libcurl
     output_kafka        records of Kafka
     safe_folder         files below a folder, with names from strangers
     transform           XSLT on items, in a child process

@@ -25,11 +25,19 @@ TAGS_MAX = 4_000
 LENGTH_MAX = 1_000_000
 LINK_LENGTH_MAX = 2_000
 LINK_SCHEMES = {"http", "https", "ftp", "mailto"}
+_PLAIN_LINK = re.compile(r"https?://[a-z][a-z0-9]*(?:[.-][a-z0-9]+)+(?:/[A-Za-z0-9_~-]+)+")
+"""Links that parsing would not change; parsing one takes 17 µs."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BLOCKS = {"p", "br", "div", "li", "ul", "ol", "dt", "dd", "tr", "h1", "h2", "h3", "h4", "pre"}
 _BLOCK = re.compile(f"</?(?:{'|'.join(sorted(_BLOCKS))})>")
 _SPACES = re.compile(r"[ \t]*\n\s*")
+_TAG_WITH_MORE = re.compile(r"<(?!/?[A-Za-z0-9]+>)")
+"""Anything but `<b>` or `</b>`. A text without it has no attributes, so no links either."""
+_REL = "nofollow noopener noreferrer"
+# Made once: that takes longer than cleaning a short text.
+_CLEANER = nh3.Cleaner(url_schemes=LINK_SCHEMES, url_relative="deny", link_rel=_REL)
+_TEXT_CLEANER = nh3.Cleaner(tags=_BLOCKS, attributes={})
 
 
 def xml_characters(text: str) -> str:
@@ -46,6 +54,8 @@ def one_line(text: str, length_max: int = 500) -> str:
     >>> one_line(" Rock \\r\\n Bcc: all@example.org ")
     'Rock Bcc: all@example.org'
     """
+    if not text:
+        return ""
     shown = " ".join(printable(xml_characters(text[: 4 * length_max])).split())
     return shown if len(shown) <= length_max else shown[: length_max - 1] + "…"
 
@@ -69,11 +79,13 @@ def safe_html(text: str, base: str | None = None) -> str:
 
 
 def _clean(text: str, base: str | None) -> str:
+    if not base or not _TAG_WITH_MORE.search(text):
+        return _CLEANER.clean(text)
     return nh3.clean(
         text,
         url_schemes=LINK_SCHEMES,
-        url_relative=("rewrite_with_base", base) if base else "deny",
-        link_rel="nofollow noopener noreferrer",
+        url_relative=("rewrite_with_base", base),
+        link_rel=_REL,
     )
 
 
@@ -86,7 +98,7 @@ def html_to_text(text: str) -> str:
     if "<" not in text and "&" not in text:
         return _SPACES.sub("\n", text).strip()
     if text.count("<") <= TAGS_MAX:
-        text = html.unescape(_BLOCK.sub("\n", nh3.clean(text, tags=_BLOCKS, attributes={})))
+        text = html.unescape(_BLOCK.sub("\n", _TEXT_CLEANER.clean(text)))
     return _SPACES.sub("\n", xml_characters(text)).strip()
 
 
@@ -97,7 +109,9 @@ def safe_link(text: str) -> str | None:
     ('https://muse.mu/%C3%A9', None)
     """
     if not text:
-        return None  # most items lack most links, and parsing a URL takes 17 µs
+        return None
+    if len(text) <= LINK_LENGTH_MAX and _PLAIN_LINK.fullmatch(text):
+        return str(text)
     try:
         url = httpx.URL(text.strip())
         found = str(url)

@@ -17,8 +17,7 @@ SQLite serves workers of one host. That a file is used by several hosts (over a 
 whose locks are unreliable) cannot be detected: use PostgreSQL there. Leases in PostgreSQL are
 compared by the clock of the database (`now_s`), so the clocks of the hosts do not matter.
 
-Sent messages are recorded in another connection that does not sync: a row must survive the end of
-the process, and a loss of power repeats a message at most.
+Sent messages are recorded in SQLite by another connection that does not sync (sent_rows.py).
 
 Rejected: `SELECT … FOR UPDATE` held while delivering (a connection for each slot, and SQLite has no
 row locks); a lease without an epoch (a worker that was paused would go on writing).
@@ -46,9 +45,9 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 
-from headgate.catalog.database import Database
+from headgate.catalog.database import Database, as_unavailable
 from headgate.deliver import delivery_tables as tables
 from headgate.deliver.delivery_tables import (
     SLOTS,
@@ -60,6 +59,7 @@ from headgate.deliver.delivery_tables import (
 )
 from headgate.deliver.errors import LeaseLost
 from headgate.deliver.records import key_bytes
+from headgate.deliver.sent_rows import SqliteSentRows
 
 LOCK_TIMEOUT_S = 30.0
 CLOCK_TOLERANCE_S = 60.0
@@ -78,17 +78,17 @@ class DeliveryDatabase:
     def __init__(self, url: str) -> None:
         """The name of an SQLite file, `sqlite:///file`, or `postgresql://user@host/database`."""
         self._database = Database(url, lock_timeout_s=LOCK_TIMEOUT_S, called="delivery database")
-        self._fast = (
-            Database(url, lock_timeout_s=LOCK_TIMEOUT_S, called="delivery database", durable=False)
+        self._sent = (
+            SqliteSentRows(self.name, lock_timeout_s=LOCK_TIMEOUT_S)
             if self._database.is_sqlite
-            else self._database
+            else None
         )
         self._create()
 
     def close(self) -> None:
         self._database.close()
-        if self._fast is not self._database:
-            self._fast.close()
+        if self._sent is not None:
+            self._sent.close()
 
     def __enter__(self) -> DeliveryDatabase:
         return self
@@ -189,9 +189,15 @@ class DeliveryDatabase:
             yield DeliveryChange(connection)
 
     def record_sent(self, worker: str, leases: Leases, rows: Sequence[SentRow]) -> None:
-        with self._fast.writing() as connection:
+        """Insert those that are not there yet. They survive the end of the process."""
+        if self._sent is not None:
+            with as_unavailable(self._database.name, self._database.called):
+                self._sent.record(worker, leases, rows)
+            return
+        with self._database.writing() as connection:
             _compare_epochs(connection, worker, leases)
-            connection.execute(_insert_new(connection), [asdict(each) for each in rows])
+            new = postgresql.insert(tables.sent).on_conflict_do_nothing()
+            connection.execute(new, [asdict(each) for each in rows])
 
     def note_clock(self, now_s: float) -> bool:
         """Whether the clock was set back since the last call of any worker."""
@@ -243,12 +249,6 @@ class DeliveryDatabase:
         """For `replay` and pruning, which need no lease."""
         with self._database.writing() as connection:
             yield connection
-
-
-def _insert_new(connection: Connection) -> Any:
-    """Insert sent messages; one that is there already stays."""
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    return dialect.insert(tables.sent).on_conflict_do_nothing()
 
 
 def _locked(query: Select[Any]) -> Select[Any]:

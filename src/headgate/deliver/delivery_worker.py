@@ -92,7 +92,7 @@ class StepReport:
 
 
 class DeliveryWorker:
-    """For one thread; `stop` may be called by any."""
+    """For one thread; `stop` and `wake` may be called by any."""
 
     def __init__(
         self,
@@ -143,6 +143,10 @@ class DeliveryWorker:
     def stop(self) -> None:
         self._stopping.set()
 
+    def wake(self) -> None:
+        """End a `wait`: the log has something new."""
+        self._threads.wake()
+
     def __enter__(self) -> DeliveryWorker:
         return self
 
@@ -150,7 +154,8 @@ class DeliveryWorker:
         self.close()
 
     def wait(self) -> None:
-        """Between steps that had nothing to do: until a message was sent, or for a moment."""
+        """Between steps that had nothing to do: until `wake`, until a message was sent, or for a
+        moment."""
         self._finished += self._threads.finished(timeout_s=POLL_S)
 
     def step(self, now: datetime) -> StepReport:
@@ -222,14 +227,15 @@ class DeliveryWorker:
     ) -> None:
         due, end = self._due(self._selected(slots), start, end)
         changes = RowChanges(seen_id=self.table.last_id)
-        outputs = self.table.outputs(int(self.table.rows.id[each.row]) for each in due)
+        rows = np.fromiter((each.row for each in due), np.int64, len(due))
+        ids, numbers = self.table.rows.id[rows].tolist(), self.table.rows.slot[rows].tolist()
+        outputs = self.table.outputs(ids)
         files: list[FileTask] = []
         messages: list[tuple[PushSubscription, DueItems]] = []
-        for each in due:
-            subscription = outputs.get(int(self.table.rows.id[each.row]))
+        for each, id_, slot in zip(due, ids, numbers, strict=True):
+            subscription = outputs.get(id_)
             if subscription is None:
                 continue
-            slot = int(self.table.rows.slot[each.row])
             if subscription.period_s or subscription.kind is Transport.MAIL:
                 changes.lags[subscription.id] = _waiting(subscription, slot, each, now_s)
             elif subscription.kind is Transport.FILE and subscription.stylesheet is None:

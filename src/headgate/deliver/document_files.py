@@ -2,7 +2,8 @@
 
     window    positions of the last 100 items of a subscription        kept from round to round
     pieces    rendered entries, shared by all documents (item_cache.py)
-    document  head + pieces + foot ──► staged ──► replaced together (replace_files.py)
+    body      the pieces of a window, shared by the subscriptions of a feed that have the same one
+    document  head + body + foot ──► staged ──► replaced together (replace_files.py)
 
 A document follows from the log: the items that the subscription has had, without those that were
 trimmed. So it is exact: a crash, another worker or a new start makes the same bytes. A file is
@@ -14,9 +15,12 @@ until the first has ended.
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +33,13 @@ from headgate.deliver.item_cache import ItemCache
 from headgate.deliver.message_jobs import MessageJob
 from headgate.deliver.output_file import format_of
 from headgate.deliver.records import PushSubscription, Transport
-from headgate.deliver.render_pieces import EntryPiece, document_of, piece_of
+from headgate.deliver.render_pieces import (
+    DocumentBody,
+    EntryPiece,
+    body_of,
+    document_of,
+    piece_of,
+)
 from headgate.deliver.replace_files import FileReplacer, FileResults
 from headgate.match.bit_rows import Longs
 
@@ -38,8 +48,7 @@ CHUNK = 500
 """So many documents are put together from items that are read at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileTask:
+class FileTask(NamedTuple):
     """A document that has new items: those before `end` that are not in its window yet."""
 
     subscription: PushSubscription
@@ -47,6 +56,15 @@ class FileTask:
     slot: int
     new: Longs
     end: int
+
+
+class _Planned(NamedTuple):
+    """A document that is to be written. Those with equal windows share the array."""
+
+    task: FileTask
+    format: str
+    positions: Longs
+    is_known: bool
 
 
 class DocumentFiles:
@@ -114,11 +132,14 @@ class DocumentFiles:
             last = self._query.last_of_subscription(task.row, task.end, self._items_in_file)
             positions, is_known = last.positions, False
         else:
-            last_known = known[-1] if known.size else -1
-            positions = np.concatenate([known, task.new[task.new > last_known]])
-            is_known = True
-        first = int(np.searchsorted(positions, self._query.index.first_position))
-        return positions[first:][-self._items_in_file :], is_known
+            new = task.new
+            if known.size and new.size and new[0] <= known[-1]:
+                new = new[new > known[-1]]
+            positions, is_known = np.concatenate([known, new]), True
+        first = self._query.index.first_position
+        if positions.size and positions[0] < first:
+            positions = positions[int(np.searchsorted(positions, first)) :]
+        return positions[-self._items_in_file :], is_known
 
     def stage(self, tasks: Sequence[FileTask]) -> dict[int, OutputError]:
         """Put together the documents of these tasks; the errors of those that cannot be."""
@@ -128,19 +149,42 @@ class DocumentFiles:
         return failed
 
     def _stage_chunk(self, tasks: Sequence[FileTask], failed: dict[int, OutputError]) -> None:
-        planned: list[tuple[FileTask, str, Longs, bool]] = []
+        planned = self._planned(tasks, failed)
+        windows = {(id(each.positions), each.format): each for each in planned}
+        self._items.load_pieces(
+            (p, each.format) for each in windows.values() for p in each.positions.tolist()
+        )
+        window: Longs | None = None
+        bodies: dict[str, DocumentBody] = {}
+        for each in planned:
+            if each.positions is not window:
+                window, bodies = each.positions, {}
+            body = bodies.get(each.format)
+            if body is None:
+                pieces = self._items.pieces(each.positions[::-1].tolist(), each.format)
+                body = bodies[each.format] = _body_of(pieces, each.format)
+            self._stage(each.task.subscription, body, each.format, compare=not each.is_known)
+            self._keep(each.task.subscription.id, each.positions)
+
+    def _planned(self, tasks: Sequence[FileTask], failed: dict[int, OutputError]) -> list[_Planned]:
+        """The windows of these tasks. Subscriptions of a feed follow each other in the table."""
+        planned: list[_Planned] = []
+        known: Longs | None = None
+        new, window = b"", np.zeros(0, np.int64)
         for task in tasks:
             try:
                 format_ = format_of(task.subscription.target, has_stylesheet=False)
             except DeliveryError as error:
                 failed[task.subscription.id] = OutputError(str(error))
                 continue
-            planned.append((task, format_, *self.window(task)))
-        self._items.load_pieces((p, format_) for _, format_, ps, _ in planned for p in ps.tolist())
-        for task, format_, positions, is_known in planned:
-            pieces = self._items.pieces(positions[::-1].tolist(), format_)
-            self._stage(task.subscription, pieces, format_, compare=not is_known)
-            self._keep(task.subscription.id, positions)
+            own_known, own_new = self._windows.get(task.subscription.id), task.new.tobytes()
+            if own_known is None or own_known is not known or own_new != new:
+                positions, _ = self.window(task)
+                known, new = own_known, own_new
+                if positions.tobytes() != window.tobytes():
+                    window = positions
+            planned.append(_Planned(task, format_, window, own_known is not None))
+        return planned
 
     def stage_transformed(self, job: MessageJob) -> None:
         """The document of a job whose items a stylesheet has transformed."""
@@ -153,22 +197,12 @@ class DocumentFiles:
             if message.first not in broken
             for part in message.parts
         ]
-        self._stage(subscription, pieces, format_, compare=True)
+        self._stage(subscription, _body_of(pieces, format_), format_, compare=True)
 
     def _stage(
-        self,
-        subscription: PushSubscription,
-        pieces: Sequence[EntryPiece],
-        format_: str,
-        *,
-        compare: bool,
+        self, subscription: PushSubscription, body: DocumentBody, format_: str, *, compare: bool
     ) -> None:
-        """An item that was published again is shown once, as it was last."""
-        newest: dict[str, EntryPiece] = {}
-        for each in pieces:
-            newest.setdefault(each.key, each)
-        id_ = stable_id("subscription", str(subscription.id))
-        content = document_of(subscription.feed, id_, list(newest.values()), format_)
+        content = document_of(subscription.feed, _document_id(subscription.id), body, format_)
         self._replacer.stage(subscription.id, subscription.target, content, compare=compare)
 
     def commit(self) -> FileResults:
@@ -189,11 +223,44 @@ class DocumentFiles:
             self._windows.popitem(last=False)
 
 
+@lru_cache(maxsize=WINDOWS_MAX)
+def _document_id(subscription: int) -> str:
+    return stable_id("subscription", str(subscription))
+
+
+def _body_of(pieces: Iterable[EntryPiece], format_: str) -> DocumentBody:
+    """An item that was published again is shown once, as it was last."""
+    newest: dict[str, EntryPiece] = {}
+    for each in pieces:
+        newest.setdefault(each.key, each)
+    return body_of(list(newest.values()), format_)
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Without the cyclic garbage collector. Thousands of documents make ten times as many objects,
+    which all end with the round by themselves; to search them took a quarter of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def write_held(
     files: DocumentFiles, held: HeldSlots, database: DeliveryDatabase, tasks: Sequence[FileTask]
 ) -> FileResults:
     """Claim, put together and replace the files of slots that are held. Files of slots that another
     worker has taken meanwhile are left to it."""
+    with _garbage_kept():
+        return _write_held(files, held, database, tasks)
+
+
+def _write_held(
+    files: DocumentFiles, held: HeldSlots, database: DeliveryDatabase, tasks: Sequence[FileTask]
+) -> FileResults:
     while True:
         own = [task for task in tasks if task.slot in held.slots]
         try:

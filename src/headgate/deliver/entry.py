@@ -175,9 +175,8 @@ def _time(item: Item, name: str) -> datetime | None:
 
 
 def _title(item: Item, text: str) -> str:
-    title = one_line(_text(item, "title"))
-    fallback = f"{one_line(item.source)}, {shown_value(item.time)}"
-    return title or one_line(text, 80) or fallback
+    title = one_line(_text(item, "title")) or one_line(text, 80)
+    return title or f"{one_line(item.source)}, {shown_value(item.time)}"
 
 
 def _body_html(item: Item, link: str | None, related: tuple[RelatedItem, ...]) -> str:

@@ -224,7 +224,7 @@ class MessageThreads:
     def __init__(self, settings: DeliverySettings, send: SendMessage, sent: SentRecorder) -> None:
         self._settings = settings
         self._send, self._sent = send, sent
-        self._finished: SimpleQueue[MessageJob] = SimpleQueue()
+        self._finished: SimpleQueue[MessageJob | None] = SimpleQueue()
         self._down: dict[str, tuple[float, OutputError]] = {}
         self._stopping = False
         self._transformed: OrderedDict[tuple[int, bytes], Item | TransformedText] = OrderedDict()
@@ -257,16 +257,20 @@ class MessageThreads:
             )
         self._stylesheets.submit(job.subscription.stylesheet, job)
 
+    def wake(self) -> None:
+        """End the waiting of `finished`. Any thread may call it."""
+        self._finished.put(None)
+
     def finished(self, *, timeout_s: float = 0.0) -> list[MessageJob]:
         """The jobs that have ended since the last call; it waits for one of them."""
-        jobs: list[MessageJob] = []
+        jobs: list[MessageJob | None] = []
         try:
             if timeout_s > 0:
                 jobs.append(self._finished.get(timeout=timeout_s))
             while True:
                 jobs.append(self._finished.get_nowait())
         except Empty:
-            return jobs
+            return [job for job in jobs if job is not None]
 
     # --- in the threads ---------------------------------------------------------------------------
 

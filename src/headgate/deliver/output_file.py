@@ -3,7 +3,7 @@
     .atom .xml   Atom        .rss    RSS 2.0      .json   JSON Feed
     .html .htm   a page      .txt    text         others, with a stylesheet: its output
 
-A file is exact: it is made from the outbox, where each item is once, and the same entries give the
+A file is exact: it is made from the log, where each item is once, and the same entries give the
 same bytes. A crash between writing the file and marking its items leads to the same file again,
 which is then not rewritten. The replacement is atomic (safe_folder.py). The file of an ended
 subscription stays.
@@ -18,6 +18,7 @@ written before it is marked as sent, so a crash in between shows it twice.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
@@ -55,10 +56,14 @@ _FORMATS = {
 }
 
 
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
+
+
 def format_of(path: str, *, has_stylesheet: bool) -> str:
     """The format of the document at this path: atom, rss, json, html, text; or, of another
     extension, the outputs of its stylesheet."""
-    found = _FORMATS.get(Path(checked_parts(path)[-1]).suffix.lower())
+    found = _FORMATS.get(_suffix(checked_parts(path)[-1]))
     if found is None and not has_stylesheet:
         renderer_of(path, has_stylesheet=False)
     return found or "output"
@@ -66,7 +71,7 @@ def format_of(path: str, *, has_stylesheet: bool) -> str:
 
 def renderer_of(path: str, *, has_stylesheet: bool) -> Render:
     """How the document of this path is written, by its extension."""
-    found = RENDERERS.get(Path(checked_parts(path)[-1]).suffix.lower())
+    found = RENDERERS.get(_suffix(checked_parts(path)[-1]))
     if found is not None:
         return found
     if has_stylesheet:

@@ -12,8 +12,9 @@
     an address that is not public   refused, and not tried again
 
 Delivery is at least once: a lost answer leads to another call with the same id. Redirects are not
-followed, as they would send a signed body to somebody else. At most 64 kB of the answer are read. A
-slow receiver costs one call's time limit of its own workers only (message_jobs.py).
+followed, as they would send a signed body to somebody else. At most 64 kB of the answer are read,
+and a call has one deadline (http_calls.py). A slow receiver costs this time of its own workers only
+(message_jobs.py).
 
 Each subscription has its own secret: an HMAC of its id under the key of this installation. None
 is stored, and `secret_of` can always compute it for the subscriber.
@@ -36,20 +37,19 @@ import hashlib
 import hmac
 import json
 import math
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache
 
-import httpcore
 import httpx
 from standardwebhooks import Webhook
 
-from headgate.acquire.connections import CheckedBackend, Deadline, Resolver, resolve_by_system
+from headgate.acquire.connections import Resolver, resolve_by_system
 from headgate.acquire.http_response import retry_after_s
 from headgate.deliver.entry import TransformedText, utc
 from headgate.deliver.errors import OutputError
+from headgate.deliver.http_calls import AddressRefused, CallFailed, CallLimits, HttpCalls
 from headgate.deliver.item_encoding import Json, in_order
 from headgate.deliver.render import rfc3339
 from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
@@ -57,9 +57,9 @@ from headgate.model.errors import printable
 from headgate.model.items import Item
 from headgate.model.values import Value
 
-ANSWER_BYTES_MAX = 64 * 1024
 RETRY_AFTER_MAX_S = 86_400.0
 URL_LENGTH_MAX = 2_000
+URLS_CACHED = 10_000
 _BUSY = {429, 502, 503, 504}
 
 
@@ -83,6 +83,7 @@ def secret_of(key: bytes, subscription: int) -> str:
     return "whsec_" + base64.b64encode(digest).decode()
 
 
+@lru_cache(maxsize=URLS_CACHED)
 def checked_url(target: str) -> httpx.URL:
     """The URL to call, or an error that says what is wrong with it."""
     try:
@@ -98,26 +99,16 @@ def checked_url(target: str) -> httpx.URL:
 
 
 class WebhookOutput:
-    """All threads may use it; connections are kept and used again."""
+    """All threads may use it; connections are kept and used again (http_calls.py)."""
 
     def __init__(self, settings: WebhookSettings) -> None:
         self._settings = settings
-        self._deadline = Deadline("call")
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=ssl.create_default_context(),
-            network_backend=CheckedBackend(
-                allowed=settings.allowed,
-                resolve=settings.resolve,
-                deadline=self._deadline,
-                refused=partial(OutputError, lasting=True),
-                unknown=httpcore.ConnectError,
-            ),
-            max_connections=64,
-            keepalive_expiry=30.0,
+        self._calls = HttpCalls(
+            CallLimits(settings.allowed, settings.resolve, settings.step_s, settings.total_s)
         )
 
     def close(self) -> None:
-        self._pool.close()
+        self._calls.close()
 
     def send(
         self, target: str, *, subscription: int, message_id: str, body: str, now: datetime
@@ -126,60 +117,26 @@ class WebhookOutput:
         url = checked_url(target)
         if not self._settings.key:
             raise OutputError("no webhook is sent without HEADGATE_WEBHOOK_KEY", busy=True)
-        secret = secret_of(self._settings.key, subscription)
-        headers = {
-            "host": url.netloc.decode("ascii"),
-            "content-type": "application/json",
-            "user-agent": "Headgate",
-            "webhook-id": message_id,
-            "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": Webhook(secret).sign(message_id, now.astimezone(UTC), body),
-        }
-        status, answer = self._post(url, headers, body.encode())
-        if not 200 <= status < 300:
-            raise _refused(status, answer, now)
-
-    def _post(
-        self, url: httpx.URL, headers: dict[str, str], body: bytes
-    ) -> tuple[int, Mapping[str, str]]:
-        step_s = self._settings.step_s
-        timeouts = {"connect": step_s, "read": step_s, "write": step_s, "pool": step_s}
-        target = httpcore.URL(
-            scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+        signature = Webhook(secret_of(self._settings.key, subscription)).sign(
+            message_id, now.astimezone(UTC), body
         )
+        headers = [
+            "content-type: application/json",
+            "user-agent: Headgate",
+            f"webhook-id: {message_id}",
+            f"webhook-timestamp: {int(now.timestamp())}",
+            f"webhook-signature: {signature}",
+        ]
         try:
-            with (
-                self._deadline.within(self._settings.total_s),
-                self._pool.stream(
-                    "POST",
-                    target,
-                    headers=[*headers.items(), ("content-length", str(len(body)))],
-                    content=body,
-                    extensions={"timeout": timeouts},
-                ) as response,
-            ):
-                self._drain(response)
-                found = {
-                    k.decode("latin-1").lower(): v.decode("latin-1") for k, v in response.headers
-                }
-                return response.status, found
-        except (
-            httpcore.NetworkError,
-            httpcore.TimeoutException,
-            httpcore.ProtocolError,
-            httpcore.UnsupportedProtocol,
-        ) as error:
-            what = str(error) or type(error).__name__
+            answer = self._calls.post(url, headers, body.encode())
+        except AddressRefused as error:
+            raise OutputError(str(error), lasting=True) from None
+        except CallFailed as error:
             raise OutputError(
-                f"'{url.host}' cannot be reached: {what}", unreachable=True
-            ) from error
-
-    def _drain(self, response: httpcore.Response) -> None:
-        read = 0
-        for part in response.iter_stream():
-            read += len(part)
-            if read > ANSWER_BYTES_MAX:
-                return  # leaving the stream closes the connection
+                f"'{url.host}' cannot be reached: {error}", unreachable=True
+            ) from None
+        if not 200 <= answer.status < 300:
+            raise _refused(answer.status, answer.headers, now)
 
 
 def _refused(status: int, headers: Mapping[str, str], now: datetime) -> OutputError:

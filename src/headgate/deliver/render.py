@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from email.utils import format_datetime
+from functools import lru_cache
 from html import escape
 from mimetypes import guess_type
 from textwrap import indent
@@ -42,6 +43,13 @@ def render_atom(document: OutputDocument) -> bytes:
     for entry in document.entries:
         _add_entry(feed, entry)
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8", pretty_print=True)
+
+
+def render_atom_entry(entry: OutputEntry) -> bytes:
+    """The entry as it is in a document, with a feed around it that has nothing else."""
+    feed = etree.Element(f"{{{ATOM}}}feed", nsmap={None: ATOM})
+    _add_entry(feed, entry)
+    return etree.tostring(feed, encoding="utf-8", pretty_print=True)
 
 
 def rfc3339(time: datetime) -> str:
@@ -74,9 +82,14 @@ def _add_entry(feed: etree._Element, entry: OutputEntry) -> None:
     if entry.link:
         content.set(_BASE, entry.link)
     source = _add_atom(element, "source")
-    _add_atom(source, "id", stable_id("source", entry.source))
+    _add_atom(source, "id", _source_id(entry.source))
     _add_atom(source, "title", entry.source)
     _add_atom(source, "updated", rfc3339(entry.updated))
+
+
+@lru_cache(maxsize=10_000)
+def _source_id(source: str) -> str:
+    return stable_id("source", source)
 
 
 def _add_links(element: etree._Element, entry: OutputEntry) -> None:

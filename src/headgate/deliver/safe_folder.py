@@ -18,6 +18,7 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 from headgate.deliver.errors import OutputError
@@ -25,18 +26,20 @@ from headgate.model.errors import printable
 
 DEPTH_MAX = 8
 NAME_BYTES_MAX = 200
+PATHS_CACHED = 100_000
 _TEMPORARY = ".headgate-"
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
 
 
-def checked_parts(path: str) -> list[str]:
+@lru_cache(maxsize=PATHS_CACHED)
+def checked_parts(path: str) -> tuple[str, ...]:
     """The names on the way to a file, or an error that says what is wrong with the path.
 
     >>> checked_parts("news/rock.rss")
-    ['news', 'rock.rss']
+    ('news', 'rock.rss')
     """
-    parts = path.split("/")
+    parts = tuple(path.split("/"))
     if len(parts) > DEPTH_MAX:
         raise _refused(path, f"it has more than {DEPTH_MAX} parts")
     for part in parts:
