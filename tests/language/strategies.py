@@ -161,10 +161,20 @@ attributes = st.lists(
     unique_by=lambda attribute: attribute.name,
 ).map(tuple)
 formats = st.sampled_from(s.Format)
+value_schemas = (
+    st.none()
+    | st.builds(s.ValueSchema, st.sampled_from(s.ValueFormat), texts, texts)
+    | st.builds(
+        s.ValueSchema,
+        st.sampled_from(s.ValueFormat),
+        texts,
+        framing=st.none() | st.sampled_from(s.Framing),
+    )
+)
 statements = st.one_of(
     st.builds(s.RegisterFeed, names, texts, attributes | st.just(())),
     st.builds(s.MaterializeFeed, names, names, texts),
-    st.builds(s.RegisterStream, names, formats, texts, attributes),
+    st.builds(s.RegisterStream, names, formats, texts, attributes, value_schemas),
     st.builds(
         s.RegisterTable,
         names,
@@ -173,6 +183,7 @@ statements = st.one_of(
         attributes,
         st.none() | names,
         st.none() | durations,
+        value_schemas,
     ),
     st.builds(s.RegisterDocuments, names, formats, texts),
     st.builds(

@@ -141,9 +141,6 @@ def cut_parts(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> Ne
     return NewParts((part,), size, 1, before.shape)
 
 
-# --- Parquet --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class RowGroup:
     """The rows of a Parquet file that begin at a byte; numbered as the file's rows are, from 1."""
@@ -219,9 +216,6 @@ def checksum(file: BinaryIO, part: FilePart) -> int:
         for data in read_range(file, _footer_begin(file), file.seek(0, 2)):
             crc = zlib.crc32(data, crc)
     return crc if size == part.end - part.begin else -1
-
-
-# --- CSV, lines -----------------------------------------------------------------------------------
 
 
 def _cut_records(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:

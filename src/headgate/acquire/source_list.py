@@ -36,6 +36,13 @@ class ListedSource:
     """The number of its subscribers."""
     changes: str = ""
     """The attribute that says what happened to a row of a table, if it is registered with one."""
+    value_format: str = ""
+    """avro or protobuf; empty for values that are JSON, and where there are no messages"""
+    value_schema: str = ""
+    """The file of their schema."""
+    value_message: str = ""
+    value_framing: str = ""
+    """framed or plain; empty if it was not said."""
 
 
 @dataclass(frozen=True, slots=True)

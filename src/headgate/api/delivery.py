@@ -50,12 +50,22 @@ def environment_config(
     return replace(config, log=log)
 
 
+class WorkerControl:
+    """What other threads say to a worker."""
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self.wake: Callable[[], None] = lambda: None
+        """The log has something new: do not wait for the next look at it."""
+
+
 def run_worker(
     config: DeliveryConfig,
-    stopping: threading.Event,
+    control: WorkerControl,
     on_step: Callable[[StepReport], None] = lambda _: None,
 ) -> None:
     """Deliver until `stopping` is set; then the slots are given back."""
+    stopping = control.stopping
     settings = config.settings()
     with (
         Catalog.open(config.catalog) as catalog,
@@ -67,6 +77,7 @@ def run_worker(
             settings,
         ) as worker,
     ):
+        control.wake = worker.wake
         while not stopping.is_set():
             try:
                 report = worker.step(datetime.fromtimestamp(database.now_s(), UTC))

@@ -13,9 +13,12 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from headgate.api.delivery import WorkerControl
 
 from headgate.cli.options import (
     CATALOG_DEFAULT,
@@ -48,16 +51,20 @@ def deliver(
 
     [bold]headgate deliver --folder data --state postgresql://me@host/headgate[/bold]
     """
-    from headgate.api.delivery import environment_config, run_worker  # noqa: PLC0415
+    from headgate.api.delivery import (  # noqa: PLC0415
+        WorkerControl,
+        environment_config,
+        run_worker,
+    )
     from headgate.deliver.delivery_config import DeliveryConfig  # noqa: PLC0415
     from headgate.deliver.delivery_worker import StepReport  # noqa: PLC0415
 
-    stopping = threading.Event()
+    control = WorkerControl()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, lambda *_: control.stopping.set())
     if config == "-":
         found = DeliveryConfig.from_json(sys.stdin.readline())
-        threading.Thread(target=_end_with, args=[stopping], daemon=True).start()
+        threading.Thread(target=_follow_parent, args=[control], daemon=True).start()
     else:
         found = environment_config(
             os.environ,
@@ -79,11 +86,11 @@ def deliver(
             shown_at = time.monotonic()
             print_line(f"{sent:,} deliveries made, {failed:,} failed")
 
-    run_worker(found, stopping, show)
+    run_worker(found, control, show)
 
 
-def _end_with(stopping: threading.Event) -> None:
-    """Stop when the process that wrote the settings has ended."""
-    while sys.stdin.read(1):
-        pass
-    stopping.set()
+def _follow_parent(control: WorkerControl) -> None:
+    """Each line of the process that wrote the settings wakes the worker; its end stops it."""
+    while sys.stdin.readline():
+        control.wake()
+    control.stopping.set()

@@ -10,7 +10,6 @@ import typer
 
 from headgate.api.headgate import open as open_headgate
 from headgate.api.running import MASTER_DEFAULT, RunOptions, starting_spark
-from headgate.cli.options import duration_option
 from headgate.cli.output import print_line, stdout
 from headgate.cli.run import (
     Master,
@@ -18,6 +17,7 @@ from headgate.cli.run import (
     Until,
     apply_once,
     run_until_stopped,
+    seconds_option,
 )
 from headgate.cli.scripts import read_statements, read_text
 
@@ -62,8 +62,7 @@ def demo(
     """
     from headgate.demo import DEFAULT_PORT, Newsroom, script_for  # noqa: PLC0415
 
-    until = duration_option(seconds, "--for")
-    length_s = None if until is None else float(until.seconds)
+    length_s = seconds_option(seconds)
     if length_s is None and not stdout.is_terminal:
         length_s = WITHOUT_TERMINAL_S
     text = read_text(script)

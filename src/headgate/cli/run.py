@@ -150,7 +150,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     [bold]headgate run examples/newsroom.feeds --allow loopback[/bold]
     """
     every = duration_option(interval, "--interval")
-    until = duration_option(seconds, "--for")
+    seconds_max = seconds_option(seconds)
     late = duration_option(lateness, "--lateness")
     script_folder = script.parent if script is not None and str(script) != "-" else Path()
     options = RunOptions(
@@ -167,8 +167,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
             "budget": str(budget),
             "interval_min_s": str(300 if every is None else every.seconds),
             "trigger_ms": str(trigger),
-            **({} if batch_rows is None else {"rows_max": str(batch_rows)}),
-            **({} if batch_bytes is None else {"bytes_max": str(batch_bytes)}),
+            **batch_limits(batch_rows, batch_bytes),
             **kafka_options(kafka or []),
         },
         factorize=factorize,
@@ -178,7 +177,6 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     check_machine(options, metrics=metrics, jars=jars)
     text = "" if script is None else read_text(script)
     statements = read_statements(text, file=script, as_json=False) if script else []
-    seconds_max = None if until is None else float(until.seconds)
     with (
         starting_spark(master, jars=jars) as session,
         open_headgate(catalog, folder=folder, log=log) as h,
@@ -187,6 +185,18 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         if script is not None:
             apply_once(h, statements, text=text, file=script)
         run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_max)
+
+
+def seconds_option(text: str) -> float | None:
+    """The seconds of `--for`."""
+    until = duration_option(text, "--for")
+    return None if until is None else float(until.seconds)
+
+
+def batch_limits(rows: int | None, size: int | None) -> dict[str, str]:
+    """Options of sources from `--batch-rows` and `--batch-bytes`."""
+    given = {"rows_max": rows, "bytes_max": size}
+    return {name: str(limit) for name, limit in given.items() if limit is not None}
 
 
 def kafka_options(given: list[str]) -> dict[str, str]:

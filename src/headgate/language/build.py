@@ -26,6 +26,7 @@ from headgate.language.statements import (
     Drop,
     Explain,
     Format,
+    Framing,
     FromClause,
     Group,
     GroupMember,
@@ -48,6 +49,8 @@ from headgate.language.statements import (
     Subscribe,
     TableJoin,
     Unsubscribe,
+    ValueFormat,
+    ValueSchema,
     WindowJoin,
 )
 from headgate.model.atoms import Relation
@@ -89,10 +92,15 @@ class StatementBuilder(FilterBuilder):
         return MaterializeFeed(name, feed, stylesheet)
 
     def register_stream(
-        self, name: Name, format_: Name, path: str | None, attributes: tuple[Attribute, ...]
+        self,
+        name: Name,
+        format_: Name,
+        path: str | None,
+        values: ValueSchema | None,
+        attributes: tuple[Attribute, ...],
     ) -> RegisterStream:
         format_kind = read_word(Format, format_, called="format")
-        return RegisterStream(name, format_kind, path or "", attributes)
+        return RegisterStream(name, format_kind, path or "", attributes, values)
 
     def register_table(
         self,
@@ -100,6 +108,7 @@ class StatementBuilder(FilterBuilder):
         attributes: tuple[Attribute, ...],
         format_: Name,
         path: str | None,
+        values: ValueSchema | None,
         *options: Option,
     ) -> RegisterTable:
         option_values = _option_values(options)
@@ -107,7 +116,20 @@ class StatementBuilder(FilterBuilder):
         assert changes is None or isinstance(changes, str)
         assert keep is None or isinstance(keep, Duration)
         format_kind = read_word(Format, format_, called="format")
-        return RegisterTable(name, format_kind, path or "", attributes, changes, keep)
+        return RegisterTable(name, format_kind, path or "", attributes, changes, keep, values)
+
+    def values(
+        self, format_: Name, path: str, option: Name | None, message: str | None
+    ) -> ValueSchema:
+        format_kind = read_word(ValueFormat, format_, called="format of values")
+        if option is None:
+            return ValueSchema(format_kind, path)
+        if message is not None:
+            if option.lower() != "message":
+                raise InvalidValue(f"expected message, not '{option}'", subject=option)
+            return ValueSchema(format_kind, path, message)
+        framing = read_word(Framing, option, called="framing of values")
+        return ValueSchema(format_kind, path, framing=framing)
 
     def changes(self, name: Name) -> Option:
         return "changes in", name

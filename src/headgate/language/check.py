@@ -28,6 +28,8 @@ from headgate.language.statements import (
     RegisterTable,
     Statement,
     Subscribe,
+    ValueFormat,
+    ValueSchema,
 )
 from headgate.language.type_filter import type_filter
 from headgate.model.atoms import Call, Constraint
@@ -59,6 +61,7 @@ def check(statement: Statement, definitions: Definitions) -> Statement:
             _check_name(name)
             _check_format(name, format_, _STREAM_FORMATS)
             _check_path(name, format_, statement.path)
+            _check_values(name, format_, statement.values)
             _check_attributes(statement.attributes)
             if isinstance(statement, RegisterTable):
                 _check_table(statement)
@@ -134,6 +137,27 @@ def _check_path(name: str, format_: Format, path: str) -> None:
         raise error_at(name, "posted events have no path: write 'from post'")
     if format_ is not Format.POST and not path:
         raise error_at(name, f"'{name}' needs a path, as in: from {format_} '…'")
+
+
+def _check_values(name: str, format_: Format, values: ValueSchema | None) -> None:
+    if values is None:
+        return
+    if format_ is not Format.KAFKA:
+        raise error_at(
+            name, f"only messages of Kafka have values as {values.format}, not {format_}"
+        )
+    parts = values.path.replace("\\", "/").split("/")
+    if values.path.startswith(("/", "\\")) or ".." in parts or not parts[-1]:
+        raise error_at(
+            name,
+            f"'{values.path}' is no file below the base folder",
+            hint="name one, such as 'schemas/click.avsc'",
+        )
+    if values.format is ValueFormat.AVRO and values.message:
+        raise error_at(name, "an Avro schema has one type: leave out 'message'")
+    if values.format is ValueFormat.PROTOBUF and not values.message:
+        hint = f"write: protobuf '{values.path}' message 'package.Message'"
+        raise error_at(name, "a Protobuf schema has many messages: name one", hint=hint)
 
 
 def _check_operator(operator: RegisterOperator) -> None:

@@ -40,6 +40,20 @@ class Format(StrEnum):
     XML = "xml"
 
 
+class ValueFormat(StrEnum):
+    """How the values of messages are written, if not as JSON."""
+
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
+
+
+class Framing(StrEnum):
+    """Whether a schema registry's prefix is before each value."""
+
+    FRAMED = "framed"
+    PLAIN = "plain"
+
+
 class OutputKind(StrEnum):
     MAIL = "mail"
     FILE = "file"
@@ -91,11 +105,30 @@ class MaterializeFeed:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueSchema:
+    """`avro 'click.avsc' framed` or `protobuf 'shop.desc' message 'shop.Click'`: the schema of the
+    values of messages, a file of the base folder.
+
+    `message` is the Protobuf message. Without `framing`, each Avro value shows whether it has a
+    prefix (kafka_avro.py).
+    """
+
+    format: ValueFormat
+    path: str
+    message: str = ""
+    framing: Framing | None = None
+
+    def __post_init__(self) -> None:
+        assert not (self.message and self.framing), "only Avro values have a framing"
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterStream:
     name: str
     format: Format
     path: str
     attributes: tuple[Attribute, ...]
+    values: ValueSchema | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +146,7 @@ class RegisterTable:
     attributes: tuple[Attribute, ...]
     changes: str | None = None
     keep: Duration | None = None
+    values: ValueSchema | None = None
 
 
 @dataclass(frozen=True, slots=True)

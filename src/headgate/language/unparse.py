@@ -32,6 +32,7 @@ from headgate.language.statements import (
     Subscribe,
     TableJoin,
     Unsubscribe,
+    ValueSchema,
     WindowJoin,
 )
 from headgate.model.atoms import (
@@ -244,11 +245,11 @@ def _unparse(statement: Statement) -> str:
         case MaterializeFeed(name, feed, stylesheet):
             applied = f"{write_name(feed)} apply {write_text(stylesheet)}"
             return f"register feed {applied} as {write_name(name)}"
-        case RegisterStream(name, format_, path, attributes):
-            origin = _origin(format_, path)
+        case RegisterStream(name, format_, path, attributes, values):
+            origin = _origin(format_, path, values)
             return f"register stream {write_name(name)} {origin} {_attributes(attributes)}"
-        case RegisterTable(name, format_, path, attributes, changes, keep):
-            origin = _origin(format_, path)
+        case RegisterTable(name, format_, path, attributes, changes, keep, values):
+            origin = _origin(format_, path, values)
             changing = f" changes in {write_name(changes)}" if changes is not None else ""
             declared = f"{write_name(name)} {_attributes(attributes)}"
             return f"register table {declared} {origin}{changing}{_span(' keep', keep)}"
@@ -283,8 +284,14 @@ def _attribute(attribute: Attribute) -> str:
     return f"{write_name(attribute.name)} {attribute.type}{marks}"
 
 
-def _origin(format_: Format, path: str) -> str:
-    return f"from {format_} {write_text(path)}" if path else f"from {format_}"
+def _origin(format_: Format, path: str, values: ValueSchema | None) -> str:
+    text = f"from {format_} {write_text(path)}" if path else f"from {format_}"
+    if values is None:
+        return text
+    text += f" {values.format} {write_text(values.path)}"
+    if values.message:
+        return f"{text} message {write_text(values.message)}"
+    return f"{text} {values.framing}" if values.framing else text
 
 
 def _operator(operator: RegisterOperator) -> str:

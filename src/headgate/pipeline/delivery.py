@@ -1,8 +1,9 @@
 """Delivery in a run: a worker that follows the log (deliver/delivery_worker.py), where it runs.
 
     process   a child of the run: `headgate deliver --config -`. Its stdout comes back through a
-              pipe, so lines of `output console` appear where the run shows them. It ends with the
-              run, however that ends, and is started again if it dies.
+              pipe, so lines of `output console` appear where the run shows them. A line through
+              its stdin says that the log has something new. It ends with the run, however that
+              ends, and is started again if it dies.
     thread    of this process: for a catalog in memory, and for tests with servers of their own
     nowhere   other processes deliver (`headgate deliver`)
 
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -49,10 +51,16 @@ class DeliveryThread:
         self._parts = storage, DeliveryCatalog(catalog), database, settings
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="deliver", daemon=True)
+        self._worker: DeliveryWorker | None = None
         self.error = ""
 
     def start(self) -> None:
         self._thread.start()
+
+    def wake(self) -> None:
+        """The log has something new."""
+        if self._worker is not None:
+            self._worker.wake()
 
     def stop(self) -> None:
         """Wait for the messages that are being sent."""
@@ -70,6 +78,7 @@ class DeliveryThread:
 
     def _deliver(self) -> None:
         with DeliveryWorker(*self._parts) as worker:
+            self._worker = worker
             while not self._stopping.is_set():
                 report = worker.step(datetime.now(UTC))
                 self.error = ""
@@ -95,6 +104,14 @@ class DeliveryProcess:
 
     def start(self) -> None:
         self._thread.start()
+
+    def wake(self) -> None:
+        """The log has something new. This may block if the child does not read."""
+        child = self._child
+        if child is not None and child.stdin is not None:
+            with suppress(OSError, ValueError):  # it has ended, or is about to
+                child.stdin.write("\n")
+                child.stdin.flush()
 
     def stop(self) -> None:
         self._stopping.set()

@@ -137,7 +137,7 @@ class Queries:
     def __post_init__(self) -> None:
         for source in (FeedsSource, FilesSource, PostedSource):
             self.session.dataSource.register(source)
-        self._kafka = KafkaTopics(self.session, self.folder, self.options)
+        self._kafka = KafkaTopics(self.session, self.folder, self.options, base=self.base)
 
     def reconcile(self, groups: Mapping[str, SourceGroup]) -> None:
         """Start the queries that should run and do not. The same mapping object stands for the same

@@ -7,6 +7,7 @@
     windows      decide what the window joins can decide (window_join_runner.py)
     tables       make the next change batch for the table joins (table_join_runner.py)
     deliver      a worker that follows the log, mostly in a child process (delivery.py)
+    wake         tell delivery that the log has something new
     warm         a small task for each worker (warm_workers.py)
     merge        merge small files of the log
     tidy         forget subscriptions, dead letters and items that are older than the limit
@@ -57,6 +58,7 @@ JOIN_S = 0.5
 ERROR_S = 1.0
 """The pause after an error."""
 MERGE_S = 10.0
+WAKE_S = 60.0
 WEIGH_S = 60.0
 """How often the demand for each source is counted; feeds are fetched accordingly."""
 TIDY_S = 1800.0
@@ -89,6 +91,8 @@ class Run:
         """Whether executors have been seen to have the folder; table joins need it."""
         self._weights: dict[str, float] = {}
         self._weigh_at = 0.0
+        self._woken_at = 0
+        """The last entry of the log that delivery was told of."""
         self.source_groups = SourceGroups()
         self.rejected = RejectedCounts(self.folder.sources)
         with ExitStack() as opened:
@@ -173,7 +177,7 @@ class Run:
 
     def start(self) -> None:
         """Returns when everything is planned and the queries have started."""
-        context, stopping = self.context, self.context.stopping
+        context, log, stopping = self.context, self.context.log, self.context.stopping
         context.planner.update()
         self.windows.follow_plans()
         # Layers of an earlier run that were factorised by another method are planned again.
@@ -195,6 +199,7 @@ class Run:
         self._repeat("tables", self._join_tables, partial(self.tables.wait, JOIN_S))
         if self.delivery is not None:
             self.delivery.start()
+            self._repeat("wake", self._wake_delivery, lambda: log.wait(self._woken_at, WAKE_S))
 
     def stop(self) -> None:
         """Work in progress is finished or left for the next run; nothing is lost."""
@@ -293,6 +298,11 @@ class Run:
                 require_shared_folder(self.session, self.folder)
                 self._is_folder_shared = True
             self.table_query.reconcile()
+
+    def _wake_delivery(self) -> None:
+        assert self.delivery is not None
+        self._woken_at = self.context.log.state.seq
+        self.delivery.wake()
 
     def _merge_files(self) -> None:
         """Below what every stage has read: they read items in the order of their positions."""

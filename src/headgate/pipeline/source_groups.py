@@ -121,6 +121,16 @@ def _listed(name: str, statement: Source, weight: float) -> ListedSource:
         kind, changes = "table", str(statement.changes or "")
     elif isinstance(statement, RegisterDocuments):
         kind = "documents"
-    return ListedSource(
+    listed = ListedSource(
         name, statement.path, kind=kind, format=statement.format.value, changes=changes
+    )
+    values = None if isinstance(statement, RegisterDocuments) else statement.values
+    if values is None:
+        return listed
+    return replace(
+        listed,
+        value_format=values.format.value,
+        value_schema=values.path,
+        value_message=values.message,
+        value_framing=values.framing or "",
     )

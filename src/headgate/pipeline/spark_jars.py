@@ -4,10 +4,28 @@
         mvn dependency:copy-dependencies  ──►  <environment>/spark-jars/*.jar
     headgate run                                   spark.jars = these files
 
-The machine's own Maven client resolves them, from wherever it is configured to look. The connector
-must have the version of PySpark. Where they cannot be had, everything works but Kafka sources,
-which are refused with what to do (`MISSING`). `HEADGATE_SPARK_JARS` names another folder, or files
-separated by commas; `headgate run --jars` does the same, and `spark.jars.packages` works as usual.
+The machine's own Maven client resolves them, from wherever it is configured to look. Where they
+cannot be had, everything works but Kafka sources, which are refused with what to do (`MISSING`).
+`HEADGATE_SPARK_JARS` names another folder, or files separated by commas; `headgate run --jars` does
+the same, and `spark.jars.packages` works as usual.
+
+**Versions.** The connector of PySpark's own version is asked for first. Only where it is not
+published, an older one is taken, from the list `TESTED`: sets of versions that pass the tests
+against a real broker, and whose references to classes, methods and fields were looked up one by one
+in the jars of PySpark. A network that fails is no reason to take an older one.
+
+    connector  token provider   with Spark 4.3.0
+    4.3.0      4.3.0            its own
+    4.2.0      4.0.0            all 6,458 references resolve but LogKeys$SERVICE_NAME$ and
+                                LogKeys$CLUSTER_ID$, which the token provider uses for warnings
+                                about delegation tokens (Kerberos): these tokens are switched off
+    4.1.1      4.0.0            fails: NoSuchMethodError HDFSMetadataLog.<init>(SparkSession, …)
+    4.0.0      4.0.0            fails: NoSuchMethodError SerializedOffset.<init>(String); 66
+                                references do not resolve
+
+The token provider 4.2.0 would be the right one for the connector 4.2.0; it was not published where
+the set was tested. The connector refers to nothing of it that 4.0.0 lacks. Passwords and
+certificates (`kafka.sasl.*`, `kafka.ssl.*`) are settings of Kafka's client.
 
 Each artifact is named on its own, without what it depends on. Rejected: resolving them
 transitively, because Spark's parent POM names a repository of its own that Maven would ask first,
@@ -21,10 +39,12 @@ for one class path only.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -40,8 +60,8 @@ MISSING = (
     "headgate.pipeline.spark_jars' (it uses Maven), or give them with --jars or "
     f"{JARS_VARIABLE}"
 )
-_KAFKA_CLIENTS, _POOL = "3.9.2", "2.13.1"
-"""The versions that the connector of PySpark 4.3 names."""
+NO_TOKENS = {"spark.security.credentials.kafka.enabled": "false"}
+"""Spark then asks no broker for delegation tokens."""
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -57,18 +77,60 @@ _DEPENDENCY = """
     </dependency>"""
 _NOTHING_ELSE = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
 
+_VERSION = re.compile(r"(spark-(?:sql|token-provider)-kafka)-.*-([0-9][^-]*)\.jar")
+_UNPUBLISHED = re.compile(
+    r"Could not find artifact org\.apache\.spark:|org\.apache\.spark:\S+ was not found in"
+)
+"""What Maven says of an artifact that it has just asked for, or that it asked for lately."""
+
 Artifact = tuple[str, str, str]
 """Group, name, version."""
 
 
-def connector_artifacts() -> list[Artifact]:
-    version = pyspark.__version__
-    return [
-        ("org.apache.spark", CONNECTOR, version),
-        ("org.apache.spark", f"spark-token-provider-kafka-0-10_{SCALA}", version),
-        ("org.apache.kafka", "kafka-clients", _KAFKA_CLIENTS),
-        ("org.apache.commons", "commons-pool2", _POOL),
-    ]
+@dataclass(frozen=True, slots=True)
+class ConnectorVersions:
+    """The connector, and the versions of what it needs: the clients and the pool are those that it
+    names itself."""
+
+    connector: str
+    token_provider: str
+    kafka_clients: str = "3.9.2"
+    pool: str = "2.13.1"
+
+    def artifacts(self) -> list[Artifact]:
+        return [
+            ("org.apache.spark", CONNECTOR, self.connector),
+            ("org.apache.spark", f"spark-token-provider-kafka-0-10_{SCALA}", self.token_provider),
+            ("org.apache.kafka", "kafka-clients", self.kafka_clients),
+            ("org.apache.commons", "commons-pool2", self.pool),
+        ]
+
+    def are_in(self, folder: Path) -> bool:
+        jars = {each.name for each in folder.glob("*.jar")}
+        return jars == {f"{name}-{version}.jar" for _, name, version in self.artifacts()}
+
+    def describe(self) -> str:
+        """
+        >>> print(ConnectorVersions("4.2.0", "4.0.0").describe().replace(pyspark.__version__, "V"))
+        Kafka connector 4.2.0; that of Spark V is not published here, no delegation tokens
+        """
+        text = f"Kafka connector {self.connector}"
+        if self.connector != pyspark.__version__:
+            text += f"; that of Spark {pyspark.__version__} is not published here"
+        return text if self.token_provider == self.connector else f"{text}, no delegation tokens"
+
+
+TESTED = {"4.3": (ConnectorVersions("4.2.0", "4.0.0"),)}
+"""Sets that work with a release of Spark in place of its own connector; the best first."""
+
+
+def usable_versions(spark: str = pyspark.__version__) -> tuple[ConnectorVersions, ...]:
+    """
+    >>> [each.connector for each in usable_versions("4.3.1")]
+    ['4.3.1', '4.2.0']
+    """
+    release = ".".join(spark.split(".")[:2])
+    return (ConnectorVersions(spark, spark), *TESTED.get(release, ()))
 
 
 def jars_folder() -> Path:
@@ -93,7 +155,12 @@ def spark_jars(given: str = "") -> list[Path]:
 def jar_settings(given: str = "") -> dict[str, str]:
     """Spark's settings that add the jars; empty if there are none."""
     jars = spark_jars(given)
-    return {"spark.jars": ",".join(str(each) for each in jars)} if jars else {}
+    if not jars:
+        return {}
+    found = [match for each in jars if (match := _VERSION.fullmatch(each.name))]
+    is_mixed = len({match[2] for match in found}) > 1
+    settings = {"spark.jars": ",".join(str(each) for each in jars)}
+    return settings | (NO_TOKENS if is_mixed else {})
 
 
 def has_connector_jars(given: str = "") -> bool:
@@ -106,6 +173,30 @@ def has_connector(session: SparkSession) -> bool:
     jvm = session.sparkContext._jvm
     assert jvm is not None
     return isinstance(jvm.org.apache.spark.sql.kafka010.KafkaSourceProvider, JavaClass)
+
+
+def connector_version(session: SparkSession) -> str:
+    """The version of the connector that this session has loaded; empty if its jar has none."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    provider = jvm.org.apache.spark.sql.kafka010.KafkaSourceProvider()
+    return str(provider.getClass().getPackage().getImplementationVersion() or "")
+
+
+def get_connector(folder: Path) -> tuple[ConnectorVersions | None, str]:
+    """Bring the best set that is published into the folder. Returns the set that is there then, and
+    why no better one could be had."""
+    problem = ""
+    for versions in usable_versions():
+        if versions.are_in(folder):
+            return versions, problem
+        failure = resolve(versions.artifacts(), folder)
+        if not failure:
+            return versions, problem
+        problem = problem or failure
+        if not _UNPUBLISHED.search(failure):
+            break
+    return next((each for each in usable_versions() if each.are_in(folder)), None), problem
 
 
 def resolve(artifacts: list[Artifact], folder: Path, *, transitive: bool = False) -> str:
@@ -145,12 +236,9 @@ def _first_error(output: str) -> str:
 
 
 def main() -> int:
-    if any(each.name.startswith("spark-sql-kafka") for each in jars_folder().glob("*.jar")):
-        sys.stdout.write(f"{jars_folder()}\n")
-        return 0
-    problem = resolve(connector_artifacts(), jars_folder())
-    sys.stdout.write(f"{problem}\n" if problem else f"{jars_folder()}\n")
-    return 1 if problem else 0
+    versions, problem = get_connector(jars_folder())
+    sys.stdout.write(f"{versions.describe()} ({jars_folder()})\n" if versions else f"{problem}\n")
+    return 0 if versions else 1
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.pipeline.sources.kafka_messages import SENT, TAKEN, Message, batches
 
 from headgate.acquire.rejected import read_rejected
 from headgate.acquire.source_list import ListedSource
@@ -23,14 +24,11 @@ from headgate.pipeline.sources.kafka_source import KafkaGroup, kafka_queries
 from headgate.pipeline.sources.kafka_topics import TopicSource, client_settings
 
 SCHEMA = Schema((Attribute("n", Type.INT), Attribute("kafka_key", Type.TEXT)))
-SENT, TAKEN = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 SOURCES = (
     TopicSource("A", "stream", "", "a", "AAAAAAAAxx"),
     TopicSource("B", "stream", "", "b", "BBBBBBBBxx"),
     TopicSource("A2", "stream", "", "a", "AAAAAAAAxx"),
 )
-Message = tuple[str, int, bytes | None, bytes | None]
-"""Topic, partition, key, value."""
 VALUES = st.one_of(
     st.none(),
     st.binary(max_size=6),
@@ -47,21 +45,6 @@ MESSAGES = st.lists(
     ),
     max_size=30,
 )
-
-
-def batches(messages: list[Message], size: int) -> list[pa.RecordBatch]:
-    columns = [
-        pa.array([each[2] for each in messages], pa.binary()),
-        pa.array([each[3] for each in messages], pa.binary()),
-        pa.array([each[0] for each in messages], pa.string()),
-        pa.array([each[1] for each in messages], pa.int32()),
-        pa.array(range(len(messages)), pa.int64()),
-        pa.array([SENT] * len(messages), pa.timestamp("us", "UTC")),
-        pa.array([TAKEN] * len(messages), pa.timestamp("us", "UTC")),
-    ]
-    names = ["key", "value", "topic", "partition", "offset", "timestamp", "taken"]
-    whole = pa.RecordBatch.from_arrays(columns, names)
-    return [whole.slice(start, size) for start in range(0, len(messages), size)]
 
 
 def obvious(messages: list[Message]) -> tuple[list[Item], int]:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
 from tests.pipeline.sources.kafka_broker import KafkaBroker
 from tests.pipeline.sources.streams import Collected, wait_for
+from tests.pipeline.sources.test_kafka_avro import written as avro_value
+from tests.pipeline.sources.test_kafka_protobuf import described, shop_file
+from tests.pipeline.sources.test_kafka_protobuf import written as protobuf_value
 from tests.pipeline.spark_session import spark
 
 from headgate.acquire.rejected import Rejected, read_rejected
@@ -17,8 +24,9 @@ from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline.queries import KeptQuery
 from headgate.pipeline.sources.kafka_source import KafkaGroup, KafkaQuery, KafkaTopics
-from headgate.pipeline.sources.kafka_topics import kafka_problems
+from headgate.pipeline.sources.kafka_topics import TopicSource, kafka_problems
 from headgate.store.data_folder import DataFolder
+from headgate.store.whole_files import write_whole
 
 SCHEMA = Schema((Attribute("n", Type.INT), Attribute("title", Type.TEXT)))
 GROUP = "kafka.abcdef-0123456789ab"
@@ -41,7 +49,8 @@ class KafkaRun:
         self.folder = DataFolder(folder).make()
         self.schema = schema
         self.collected: dict[str, Collected] = {}
-        self.topics = KafkaTopics(spark(), self.folder, {"brokers": broker.address})
+        options = {"brokers": broker.address}
+        self.topics = KafkaTopics(spark(), self.folder, options, base=folder)
         self._kept: dict[str, KeptQuery] = {}
         self._started: dict[str, KafkaQuery] = {}
 
@@ -247,3 +256,122 @@ def test_sources_that_cannot_be_read_are_told_why(tmp_path: Path, broker: KafkaB
     assert "does not host" in problems["None"]
     assert "--brokers" in problems["Other"]
     assert "Numbers" not in problems
+
+
+def test_avro_and_protobuf_values_share_a_query(tmp_path: Path, broker: KafkaBroker):
+    """Also with a schema file that changes, breaks, and is missing after a restart."""
+    schema = Schema((Attribute("number", Type.INT), Attribute("title", Type.TEXT)))
+    fields = [{"name": "number", "type": "int"}, {"name": "title", "type": "string"}]
+    avro: dict[str, object] = {"type": "record", "name": "Click", "fields": fields}
+    wider = {**avro, "fields": [*fields, {"name": "more", "type": "boolean"}]}
+
+    def save(content: object) -> None:
+        write_whole(tmp_path / "click.avsc", json.dumps(content).encode())
+
+    save(avro)
+    (tmp_path / "shop.desc").write_bytes(described(shop_file()))
+    for topic in ("avro", "protobuf"):
+        broker.create(topic)
+    prefix = b"\0\0\0\0\7"
+    broker.send("avro", [avro_value(avro, {"number": 1, "title": "é"}), b"\2", b"{}"])
+    broker.send("protobuf", [protobuf_value({"number": 2, "title": "b"}), prefix + b"\2\4"])
+    sources = (
+        replace(stream(broker, "avro"), value_format="avro", value_schema="click.avsc"),
+        replace(
+            stream(broker, "protobuf", "Other"),
+            value_format="protobuf",
+            value_schema="shop.desc",
+            value_message="shop.Click",
+        ),
+    )
+    with KafkaRun(tmp_path, broker, schema) as run:
+        run.follow(*sources)
+        run.until(2)
+        assert run.values("title") == ["b", "é"]
+        wait_for(lambda: len(run.rejected()) == 3)
+        places = {(each.source, each.file, each.line) for each in run.rejected()}
+        assert places == {
+            ("Numbers", "avro:0", 1),
+            ("Numbers", "avro:0", 2),
+            ("Other", "protobuf:0", 1),
+        }
+        save(wider)
+        wait_for(lambda: wider_is_used(run, wider))
+        broker.send("avro", [prefix + avro_value(wider, {"number": 3, "title": "", "more": True})])
+        run.until(3)
+        (tmp_path / "click.avsc").write_text("{")
+        wait_for(lambda: "no JSON" in kafka_problems(run.folder.sources / GROUP).get("Numbers", ""))
+        broker.send("avro", [avro_value(wider, {"number": 4, "title": "", "more": True})])
+        run.until(4)
+        collected = run.collected
+    (tmp_path / "click.avsc").unlink()
+    broker.send("avro", [avro_value(wider, {"number": 5, "title": "", "more": True})])
+    with KafkaRun(tmp_path, broker, schema) as run:
+        run.collected = collected
+        run.follow(*sources)
+        run.until(5)
+        assert run.values("number") == [1, 2, 3, 4, 5]
+        assert list(run.collected) == [GROUP]
+
+
+def wider_is_used(run: KafkaRun, avro: object) -> bool:
+    run.step()
+    queries = run.topics.queries().values()
+    contents = [each.values.content for query in queries for each in query.sources if each.values]
+    return json.dumps(avro).encode() in contents
+
+
+def query_of(broker: KafkaBroker, topic: str) -> KafkaQuery:
+    source = TopicSource("Numbers", "stream", "", topic, "AAAAAAAAxx")
+    return KafkaQuery(GROUP, broker.address, SCHEMA, (source,))
+
+
+def read_now(frame: DataFrame, checkpoint: Path, sizes: list[tuple[int, int]]) -> None:
+    """All that is there now; the rows and tasks of each batch."""
+
+    def take(rows: DataFrame, _batch: int) -> None:
+        counts = rows.rdd.mapPartitions(lambda part: [sum(1 for _ in part)]).collect()
+        sizes.append((sum(counts), len(counts)))
+
+    writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    assert query.awaitTermination(120)
+
+
+def test_large_partitions_are_split_and_a_checkpoint_goes_on(tmp_path: Path, broker: KafkaBroker):
+    """The limits on batches and tasks hold, also in a query that stops when it has read all."""
+    broker.create("large")
+    broker.send("large", numbers(0, 1_000))
+    folder = DataFolder(tmp_path).make()
+    options = {"brokers": broker.address, "rows_max": "400", "partition_rows": "100"}
+    sizes: list[tuple[int, int]] = []
+    for count in (0, 10):
+        topics = KafkaTopics(spark(), folder, options)
+        broker.send("large", numbers(1_000, count))
+        read_now(topics.frame(query_of(broker, "large")), tmp_path / "checkpoint", sizes)
+        topics.stop()
+    assert sizes == [(400, 4), (400, 4), (200, 2), (10, 1)]
+
+
+def test_a_strict_query_ends_where_messages_are_gone(tmp_path: Path, broker: KafkaBroker):
+    broker.create("strict")
+    broker.send("strict", numbers(0, 10))
+    topics = KafkaTopics(spark(), DataFolder(tmp_path).make(), {"brokers": broker.address})
+    frame = topics.frame(query_of(broker, "strict"))
+    sizes: list[tuple[int, int]] = []
+    read_now(frame, tmp_path / "checkpoint", sizes)
+    broker.send("strict", numbers(10, 10))
+    broker.delete_before("strict", 15)
+    with pytest.raises(StreamingQueryException, match=r"(?i)some data may have been lost"):
+        read_now(frame, tmp_path / "checkpoint", sizes)
+    topics.stop()
+    assert sizes == [(10, 1)]
+
+
+def test_the_version_of_the_connector_is_logged(
+    tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture
+):
+    with caplog.at_level(logging.INFO), KafkaRun(tmp_path, broker) as run:
+        run.follow(stream(broker, "nowhere"))
+    assert f"with Spark {spark().version}" in caplog.text
+    assert "Kafka connector 4." in caplog.text

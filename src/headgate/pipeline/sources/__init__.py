@@ -16,5 +16,10 @@ In reading order:
     kafka_source           the queries of Kafka topics, by Spark's connector; what is lost
     kafka_topics           topics, their identity, and what the brokers say about them
     kafka_rows             messages as rows of items, in the tasks
+    kafka_values           the schema files of values that are no JSON
+    kafka_fields           fields of such values as attributes
+    kafka_avro             Avro: the schema, and reading of values by it
+    kafka_avro_types       Avro types as functions that skip and read
+    kafka_protobuf         Protobuf: the descriptor set, and reading of values by it
     change_batch_source    "headgate_lots": change batches, cut into pieces for the table joins
 """

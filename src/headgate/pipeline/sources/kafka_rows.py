@@ -1,14 +1,15 @@
 """Kafka messages become rows of items, in the tasks of a query.
 
     key  value  topic  partition  offset  timestamp  headers  taken      Spark's connector
-                     │ value_rows: JSON, all of a batch at once if possible, else one by one
+                     │ value_rows: JSON, all of a batch at once if possible, else one by one;
+                     │ Avro and Protobuf one by one (kafka_values.py)
                      ▼
     @source  @id                    @time  price  kafka_key  …           match/item_columns.py
     Clicks   clicks#Bvfm2XZw:0:17   …      150    u17
 
-The attributes are those of the value, a JSON object, and those that begin with `kafka_` and come
-from the message (kafka_topics.METADATA). If all declared attributes come from the message, the
-value may be anything.
+The attributes are those of the value, a JSON object or what the source's schema file says, and
+those that begin with `kafka_` and come from the message (kafka_topics.METADATA). If all declared
+attributes come from the message, the value may be anything.
 
 A message without a value (a *tombstone*) deletes the row of its key in a table that says what
 happened in an attribute (`changes in`); otherwise it is rejected. The key of the row is the
@@ -40,11 +41,15 @@ from headgate.model.errors import InvalidValue
 from headgate.model.items import attributes_of_json
 from headgate.model.schema import Schema
 from headgate.model.values import Type, Value
-from headgate.pipeline.sources.kafka_topics import METADATA, TopicSource
+from headgate.pipeline.sources.kafka_fields import ValueReader
+from headgate.pipeline.sources.kafka_topics import METADATA, TopicSource, value_attributes
+from headgate.pipeline.sources.kafka_values import value_reader
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "taken")
 HEADERS = "headers"
 TOMBSTONE = "tombstone"
+SHOWN_BYTES = 500
+"""Of a rejected value that is no text, in hexadecimal digits."""
 ReadStage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -91,8 +96,11 @@ class MessageReader:
         self.rejects = Rejects(source.source, f"{source.topic}:{partition}")
         digest = hashlib.sha256(f"{source.source}\0{source.place}".encode()).hexdigest()[:12]
         self.rejected_name = f"{digest}-{partition}-{first}"
-        own = tuple(each for each in schema.attributes if str(each.name) not in METADATA)
-        self._values = SourceColumns(source.source, source.kind, Schema(own))
+        own = value_attributes(schema)
+        self._values = SourceColumns(source.source, source.kind, own)
+        self._reader: ValueReader | None = None
+        if source.values is not None:
+            self._reader = value_reader(source.values, own, source.changes)
         self._columns = SourceColumns(source.source, source.kind, schema)
 
     def rows(self, messages: pa.RecordBatch) -> pa.RecordBatch:
@@ -118,7 +126,8 @@ class MessageReader:
         if not self._values.schema.attributes:
             return {}, everything
         values = messages.column("value").to_pylist()
-        if None not in values and not any(b"\n" in value for value in values):
+        is_json = self._reader is None
+        if is_json and None not in values and not any(b"\n" in value for value in values):
             parsed = read_quickly(b"\n".join(values), self._values)
             if parsed is not None:
                 return parsed, everything
@@ -129,10 +138,23 @@ class MessageReader:
         for offset, key, value in zip(offsets, keys, values, strict=True):
             if value is None:
                 self._add_tombstone(builder, offset, key)
-            else:
+            elif self._reader is None:
                 add_json(builder, self.rejects, offset, value)
+            else:
+                self._add_value(builder, self._reader, offset, value)
         parsed, kept = builder.take()
         return parsed, [row_of[offset] for offset in kept]
+
+    def _add_value(
+        self, builder: RowBuilder, reader: ValueReader, offset: int, value: bytes
+    ) -> None:
+        shown = value[:SHOWN_BYTES].hex()
+        try:
+            attributes = reader.read(value)
+        except InvalidValue as error:
+            self.rejects.add(offset, error, shown)
+        else:
+            builder.add_attributes(offset, attributes, shown)
 
     def _add_tombstone(self, builder: RowBuilder, offset: int, key: bytes | None) -> None:
         if self._source.kind != "table":

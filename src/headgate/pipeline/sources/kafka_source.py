@@ -49,6 +49,7 @@ from headgate.acquire.rejected import Rejects
 from headgate.acquire.source_list import ListedSource
 from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
+from headgate.pipeline.sources.kafka_fields import SchemaFile
 from headgate.pipeline.sources.kafka_rows import COLUMNS, HEADERS, read_messages
 from headgate.pipeline.sources.kafka_topics import (
     Partition,
@@ -62,8 +63,9 @@ from headgate.pipeline.sources.kafka_topics import (
     topic_of,
     write_problems,
 )
+from headgate.pipeline.sources.kafka_values import current_schema
 from headgate.pipeline.sources.source_format import Options, spark_columns
-from headgate.pipeline.spark_jars import MISSING, has_connector
+from headgate.pipeline.spark_jars import MISSING, connector_version, has_connector
 from headgate.store.data_folder import DataFolder
 
 log = logging.getLogger(__name__)
@@ -103,16 +105,21 @@ class KafkaQuery:
 
 
 def kafka_queries(
-    group: KafkaGroup, ids: Mapping[str, str], known: Mapping[str, str]
+    group: KafkaGroup,
+    ids: Mapping[str, str],
+    known: Mapping[str, str],
+    schemas: Mapping[str, SchemaFile] | None = None,
 ) -> list[KafkaQuery]:
     """The queries of a group: one for all topics with the id that is known, and one for each topic
-    with another id. `ids` are those of the topics at the brokers now."""
+    with another id. `ids` are those of the topics at the brokers now, and `schemas` those of
+    sources whose values are no JSON."""
     queries: dict[str, KafkaQuery] = {}
     for listed in group.sources:
         topic = topic_of(listed.path).name
         if topic not in ids:
             continue
-        source = TopicSource(listed.name, listed.kind, listed.changes, topic, ids[topic])
+        values = (schemas or {}).get(listed.name)
+        source = TopicSource(listed.name, listed.kind, listed.changes, topic, ids[topic], values)
         name = group.name
         if ids[topic] != known.get(topic, ids[topic]):
             schema = group.name.rpartition("-")[2]
@@ -127,9 +134,15 @@ class KafkaTopics:
     once; `frame` asks the brokers, for some seconds at most."""
 
     def __init__(
-        self, session: SparkSession, folder: DataFolder, options: Mapping[str, str]
+        self,
+        session: SparkSession,
+        folder: DataFolder,
+        options: Mapping[str, str],
+        *,
+        base: Path = Path(),
     ) -> None:
-        self._session, self._folder = session, folder
+        """`base` is the folder of the schema files."""
+        self._session, self._folder, self._base = session, folder, base.absolute()
         self._options = Options(options)
         self._groups: tuple[KafkaGroup, ...] = ()
         self._queries: dict[str, KafkaQuery] = {}
@@ -147,6 +160,7 @@ class KafkaTopics:
         """These are the groups from now on."""
         self._groups = tuple(groups)
         if self._groups and self._thread is None:
+            _log_connector(self._session)
             self._thread = threading.Thread(target=self._work, name="kafka-topics", daemon=True)
             self._thread.start()
         self._wake.set()
@@ -239,11 +253,12 @@ class KafkaTopics:
         for group in self._groups:
             folder = self._folder.sources / group.name
             problems, readable = self._readable(group)
+            schemas, readable = self._schemas(readable, problems)
             if readable.sources and has_connector(self._session):
                 topics = sorted({topic_of(each.path).name for each in readable.sources})
                 ids = self._topic_ids(readable, topics, problems)
                 known = add_known_topics(folder, ids)
-                found = kafka_queries(readable, ids, known)
+                found = kafka_queries(readable, ids, known, schemas)
                 queries |= {each.name: self._strict_again(each) for each in found}
             write_problems(folder, problems)
         self._queries = queries
@@ -261,6 +276,21 @@ class KafkaTopics:
                 problems[source.name] = str(error)
         sources = tuple(each for each in group.sources if each.name not in problems)
         return problems, replace(group, sources=sources)
+
+    def _schemas(
+        self, group: KafkaGroup, problems: dict[str, str]
+    ) -> tuple[dict[str, SchemaFile], KafkaGroup]:
+        """The schemas of values that are no JSON, and the group without sources that lack one."""
+        schemas: dict[str, SchemaFile] = {}
+        folder = self._folder.sources / group.name
+        for source in (each for each in group.sources if each.value_format):
+            schema, problem = current_schema(source, group.schema, base=self._base, folder=folder)
+            if schema is not None:
+                schemas[source.name] = schema
+            if problem:
+                problems[source.name] = problem
+        sources = (each for each in group.sources if not each.value_format or each.name in schemas)
+        return schemas, replace(group, sources=tuple(sources))
 
     def _topic_ids(
         self, group: KafkaGroup, topics: Sequence[str], problems: dict[str, str]
@@ -326,6 +356,14 @@ def _record_loss(
         rejects.add(first, f"the offsets {first} to {end - 1} are not in the topic any more")
         digest = hashlib.sha256(f"{source.source}\0{source.place}".encode()).hexdigest()[:12]
         rejects.write(folder, f"lost-{digest}-{partition}-{first}-{end}")
+
+
+def _log_connector(session: SparkSession) -> None:
+    """Once in a run: an operator should know if the connector is not that of Spark."""
+    if has_connector(session):
+        version = connector_version(session)
+        level = logging.INFO if version == session.version else logging.WARNING
+        log.log(level, "Kafka connector %s with Spark %s", version or "?", session.version)
 
 
 def _wants_headers(schema: Schema) -> bool:

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from headgate.model.errors import PipelineError, printable
 from headgate.model.schema import Schema
 from headgate.model.values import Type, with_article
+from headgate.pipeline.sources.kafka_fields import SchemaFile
 from headgate.store.whole_files import write_whole
 
 PREFIX = "kafka."
@@ -61,6 +62,8 @@ class TopicSource:
     """The attribute that says what happened to a row of a table; empty if there is none."""
     topic: str
     topic_id: str
+    values: SchemaFile | None = None
+    """The schema of the values, if they are no JSON."""
 
     @property
     def place(self) -> str:
@@ -103,6 +106,11 @@ def check_metadata(schema: Schema) -> None:
                 f"'{attribute.name}' of a Kafka source is {with_article(types[0])}, "
                 f"not {with_article(attribute.type)}"
             )
+
+
+def value_attributes(schema: Schema) -> Schema:
+    """The attributes that come from the value of a message."""
+    return Schema(tuple(each for each in schema.attributes if str(each.name) not in METADATA))
 
 
 def connection_hash(brokers: str) -> str:
