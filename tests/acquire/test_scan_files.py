@@ -92,9 +92,9 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 def test_a_file_is_taken_once_after_it_has_settled(folder: Folder):
     folder.write("a.json", '{"n": 1}\n{"n": 2}\n')
-    folder.scan(0.1)
+    folder.scan(0.04)
     assert folder.log.last == 0
-    folder.scan(0.2)
+    folder.scan(0.02)
     assert folder.log.last == 1
     folder.scan()
     folder.reopen()

@@ -3,14 +3,16 @@
 **Complete** is a file
 
     that was renamed into place                          at first sight
-    that looks complete: lines of JSON, CSV, an array    if it has not changed for `quick_s`
-    that ends with ']', Parquet with its footer, XML
-    with the end of its root
+    with lines of JSON, or CSV                           if it has not changed for 50 ms
+    that looks complete: an array that ends with ']',    if it has not changed for `quick_s`
+    Parquet with its footer, XML with the end of its
+    root
     any other                                            if it has not changed for `settle_s`
 
 A file that was renamed has a change time (ctime) after its modification time. That of a file that
-was renamed within the tick of the clock in which it was written has not; so the second rule is for
-those too. Lines and CSV may be taken while they are written: what is appended later is taken then.
+was renamed within the tick of the clock in which it was written has not; so the other rules are for
+those too. Lines and CSV may be taken while they are written: what is appended later is taken then;
+they wait only to be taken together.
 A last line without a line end may still be appended to: in JSON it is taken if it is a complete
 object, otherwise, as in CSV, when the file has not changed for `tail_s`.
 
@@ -64,6 +66,7 @@ FILES_MAX = 100_000
 FORGET_S = 86_400.0
 TAKEN_PER_TRANSACTION = 100
 APPENDABLE = (LINES, TABLE)
+LINES_S = 0.05
 
 
 class FileScanner:
@@ -166,12 +169,14 @@ class FileScanner:
             return None
 
     def _is_settled(self, source: ListedSource, path: str, unchanged_s: float) -> bool:
-        if unchanged_s < self._quick_s:
-            return False
         if unchanged_s >= self._settle_s:
             return True
+        if unchanged_s < min(LINES_S, self._quick_s):
+            return False
         with (self._base / path).open("rb") as file:
-            return looks_complete(file, source.format)
+            if shape_of(file, source.format) in APPENDABLE:
+                return True
+            return unchanged_s >= self._quick_s and looks_complete(file, source.format)
 
     def _unchanged_s(self, key: FileKey, stamp: tuple[int, int, int]) -> float:
         """The time since the last known change of the file."""
