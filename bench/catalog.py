@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import Plot, Result, Row, Say, seconds
 from headgate.catalog.catalog import Catalog
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 
 FEEDS = 1_000
 TARGET_S = 20.0

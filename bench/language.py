@@ -12,7 +12,8 @@ import time
 from tests.language.test_fuzz import HOSTILE, SEEDS, mutate, read
 
 from bench import Result, Row, Say
-from headgate.language import parse, unparse
+from headgate.language.parse import parse
+from headgate.language.unparse import unparse
 
 USUAL = {
     "subscribe": "subscribe to Rock output mail 'me@mail.org' every 3 hours for 30 days;",

@@ -14,7 +14,7 @@ from bench.running.logged import logged_rows
 from bench.running.ticks import STATEMENTS, ticks
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import RunSettings, quantile
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from bench.baselines.multiway.compile import SignatureBoxes
 from bench.baselines.multiway.rows import TableChange
 from bench.workloads import multiway_joins as work
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.language.statements import RegisterTable
 from headgate.pipeline.snapshot import Layer, PlanSnapshot, write_numbers, write_snapshot
 from headgate.store.data_folder import DataFolder

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from headgate.acquire.limits import FeedLimits
 from headgate.acquire.opml import RESERVED, FeedNamer, OpmlFeed, read_opml, write_opml
-from headgate.language import parse_script
 from headgate.language.literals import KEYWORDS
+from headgate.language.parse import parse_script
 from headgate.language.statements import RegisterFeed
 
 titles = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)

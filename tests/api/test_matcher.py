@@ -18,7 +18,7 @@ from tests.match.strategies import SCHEMA, filters, items
 import headgate as hg
 from headgate.api import matcher as matcher_module
 from headgate.api.frames import item_of
-from headgate.language import parse_filter
+from headgate.language.parse import parse_filter
 from headgate.language.unparse import unparse_filter
 from headgate.match import living
 from headgate.match import matcher as program_matcher

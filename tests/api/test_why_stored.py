@@ -15,7 +15,7 @@ from headgate.deliver.delivery_database import DeliveryChange, DeliveryDatabase
 from headgate.deliver.delivery_status import dead_letters, replay
 from headgate.deliver.delivery_tables import DeadLetter, RetryRow
 from headgate.deliver.subscription_table import slot_of
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.model.errors import CatalogError, UnknownName
 
 CHEAP = ticket("1", 10, "Paris")

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind, load_all
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.model.errors import CatalogError
 
 NAMES = ["B", "_a", "Żółw", "a", "a1", "a10", "a2", "b", "é"]

@@ -6,7 +6,7 @@ from tests.catalog.conftest import ManualClock
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.statistics import SourceStatistics
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 
 SCRIPT = """
 register stream Tickets from json 't.json' (price int);

@@ -18,7 +18,7 @@ from headgate.deliver.clean_text import xml_characters
 from headgate.deliver.entry import TransformedText, entry_of
 from headgate.deliver.item_encoding import decode_item, encode_item, item_of_xml, item_xml
 from headgate.deliver.transform import Transformer, read_stylesheet
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.model.items import Annotation, Item
 from headgate.model.values import Link, Value, Xml
 from headgate.plan.translate import compose

@@ -10,7 +10,7 @@ from headgate.demo.feeds import FEEDS, item_of, latest_number
 from headgate.demo.files import FILE_KINDS
 from headgate.demo.rhythm import Rhythm
 from headgate.demo.server import DEFAULT_URL
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.model.items import Item
 from headgate.plan.algebra import Plan
 from headgate.plan.translate import compose

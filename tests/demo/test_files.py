@@ -13,7 +13,7 @@ from tests.demo.demo import SCRIPT, START_S, Clock
 from headgate.demo import files
 from headgate.demo.files import EARLIER, NEWS, TICKETS, WRITTEN_AT_ONCE, FileWriter
 from headgate.demo.rhythm import Rhythm
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.language.statements import RegisterStream
 from headgate.model.items import attributes_of_json
 from headgate.model.schema import DOCUMENT_SCHEMA, Schema

@@ -9,7 +9,7 @@ from tests.plan.execute import execute
 from headgate.demo import DEFAULT_PORT, script_for
 from headgate.demo.feeds import FEEDS
 from headgate.demo.rhythm import Rhythm
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.language.statements import RegisterFeed
 
 TEXT = SCRIPT.read_text(encoding="utf-8")

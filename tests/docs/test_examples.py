@@ -25,7 +25,7 @@ from tests.docs.console import clean, read_commands, update
 from tests.docs.markdown import Block, documents, read_blocks, read_links
 
 from headgate.catalog.catalog import Catalog
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.model.errors import HeadgateError, LanguageError
 from headgate.plan.explain import explain_all
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headgate.language import check, parse_script
+from headgate.language.check import check
+from headgate.language.parse import parse_script
 from headgate.language.statements import Statement
 
 KNOWN = """

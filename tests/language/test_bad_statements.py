@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.language.definitions import KNOWN, define
 
-from headgate.language import check, parse_script
-from headgate.language.parse import _LARK
+from headgate.language.check import check
+from headgate.language.parse import _LARK, parse_script
 from headgate.language.syntax_errors import acceptable
 from headgate.model.errors import LanguageError
 
@@ -41,7 +41,7 @@ def test_the_place_lies_in_the_text(text: str) -> None:
 
 
 def test_all_errors_of_a_script_are_found() -> None:
-    from headgate.language import read_script
+    from headgate.language.parse import read_script
 
     script = "create fed X from A;\nshow feeds;\nshow fees;\n"
     errors = [each for each in read_script(script) if isinstance(each, LanguageError)]

@@ -11,8 +11,9 @@ from tests.language.definitions import KNOWN
 from tests.language.test_bad_statements import STATEMENTS
 from tests.language.test_listings import DESIGN, LISTINGS
 
-from headgate.language import read_script, unparse
+from headgate.language.parse import read_script
 from headgate.language.statements import Statement
+from headgate.language.unparse import unparse
 from headgate.model.errors import LanguageError
 
 SEEDS = [*STATEMENTS, *KNOWN.split(";\n"), *DESIGN.split(";\n"), *LISTINGS.values()]

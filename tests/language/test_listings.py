@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.language.definitions import KNOWN, define
 
-from headgate.language import check, parse, parse_script, unparse
+from headgate.language.check import check
+from headgate.language.parse import parse, parse_script
 from headgate.language.statements import CreateFeed, Group, StreamRef
+from headgate.language.unparse import unparse
 
 LISTINGS = {
     "§3.1 RockConcertStream": """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.language.definitions import KNOWN, define
 
-from headgate.language import check, parse
+from headgate.language.check import check
+from headgate.language.parse import parse
 
 
 @pytest.mark.parametrize(

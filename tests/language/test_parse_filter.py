@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.language import check, parse, parse_filter
+from headgate.language.check import check
+from headgate.language.parse import parse, parse_filter
 from headgate.language.statements import CreateFeed, RegisterStream
 from headgate.language.unparse import unparse_filter
 from headgate.model.errors import LanguageError, printable

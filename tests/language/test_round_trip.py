@@ -6,8 +6,9 @@ from hypothesis import given
 from tests.language.definitions import KNOWN
 from tests.language.strategies import statements
 
-from headgate.language import parse, parse_script, unparse
+from headgate.language.parse import parse, parse_script
 from headgate.language.statements import Statement
+from headgate.language.unparse import unparse
 
 
 @given(statements)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from tests.language.strategies import statements
 
-from headgate.language import parse, unparse
-from headgate.language.parse import _steps_by_shape
+from headgate.language.parse import _steps_by_shape, parse
 from headgate.language.shapes import SHAPES_MAX
 from headgate.language.statements import Statement, Subscribe
+from headgate.language.unparse import unparse
 from headgate.model.errors import LanguageError
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.language.definitions import define
 
-from headgate.language import check, parse
+from headgate.language.check import check
+from headgate.language.parse import parse
 from headgate.language.statements import CreateFeed
 from headgate.model.atoms import Comparison, IsPresent, Relation, Variable
 from headgate.model.errors import OperatorError

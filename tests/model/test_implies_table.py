@@ -7,7 +7,8 @@ import re
 import pytest
 from tests.language.definitions import define
 
-from headgate.language import check, parse
+from headgate.language.check import check
+from headgate.language.parse import parse
 from headgate.language.statements import CreateFeed
 from headgate.model.filters import Filter, Not
 from headgate.model.implies import implies_filter

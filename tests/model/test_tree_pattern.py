@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.model.tree_pattern import PatternNode, matches_pattern
 
 NEWS = """<?xml version="1.0" encoding="utf-8"?>

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headgate.language import check, parse_script
+from headgate.language.check import check
+from headgate.language.parse import parse_script
 from headgate.language.statements import CreateFeed, RegisterOperator, RegisterStream, Statement
 from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Call, Variable

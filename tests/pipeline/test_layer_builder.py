@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import DefinitionKind
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.pipeline import write_plans
 from headgate.pipeline.layer_builder import FEEDS, SOURCES, RegisteredDefinitions
 from headgate.pipeline.planner import Planner

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
 from headgate.factor.methods import METHOD_NAMES
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.model.errors import HeadgateError
 from headgate.operators.orders.methods import EVALUATION_ORDERS
 from headgate.pipeline.methods import Methods, describe_methods

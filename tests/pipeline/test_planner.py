@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.match.item_columns import items_to_arrow
 from headgate.model.errors import PipelineError
 from headgate.model.items import Item

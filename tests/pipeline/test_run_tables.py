@@ -14,7 +14,7 @@ from tests.pipeline.waiting import until
 
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.pipeline import table_join_runner
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import RunSettings

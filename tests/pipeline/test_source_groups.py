@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.language.schemas import schemas_of
 from headgate.pipeline.source_groups import GroupKind, group_sources
 

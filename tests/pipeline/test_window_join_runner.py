@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.item_encoding import decode_annotations, json_of_item
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.items import Item
 from headgate.pipeline import window_join_stage

@@ -17,7 +17,7 @@ from headgate.catalog.statistics import SourceStatistics
 from headgate.factor.factorize import Factorized, factorize
 from headgate.factor.methods import METHOD_NAMES, METHODS
 from headgate.factor.time_budget import TimeBudgetExceeded
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.items import Item
 from headgate.model.schema import Attribute, Schema

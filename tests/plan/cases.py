@@ -1,6 +1,6 @@
 """Short functions with which tests write plans."""
 
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.language.statements import Advertise, CreateFeed, WindowJoin
 from headgate.model.duration import ItemCount
 from headgate.model.filters import Filter as Predicate

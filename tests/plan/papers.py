@@ -1,6 +1,7 @@
 """The feeds of [RoSeS]: §3.1 as printed, and the publications of Figures 3 and 4."""
 
-from headgate.language import check, parse_script
+from headgate.language.check import check
+from headgate.language.parse import parse_script
 from headgate.language.statements import Statement
 
 

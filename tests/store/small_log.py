@@ -12,7 +12,7 @@ from tests.plan.execute import execute
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import CatalogDefinitions
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.language.schemas import schemas_of
 from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.items import Item

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.language import parse_script
 from headgate.language.check import check
+from headgate.language.parse import parse_script
 from headgate.language.statements import CreateFeed, RegisterTable, Statement
 from headgate.match.item_columns import FEEDS, items_to_arrow
 from headgate.model.items import Item

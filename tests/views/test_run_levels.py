@@ -13,7 +13,7 @@ from tests.views.evaluate_naive import evaluate_naive
 from tests.views.strategies import all_patterns, axes, documents, families
 from tests.views.test_rewrite_cgr import members_of, rewritings_of
 
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.model.errors import InvalidValue, PlanError
 from headgate.model.tree_pattern import Axis, Mark, PatternNode, matches_pattern
 from headgate.views.document import NUMBER, Document, is_ancestor, is_parent

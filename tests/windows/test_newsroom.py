@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.plan.strategies import START
 
 from headgate.catalog.catalog import Catalog
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.language.schemas import schemas_of
 from headgate.model.items import Item
 from headgate.model.values import Value, Xml

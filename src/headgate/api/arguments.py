@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.language.statements import Renew
 from headgate.model.duration import Duration
 from headgate.model.errors import InvalidValue, LanguageError

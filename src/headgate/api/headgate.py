@@ -37,7 +37,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
 from headgate.catalog.queries import Advertisement, Definition, SnapshotRecord, Subscription
 from headgate.catalog.transaction import Outcome
-from headgate.language import parse_script, unparse
+from headgate.language.parse import parse_script
 from headgate.language.statements import (
     Listing,
     Output,
@@ -47,6 +47,7 @@ from headgate.language.statements import (
     Subscribe,
     Unsubscribe,
 )
+from headgate.language.unparse import unparse
 from headgate.model.errors import InvalidValue, LanguageError
 from headgate.store.open_storage import checked_folder
 

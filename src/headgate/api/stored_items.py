@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from headgate.api.arguments import instant_of
 from headgate.catalog.catalog import Catalog
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.language.statements import CreateFeed, Statement
 from headgate.model.errors import InvalidValue, LanguageError, StateError
 from headgate.store.data_folder import DataFolder, find_folder

@@ -19,9 +19,3 @@ the version. Entry point: `Catalog`.
     upgrade        creates or migrates the tables
     migrations     the revisions of the tables (Alembic)
 """
-
-from headgate.catalog.catalog import Catalog
-from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
-from headgate.catalog.transaction import Outcome
-
-__all__ = ["SOURCE_KINDS", "Catalog", "DefinitionKind", "Outcome"]

@@ -13,7 +13,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import DefinitionKind
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
 from headgate.cli.output import print_error, print_json, print_line, stderr
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.language.statements import RegisterFeed
 from headgate.model.errors import HeadgateError, printable
 

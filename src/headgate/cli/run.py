@@ -38,8 +38,8 @@ from headgate.cli.options import (
 )
 from headgate.cli.output import print_line, stderr, stdout
 from headgate.cli.scripts import apply_script, read_statements, read_text
-from headgate.language import unparse
 from headgate.language.statements import Statement, Subscribe
+from headgate.language.unparse import unparse
 from headgate.model.errors import PipelineError
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from headgate.cli.output import (
     stderr,
 )
 from headgate.cli.show import print_listing
-from headgate.language import read_script
 from headgate.language.names import Name
+from headgate.language.parse import read_script
 from headgate.language.statements import (
     Advertise,
     CreateFeed,

@@ -2,7 +2,8 @@
 
 A statement is parsed to frozen data, checked against the definitions that it uses, and written
 back as canonical text. Every error names a line, a column, what was expected, and the nearest
-known name. Entry points: `parse`, `parse_script`, `read_script`, `check`, `unparse`.
+known name. Entry points: `parse.parse_script`, `check.check`, `unparse.unparse`. This page imports
+nothing: Spark's workers use statements and schemas, and do not need the parser.
 
     statements      the statements, as frozen dataclasses
     grammar.lark    the grammar
@@ -20,9 +21,3 @@ known name. Entry points: `parse`, `parse_script`, `read_script`, `check`, `unpa
     type_filter     checks attributes and types of a filter and converts its constants
     unparse         statements -> canonical text
 """
-
-from headgate.language.check import check
-from headgate.language.parse import parse, parse_filter, parse_script, read_script
-from headgate.language.unparse import unparse
-
-__all__ = ["check", "parse", "parse_filter", "parse_script", "read_script", "unparse"]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from headgate.acquire.source_list import ListedSource
 from headgate.language.statements import (
@@ -28,8 +29,10 @@ from headgate.language.statements import (
 from headgate.match.item_columns import group_of
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Schema
-from headgate.pipeline.layer_builder import Source
 from headgate.pipeline.sources.kafka_topics import check_metadata, connection_hash, topic_of
+
+if TYPE_CHECKING:  # workers import this module, and need no catalog
+    from headgate.pipeline.layer_builder import Source
 
 FILES = (Format.JSON, Format.CSV, Format.PARQUET, Format.XML)
 

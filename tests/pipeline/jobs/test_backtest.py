@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.store.small_log import NOON, SmallLog, naive, news, ticket
 
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.language.statements import CreateFeed
 from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.errors import LanguageError

@@ -14,7 +14,7 @@ from tests.views.evaluate_naive import evaluate_naive
 
 from headgate.acquire.rejected import read_rejected
 from headgate.acquire.source_list import ListedSource
-from headgate.language import parse
+from headgate.language.parse import parse
 from headgate.model.atoms import Call, Comparison, Relation
 from headgate.model.filters import And, Filter
 from headgate.model.schema import DOCUMENT_SCHEMA, Attribute, Schema

@@ -9,7 +9,7 @@ import pytest
 from tests.pipeline.sources.test_kafka_protobuf import described, shop_file
 
 from headgate.acquire.source_list import ListedSource, read_source_list, write_source_list
-from headgate.language import parse_script
+from headgate.language.parse import parse_script
 from headgate.language.schemas import schemas_of
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Attribute, Schema
