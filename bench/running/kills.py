@@ -1,4 +1,4 @@
-"""`kill -9` of driver, worker or both, again and again, while items come in: what is lost?
+"""`kill -9` of one process or all, again and again, while items come in: what is lost?
 
 JSON files with numbered tickets are put into a folder one after the other. `headgate run` reads
 them, matches, stores, and delivers half of them into a file. A killed run is started again. At the
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench import Row, Say
 from bench.running.logged import logged_rows
-from bench.running.processes import below, end, is_worker
+from bench.running.processes import below, end, is_delivery, is_java, is_worker
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_status import count_deliveries
 from headgate.store.data_folder import DataFolder
@@ -32,12 +32,14 @@ subscribe to Cheap output file 'cheap.json' for 30 days;
 """
 FILES = 100
 PATIENCE_S = 120.0
+VICTIMS = ("driver", "worker", "JVM", "delivery", "all")
+"""`all` are the driver, its JVM and the workers at once."""
 
 
 def kills_row(*, quick: bool, say: Say) -> Row:
-    items, kills = (5_000, 2) if quick else (50_000, 50)
+    items, kills = (5_000, 2) if quick else (100_000, 100)
     return judged_row(
-        "kill -9 of driver, worker or both",
+        f"kill -9 of {', '.join(VICTIMS)} in turn",
         f"a run of {items:,} items",
         kills,
         lambda folder: _run_and_kill(folder, items, kills, say),
@@ -85,7 +87,7 @@ def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
                 written += 1
             _wait_for_a_batch(folder, process, since_s)
             time.sleep(chance.uniform(0.0, 0.5))
-            who = ("driver", "worker", "both")[done % 3]
+            who = VICTIMS[done % len(VICTIMS)]
             process = kill(folder, process, who)
             done += 1
         while written < FILES:
@@ -109,18 +111,26 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def kill(folder: Path, process: subprocess.Popen[bytes], who: str) -> subprocess.Popen[bytes]:
+    """The run that goes on: this one, or one that was started in place of one that has ended."""
     family = below(process.pid)
-    if who in ("worker", "both"):
+    if who in ("worker", "all"):
         for pid in filter(is_worker, family):
             end(pid, signal.SIGKILL)
-    if who in ("driver", "both"):
-        for pid in family[:2]:  # the Python driver and its JVM
+    if who == "delivery":
+        for pid in filter(is_delivery, family):
             end(pid, signal.SIGKILL)
+    if who == "JVM":
+        end(next(filter(is_java, family)), signal.SIGKILL)
+        process.wait(PATIENCE_S)  # it says what has happened, and ends
+    if who in ("driver", "all"):
+        end(process.pid, signal.SIGKILL)
+        end(next(filter(is_java, family), process.pid), signal.SIGKILL)
         process.wait()
-        for pid in family:
-            end(pid, signal.SIGKILL)
-        return start(folder)
-    return process
+    if process.poll() is None:
+        return process
+    for pid in family:
+        end(pid, signal.SIGKILL)
+    return start(folder)
 
 
 def _write_file(folder: Path, number: int, items: int) -> None:

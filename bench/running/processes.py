@@ -27,12 +27,24 @@ def below(pid: int) -> list[int]:
 
 def is_worker(pid: int) -> bool:
     """The daemon that workers are forked from, or one of them."""
-    try:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
     # The JVM has the name in its settings, but not as what it runs.
-    return b"-m\0headgate.pipeline.daemon" in line
+    return b"-m\0headgate.pipeline.daemon" in _command(pid)
+
+
+def is_delivery(pid: int) -> bool:
+    """The process in which a run delivers."""
+    return b"headgate\0deliver" in _command(pid)
+
+
+def is_java(pid: int) -> bool:
+    return _command(pid).partition(b"\0")[0].endswith(b"/java")
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def resident_mb(pids: list[int]) -> float:

@@ -69,7 +69,7 @@ def _run_and_kill(folder: Path, reviews: int, kills: int, say: Say) -> int:
             # Each time a lot has begun since it was last killed, or nothing is shown.
             _wait(lambda: _begun(folder) > before)  # noqa: B023 - it is waited for at once
             time.sleep(chance.uniform(0.0, 0.5))
-            process = kill(folder, process, ("driver", "worker", "both")[done % 3])
+            process = kill(folder, process, ("driver", "worker", "all")[done % 3])
             done += 1
         while written < FILES:
             _write_reviews(folder, written, reviews)
