@@ -43,21 +43,21 @@ _NAMES = [word(number) for number in range(VOCABULARY)]
 
 def run(*, quick: bool, say: Say) -> Result:
     rows: list[Row] = []
-    window, primaries = (20_000, 2_000) if quick else (100_000, 10_000)
+    window, primaries = (10_000, 1_000) if quick else (100_000, 10_000)
     for threshold in (0.5, 0.7, 0.9):
         say(f"similar({threshold}), {window:,} items in the window")
         rows += _similar(window, primaries, threshold)
     say("equality")
-    rows.append(_equality(100_000 if quick else 1_000_000, primaries))
+    rows.append(_equality(50_000 if quick else 1_000_000, primaries))
     say("many feeds")
-    rows.append(_many_feeds(2_000 if quick else 20_000))
+    rows.append(_many_feeds(1_000 if quick else 20_000))
     say("expiry")
-    rows.append(_expiry(50_000 if quick else 500_000))
+    rows.append(_expiry(20_000 if quick else 500_000))
     say("restart")
-    rows.append(_restart(20_000 if quick else 100_000))
+    rows.append(_restart(5_000 if quick else 100_000))
     rows += window_join_log.rows(quick=quick, say=say)
     say("growth")
-    return Result(rows, _growth((5_000, 10_000, 20_000) if quick else (25_000, 50_000, 100_000)))
+    return Result(rows, _growth((2_500, 5_000, 10_000) if quick else (25_000, 50_000, 100_000)))
 
 
 def _titles(count: int, seed: int) -> np.ndarray:

@@ -56,7 +56,7 @@ def rows(*, quick: bool, say: Say) -> list[Row]:
     session.sparkContext.setLogLevel("OFF")
     try:
         found: list[Row] = []
-        each = 5_000 if quick else 20_000
+        each = 2_000 if quick else 20_000
         say("10,000 feeds by equality, through the log")
         found += _measured(session, "title = window.title", EQUALITY, 10_000, each, 5_000, "37")
         say("100 feeds by similarity, through the log")

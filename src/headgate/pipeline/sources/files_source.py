@@ -189,14 +189,18 @@ class _BackgroundScan:
         self.log.close()
 
     def _work(self) -> None:
+        problem = ""
         while not self._stopped.is_set():
             began = time.monotonic()
             try:
                 self.scan()
+                problem = ""
             except (HeadgateError, OSError) as error:
-                # A full disk or an unreadable list may be mended before the next scan.
-                if not self._stopped.is_set():
-                    log.error("%s", error)
+                # A full disk or an unreadable list may be mended before the next scan. An error
+                # that stays is logged once.
+                if str(error) != problem and not self._stopped.is_set():
+                    problem = str(error)
+                    log.error("%s", problem)
             except Exception:
                 log.exception("the folders of file sources cannot be scanned")
             # With many files, no more than half of a core is used.
