@@ -248,7 +248,9 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def trim(self, share: float) -> None:
-        first = int(share * len(self.model))
+        # Retention follows from the sequencer's own state, which does not know yet of a commit
+        # without an answer that has landed since.
+        first = int(share * self.sequencer.state.next_position)
         if self.sequencer.trim(first) is not None:
             self.first = first
         self._land()
