@@ -1,17 +1,15 @@
 """Parts of files, which the file log numbers, and how a file is cut into parts.
 
     lines of JSON   ┌── 8 MB ──┬── 8 MB ──┬─ rest ─┐   cut after line ends, so that several tasks
-    CSV             │ number 4 │ number 5 │  6     │   read a large file; CSV after record ends,
-    Parquet         └──────────┴──────────┴────────┘   Parquet between row groups
-    array, document    the whole file
+    CSV             │ number 4 │ number 5 │  6     │   read a large file; CSV after record ends
+    array, Parquet, document    the whole file
 
 A line end in CSV ends a record unless it is between quotes, which is only known from the beginning.
 A stretch without quotes is cut at any line end; in one with quotes the reader itself (read_csv.py)
 finds the record ends, so that parts give exactly the records of the whole.
 
-A part has a checksum of its bytes; in Parquet, where the footer says what the bytes mean, also of
-the footer. A later reader reads the same bytes, or finds that the file was changed and rejects the
-part; a number never gives other rows.
+A part has a checksum of its bytes. A later reader reads the same bytes, or finds that the file was
+changed and rejects the part; a number never gives other rows.
 
 Cost: each file is read once to be cut, at about 1 GB/s; CSV with quotes at about 50 MB/s.
 """
@@ -25,7 +23,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -36,8 +33,6 @@ from headgate.acquire.limits import LINE_BYTES_MAX
 from headgate.acquire.read_csv import record_end
 
 PART_BYTES = 8_000_000
-PART_ROWS = 100_000
-"""A part of a Parquet file ends with the row group that reaches one of these."""
 ARRAY_BYTES_MAX = 100_000_000
 DOCUMENT_BYTES_MAX = 10_000_000
 FINGERPRINT_BYTES = 512 * 1024
@@ -46,9 +41,8 @@ _PARQUET = b"PAR1"
 _ROOT = re.compile(rb"<([A-Za-z_\x80-\xff][^\s<>/]*)")
 """The first element of an XML document: what precedes it begins with '<?' or '<!'."""
 
-LINES, LONG, ARRAY, TABLE, GROUPS, WHOLE = "lines", "long", "array", "csv", "groups", "whole"
-"""Shapes of a part: JSON lines, one line that is too long, a JSON array, CSV records, row groups of
-Parquet, a file."""
+LINES, LONG, ARRAY, TABLE, WHOLE = "lines", "long", "array", "csv", "whole"
+"""Shapes of a part: JSON lines, one line that is too long, a JSON array, CSV records, a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,87 +129,21 @@ def cut_parts(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> Ne
         return _cut_lines(file, before, size, whole=whole)
     if before.shape == TABLE:
         return _cut_records(file, before, size, whole=whole)
-    if before.format == "parquet":
-        return _cut_row_groups(file, before, size)
     part, _ = _with_checksum(file, before, size)
+    if before.format == "parquet":
+        part = replace(part, rows=max(_parquet_rows(file), 1))
     return NewParts((part,), size, 1, before.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """The rows of a Parquet file that begin at a byte; numbered as the file's rows are, from 1."""
-
-    begin: int
-    first_row: int
-    rows: int
-
-
-def row_groups(file: BinaryIO) -> list[RowGroup]:
-    """The row groups of a file; none if it is damaged, or they do not lie one behind the other."""
+def _parquet_rows(file: BinaryIO) -> int:
+    """As the footer says; 0 if it is damaged. Rejected: cutting large files between row groups. To
+    find out where these begin, pyarrow's metadata of columns is needed, and there a damaged footer
+    ends the process (26.0)."""
     try:
         file.seek(0)
-        metadata = pq.read_metadata(file)
-        groups: list[RowGroup] = []
-        first_row = 1
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            groups.append(RowGroup(_group_begin(group), first_row, group.num_rows))
-            first_row += group.num_rows
-    except (pa.ArrowException, OSError, ValueError, IndexError):
-        return []
-    ordered = all(a.begin < b.begin and a.rows >= 0 for a, b in pairwise(groups))
-    return groups if ordered and groups and groups[0].begin >= len(_PARQUET) else []
-
-
-def _group_begin(group: pq.RowGroupMetaData) -> int:
-    """The first byte of a row group; a dictionary of its first column comes before the data."""
-    column = group.column(0)
-    pages = (column.dictionary_page_offset, column.data_page_offset)
-    return int(min(each for each in pages if each))
-
-
-def _cut_row_groups(file: BinaryIO, before: FilePart, size: int) -> NewParts:
-    groups = row_groups(file)
-    if not groups or groups[-1].begin >= size:
-        part, _ = _with_checksum(file, before, size)  # the reader says what is wrong with it
-        return NewParts((part,), size, 1, before.shape)
-    parts: list[FilePart] = []
-    first, rows = groups[0], 0
-    for group, next_ in pairwise([*groups, RowGroup(size, 0, 0)]):
-        rows += group.rows
-        if next_.begin < size and rows < PART_ROWS and next_.begin - first.begin < PART_BYTES:
-            continue
-        part = replace(
-            before,
-            shape=GROUPS,
-            begin=first.begin,
-            end=next_.begin,
-            first_line=first.first_row,
-            rows=max(rows, 1),
-        )
-        parts.append(replace(part, checksum=checksum(file, part)))
-        first, rows = next_, 0
-    return NewParts(tuple(parts), size, 1, before.shape)
-
-
-def _footer_begin(file: BinaryIO) -> int:
-    """Where the footer of a Parquet file begins: its length is in the last eight bytes."""
-    size = file.seek(0, 2)
-    file.seek(max(size - 8, 0))
-    length = int.from_bytes(file.read(4), "little")
-    return max(size - 8 - length, 0)
-
-
-def checksum(file: BinaryIO, part: FilePart) -> int:
-    """The checksum of the part's current bytes; −1 if the file has become shorter."""
-    crc, size = 0, 0
-    for data in read_range(file, part.begin, part.end):
-        crc = zlib.crc32(data, crc)
-        size += len(data)
-    if part.shape == GROUPS:
-        for data in read_range(file, _footer_begin(file), file.seek(0, 2)):
-            crc = zlib.crc32(data, crc)
-    return crc if size == part.end - part.begin else -1
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError, ValueError):
+        return 0
 
 
 def _cut_records(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:

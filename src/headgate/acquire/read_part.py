@@ -6,6 +6,7 @@ CSV records              read_csv.py        XML documents    below: one item per
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -19,15 +20,12 @@ from headgate.acquire.file_parts import (
     ARRAY,
     ARRAY_BYTES_MAX,
     DOCUMENT_BYTES_MAX,
-    GROUPS,
     LINES,
     LONG,
     TABLE,
     FilePart,
-    checksum,
     read_file_lines,
     read_range,
-    row_groups,
 )
 from headgate.acquire.item_rows import RowBuilder, SourceColumns, instant, places_of
 from headgate.acquire.limits import LINE_BYTES_MAX
@@ -104,7 +102,7 @@ def _read(
             continues=part.continues,
         )
     elif part.format == "parquet":
-        yield from read_parquet(path, columns, rejects, part=part)
+        yield from read_parquet(path, columns, rejects)
     elif part.shape == ARRAY and size > ARRAY_BYTES_MAX:
         rejects.add(
             None, f"the array has more than {ARRAY_BYTES_MAX:,} bytes: write one object per line"
@@ -117,41 +115,40 @@ def _read(
         yield from read_document(data, part.path, columns, rejects)
 
 
+def checksum(file: BinaryIO, part: FilePart) -> int:
+    """The checksum of the part's current bytes; −1 if the file has become shorter."""
+    crc, size = 0, 0
+    for data in read_range(file, part.begin, part.end):
+        crc = zlib.crc32(data, crc)
+        size += len(data)
+    return crc if size == part.end - part.begin else -1
+
+
 # --- Parquet and XML ------------------------------------------------------------------------------
 
 
-def read_parquet(
-    path: Path, columns: SourceColumns, rejects: Rejects, *, part: FilePart | None = None
-) -> Iterator[ReadRows]:
-    """The rows of the file, or of the row groups that are a part of it. A column that cannot be
-    cast as a whole is converted row by row."""
-    first = 1 if part is None else part.first_line
+def read_parquet(path: Path, columns: SourceColumns, rejects: Rejects) -> Iterator[ReadRows]:
+    """The rows of the file. A column that cannot be cast as a whole is converted row by row."""
+    first = 1
     try:
         file = pq.ParquetFile(path)
+        end = first + file.metadata.num_rows
         names = [each for each in columns.schema.names if each in file.schema_arrow.names]
-        batches = file.iter_batches(
-            LINES_AT_ONCE,
-            columns=[str(each) for each in names],
-            row_groups=None if part is None else _groups_of(path, part),
-        )
-        for batch in batches:
+        for batch in file.iter_batches(LINES_AT_ONCE, columns=[str(each) for each in names]):
             arrays = _cast(batch, columns)
             if arrays is None:
                 yield _row_by_row(batch, columns, rejects, first)
             elif batch.num_rows:
                 yield arrays, pa.array(range(first, first + batch.num_rows), pa.int64())
             first += batch.num_rows
+        if first != end:
+            # A page whose header is damaged is skipped by the library without a word.
+            rejects.add(
+                None, f"the Parquet file is damaged: {end - first:,} of its rows are missing"
+            )
     except (pa.ArrowException, OSError, ValueError) as error:
         # Rows before the damage are kept: a second read finds the same ones.
         rejects.add(None, f"the Parquet file is damaged from row {first} on: {error}")
-
-
-def _groups_of(path: Path, part: FilePart) -> list[int] | None:
-    if part.shape != GROUPS:
-        return None
-    with path.open("rb") as file:
-        begins = [each.begin for each in row_groups(file)]
-    return [number for number, begin in enumerate(begins) if part.begin <= begin < part.end]
 
 
 def _cast(batch: pa.RecordBatch, columns: SourceColumns) -> dict[str, pa.Array] | None:
