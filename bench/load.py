@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ from pathlib import Path
 
 import headgate as hg
 from bench import Plot, Result, Row, Say
-from bench.running.processes import below, end, resident_mb
+from bench.running.processes import below, end_run, resident_mb
 from headgate.pipeline.run_context import quantile
 from headgate.store.log import LogReader
 from headgate.store.log_storage import FolderStorage
@@ -261,11 +260,4 @@ def _running(folder: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
             time.sleep(0.1)
         yield process
     finally:
-        family = below(process.pid)
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            for pid in family[::-1]:
-                end(pid, signal.SIGKILL)
-            process.wait()
+        end_run(process, patience_s=60)

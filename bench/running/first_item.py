@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import tempfile
@@ -10,7 +9,7 @@ import time
 from pathlib import Path
 
 from bench import Row, Say
-from bench.running.processes import below, end
+from bench.running.processes import end_run
 from headgate.demo import Newsroom
 
 TARGET_S = 12.0
@@ -54,11 +53,4 @@ def _first_item_s(url: str) -> float:
                 time.sleep(0.02)
             raise RuntimeError((folder / "log").read_text()[-2_000:])
         finally:
-            family = below(process.pid)
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                for pid in family[::-1]:
-                    end(pid, signal.SIGKILL)
-                process.wait()
+            end_run(process, patience_s=30)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
+from signal import SIGKILL, SIGTERM
 
 
 def below(pid: int) -> list[int]:
@@ -66,6 +68,18 @@ def cpu_s(pid: int) -> float:
     except OSError:
         return 0.0
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def end_run(process: subprocess.Popen[bytes], *, patience_s: float) -> None:
+    """Stop a run as its user does, and kill what is left of it after a while."""
+    family = below(process.pid)
+    process.send_signal(SIGTERM)
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        for pid in family[::-1]:
+            end(pid, SIGKILL)
+        process.wait()
 
 
 def end(pid: int, signal: int) -> None:

@@ -94,41 +94,49 @@ class CheckedBackend(httpcore.NetworkBackend):
         raise self._refused("a local socket is not connected to")
 
     def _checked(self, host: str, port: int, timeout_s: float) -> Sequence[str]:
-        addresses = self._resolved(host, port, timeout_s)
+        addresses = resolve_within(timeout_s, self._resolve, host, port, unknown=self._unknown)
         for address in addresses:
-            try:
-                refusal = self._allowed.refusal(address)
-            except ValueError:
-                refusal = f"'{address}' is no address"
-            if refusal:
+            if refusal := refusal_of(address, self._allowed):
                 raise self._refused(f"'{host}' is not connected to: {refusal}")
         return addresses
-
-    def _resolved(self, host: str, port: int, timeout_s: float) -> Sequence[str]:
-        """The host's addresses; an error if the name servers do not answer in time."""
-        results: list[Sequence[str]] = []
-        errors: list[Exception] = []
-
-        def look_up() -> None:
-            try:
-                results.append(self._resolve(host, port))
-            except (OSError, UnicodeError) as error:
-                errors.append(error)
-
-        thread = threading.Thread(target=look_up, name="resolve", daemon=True)
-        thread.start()
-        thread.join(max(timeout_s, 0))
-        if results:
-            return results[0]
-        if errors:
-            raise self._unknown(f"'{host}' has no address: {errors[0]}")
-        raise self._unknown(f"the name servers did not answer for '{host}' in {timeout_s:.0f} s")
 
 
 # --- deadlines ------------------------------------------------------------------------------------
 
 Resolver = Callable[[str, int], Sequence[str]]
 """The addresses of a host, as texts."""
+
+
+def resolve_within(
+    limit_s: float, resolve: Resolver, host: str, port: int, *, unknown: ErrorOf
+) -> Sequence[str]:
+    """The host's addresses; an error if the name servers do not answer in time. `getaddrinfo`
+    cannot be interrupted: it runs in a thread, which is abandoned then."""
+    results: list[Sequence[str]] = []
+    errors: list[Exception] = []
+
+    def look_up() -> None:
+        try:
+            results.append(resolve(host, port))
+        except (OSError, UnicodeError) as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=look_up, name="resolve", daemon=True)
+    thread.start()
+    thread.join(max(limit_s, 0))
+    if results:
+        return results[0]
+    if errors:
+        raise unknown(f"'{host}' has no address: {errors[0]}")
+    raise unknown(f"the name servers did not answer for '{host}' in {limit_s:.0f} s")
+
+
+def refusal_of(address: str, allowed: AllowedNetworks) -> str | None:
+    """Why an address that a name server gave is not connected to; None if it may be."""
+    try:
+        return allowed.refusal(address)
+    except ValueError:
+        return f"'{address}' is no address"
 
 
 def resolve_by_system(host: str, port: int) -> list[str]:

@@ -16,9 +16,7 @@ JVM starts, since what they are checked with takes a second to load.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -120,14 +118,14 @@ def check_jars(jars: str) -> None:
 
 
 def check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=f"{home}/bin") if home else None
-    java = java or shutil.which("java")
+    from headgate.pipeline.java_archive import find_java  # noqa: PLC0415 - Spark
+
+    java = find_java()
     if java is None:
         raise PipelineError(f"Spark needs Java {JAVA_LEAST} or later: install it, or set JAVA_HOME")
     try:
         done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=30, check=False
+            [str(java), "-version"], capture_output=True, text=True, timeout=30, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PipelineError(f"'{java}' cannot be run: {error}") from None

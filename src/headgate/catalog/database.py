@@ -53,11 +53,7 @@ class Database:
     errors call it; delivery keeps its cursors in a database of its own.
     """
 
-    def __init__(
-        self, url: str, *, lock_timeout_s: float, called: str = "catalog", durable: bool = True
-    ) -> None:
-        """If not durable, commits of SQLite survive the end of the process but not a loss of
-        power."""
+    def __init__(self, url: str, *, lock_timeout_s: float, called: str = "catalog") -> None:
         parsed = _parse_url(url, called)
         self.name = _name_of(parsed)
         self.called = called
@@ -69,7 +65,6 @@ class Database:
                 parsed,
                 lock_timeout_s=lock_timeout_s,
                 in_memory=self.in_memory,
-                durable=durable,
             )
             self._reader = self._engine
             self._writer = self._engine.execution_options(headgate_writes=True)
@@ -146,7 +141,7 @@ def _name_of(url: URL) -> str:
     return f"'{shown.render_as_string()}'"
 
 
-def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool, durable: bool) -> Engine:
+def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool) -> Engine:
     engine = create_engine(
         url,
         connect_args={"timeout": lock_timeout_s},
@@ -159,7 +154,7 @@ def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool, durable: b
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA foreign_keys=ON")
-        cursor.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+        cursor.execute("PRAGMA synchronous=FULL")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -123,10 +123,17 @@ class JobBuilder:
     def _started(
         self, subscription: PushSubscription, messages: list[Message], end: int, new_from: int
     ) -> MessageJob:
+        job = self._job_of(subscription, messages, end, new_from)
+        self.busy[subscription.id] = job
+        return job
+
+    def _job_of(
+        self, subscription: PushSubscription, messages: list[Message], end: int, new_from: int
+    ) -> MessageJob:
         row = self._query.table.row_of(subscription.id)
         assert row is not None, "something is due for it"
         slot = int(self._query.table.rows.slot[row])
-        job = MessageJob(
+        return MessageJob(
             subscription=subscription,
             slot=slot,
             epoch=self._held.slots[slot].epoch,
@@ -136,13 +143,12 @@ class JobBuilder:
             until=time.monotonic() + self._settings.run_budget_s,
             new_from=new_from,
         )
-        self.busy[subscription.id] = job
-        return job
 
     def retry_job(
         self, retry: RetryRow, subscription: PushSubscription, row: int
     ) -> MessageJob | None:
-        """The message again, with the items of the log or their copies."""
+        """The message again, with the items of the log or their copies. The subscription may have a
+        job of its own at the same time."""
         if retry.items is not None:
             items = [decode_item(json.dumps(each)) for each in json.loads(retry.items)]
             parts = [MessagePart(retry.first, int(retry.retry_at * 1e6), each) for each in items]
@@ -153,12 +159,7 @@ class JobBuilder:
         if not parts:
             return None
         message = Message(retry.message, retry.first, retry.end, parts, retry.attempts)
-        busy = self.busy.get(subscription.id)
-        job = self._started(subscription, [message], retry.end, retry.first)
-        if busy is None:
-            del self.busy[subscription.id]
-        else:
-            self.busy[subscription.id] = busy
+        job = self._job_of(subscription, [message], retry.end, retry.first)
         job.is_retry = True
         return job
 

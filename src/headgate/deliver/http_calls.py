@@ -41,7 +41,12 @@ import certifi
 import httpx
 import pycurl
 
-from headgate.acquire.connections import ADDRESSES_TRIED, Resolver
+from headgate.acquire.connections import (
+    ADDRESSES_TRIED,
+    Resolver,
+    refusal_of,
+    resolve_within,
+)
 from headgate.model.addresses import AllowedNetworks
 
 ANSWER_BYTES_MAX = 64 * 1024
@@ -223,9 +228,10 @@ class _Handle:
 
     def _resolve(self, until: float) -> None:
         _, host, port = self.origin
-        addresses = _resolved(self._limits.resolve, host, port, until)
+        left_s = max(0.0, until - time.monotonic())
+        addresses = resolve_within(left_s, self._limits.resolve, host, port, unknown=CallFailed)
         for each in addresses:
-            if refusal := self._refusal(each):
+            if refusal := refusal_of(each, self._limits.allowed):
                 raise AddressRefused(f"'{host}' is not connected to: {refusal}")
         if not addresses:
             raise CallFailed(f"'{host}' has no address")
@@ -236,19 +242,13 @@ class _Handle:
         self._addresses = frozenset(str(ip_address(each)) for each in used)
         self._resolved_at = time.monotonic()
 
-    def _refusal(self, address: str) -> str | None:
-        try:
-            return self._limits.allowed.refusal(address)
-        except ValueError:
-            return f"'{address}' is no address"
-
     def _open_socket(
         self, _purpose: int, address: tuple[int, int, int, tuple[str, int]]
     ) -> socket.socket | int:
         """libcurl asks for a socket to this address; it connects to no other."""
         family, kind, protocol, place = address
         found = str(place[0])
-        refusal = self._refusal(found)
+        refusal = refusal_of(found, self._limits.allowed)
         if refusal is None and str(ip_address(found)) not in self._addresses:
             refusal = f"'{found}' is not an address that was checked"
         if refusal is not None:
@@ -279,29 +279,6 @@ class _Handle:
 
 def _port(url: httpx.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
-
-
-def _resolved(resolve: Resolver, host: str, port: int, until: float) -> Sequence[str]:
-    """The host's addresses. `getaddrinfo` cannot be interrupted: it runs in a thread, which is
-    abandoned when the time is up."""
-    results: list[Sequence[str]] = []
-    errors: list[Exception] = []
-
-    def look_up() -> None:
-        try:
-            results.append(resolve(host, port))
-        except (OSError, UnicodeError) as error:
-            errors.append(error)
-
-    limit_s = max(0.0, until - time.monotonic())
-    thread = threading.Thread(target=look_up, name="resolve", daemon=True)
-    thread.start()
-    thread.join(limit_s)
-    if results:
-        return results[0]
-    if errors:
-        raise CallFailed(f"'{host}' has no address: {errors[0]}")
-    raise CallFailed(f"the name servers did not answer for '{host}' in {limit_s:.0f} s")
 
 
 def _trusted_certificates() -> dict[int, str]:

@@ -7,7 +7,7 @@ id. Errors are `OutputError`s that say what to do next (errors.py).
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from headgate.deliver.entry import OutputDocument, entry_of, stable_id
 from headgate.deliver.errors import OutputError
@@ -18,8 +18,7 @@ from headgate.deliver.output_mail import make_mail, send_mail
 from headgate.deliver.output_webhook import WebhookOutput, webhook_body, webhook_item
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.deliver.settings import DeliverySettings
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from headgate.match.batch import instant_at
 
 
 class MessageSender:
@@ -100,5 +99,5 @@ def _body(subscription: PushSubscription, parts: list[MessagePart]) -> str:
         else webhook_item(part.item, part.transformed)
         for part in parts
     ]
-    arrived = _EPOCH + timedelta(microseconds=parts[-1].arrived_us)
+    arrived = instant_at(parts[-1].arrived_us)
     return webhook_body(subscription.id, subscription.feed, arrived, texts)

@@ -89,9 +89,10 @@ def archive_options() -> list[str]:
 
 def archive_path() -> Path | None:
     """Where the archive for this Java and PySpark is, or would be; None without Java."""
-    java = _java()
-    if java is None:
+    found = find_java()
+    if found is None:
         return None
+    java = found.resolve()
     stat = java.stat()
     key = f"{java} {stat.st_size} {stat.st_mtime_ns} {pyspark.__file__} {pyspark.__version__}"
     return cache_folder() / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
@@ -128,11 +129,12 @@ def make_archive() -> Path | None:
     return path
 
 
-def _java() -> Path | None:
+def find_java() -> Path | None:
+    """The Java that Spark uses: that of JAVA_HOME, else the first on the path."""
     home = os.environ.get("JAVA_HOME")
     command = shutil.which("java", path=f"{home}/bin") if home else None
     command = command or shutil.which("java")
-    return Path(command).resolve() if command else None
+    return Path(command) if command else None
 
 
 if __name__ == "__main__":

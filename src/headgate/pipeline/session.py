@@ -29,7 +29,6 @@ since the second compiler uses the cores in the first minute; but Spark reads Pa
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +41,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import PipelineError
-from headgate.pipeline.java_archive import archive_options
+from headgate.pipeline.java_archive import archive_options, find_java
 from headgate.pipeline.spark_jars import jar_settings
 
 Session = SparkSession
@@ -188,8 +187,7 @@ def _java_options() -> list[str]:
 
 
 def require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if not (home and Path(home, "bin", "java").exists()) and shutil.which("java") is None:
+    if find_java() is None:
         raise PipelineError("Spark needs Java 17 or later: install it, or set JAVA_HOME")
 
 
