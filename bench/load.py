@@ -36,7 +36,7 @@ from headgate.store.log_storage import FolderStorage
 
 SCRIPT = """
 register stream Posted from post (number int, made float);
-register stream Filed from json 'in/*.json' (number int, made float);
+register stream Filed from json '*.json' (number int, made float);
 register stream Bulk from post (number int, made float);
 create feed Calls from (Posted | Filed);
 create feed Rare from Bulk where number < 0;
@@ -73,7 +73,6 @@ def _latency_rows(
     say("posted events")
     posted_ms = receiver.ages_ms(calls, lambda number: _post(h, number))
     say("files")
-    (folder / "in").mkdir(exist_ok=True)
     files_ms = receiver.ages_ms(calls, lambda number: _rename(folder, number))
     p50, p99 = quantile(posted_ms, 0.5), quantile(posted_ms, 0.99)
     file_p50, file_p99 = quantile(files_ms, 0.5), quantile(files_ms, 0.99)
@@ -243,7 +242,8 @@ def _opened(folder: Path) -> Iterator[hg.Headgate]:
 def _running(folder: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
     (folder / "script.feeds").write_text(SCRIPT.format(url=url))
     command = [sys.executable, "-m", "headgate", "run", "script.feeds", "--catalog", "catalog.db"]
-    command += ["--folder", "data", "--metrics", "off", "--allow", "loopback"]
+    (folder / "in").mkdir()
+    command += ["--folder", "data", "--data", "in", "--metrics", "off", "--allow", "loopback"]
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
             command,

@@ -23,7 +23,7 @@ from bench.running.logged import logged_rows
 from bench.running.processes import below, end, is_delivery, is_java, is_worker
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_status import count_deliveries
-from headgate.store.data_folder import DataFolder
+from headgate.store.data_folder import find_folder
 
 SCRIPT = """
 register stream Tickets from json 'tickets/*.json' (id text, price int);
@@ -72,7 +72,7 @@ def judged_row(
 
 def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
     chance = random.Random(1)
-    (folder / "tickets").mkdir()
+    (folder / "files" / "tickets").mkdir(parents=True)
     (folder / "script.feeds").write_text(SCRIPT)
     written, done = 0, 0
     process = start(folder)
@@ -106,6 +106,7 @@ def _run_and_kill(folder: Path, items: int, kills: int, say: Say) -> int:
 def start(folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "headgate", "run", "script.feeds"]
     command += ["--catalog", "catalog.db", "--metrics", "off", "--master", "local[2,8]"]
+    command += ["--data", "files"]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
 
@@ -139,9 +140,9 @@ def _write_file(folder: Path, number: int, items: int) -> None:
         json.dumps({"id": str(n), "price": n % 100}) + "\n"
         for n in range(number * size, (number + 1) * size)
     ]
-    fresh = folder / "tickets" / f".{number}"
+    fresh = folder / "files" / "tickets" / f".{number}"
     fresh.write_text("".join(lines))
-    fresh.rename(folder / "tickets" / f"{number:05}.json")
+    fresh.rename(folder / "files" / "tickets" / f"{number:05}.json")
 
 
 def _wait_for_a_batch(folder: Path, process: subprocess.Popen[bytes], since_s: float) -> None:
@@ -175,10 +176,10 @@ def _ids(folder: Path) -> Counter[str]:
 
 
 def sent_count(folder: Path) -> int:
-    path = DataFolder(folder / "headgate-data").deliveries
-    if not path.exists():
+    run_folder = find_folder(folder / "headgate-data")
+    if not run_folder.has_deliveries:
         return 0
-    with DeliveryDatabase(str(path)) as database:
+    with DeliveryDatabase(run_folder.delivery_database) as database:
         return count_deliveries(database).total
 
 

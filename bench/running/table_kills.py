@@ -54,8 +54,8 @@ def _run_and_kill(folder: Path, reviews: int, kills: int, say: Say) -> int:
     chance = random.Random(1)
     (folder / "script.feeds").write_text(SCRIPT)
     symbols = [f"S{n}" for n in range(STOCKS)]
-    _write(folder / "stocks", "all", [{"Symbol": each, "PER": 50.0} for each in symbols])
-    _write(folder / "prices", "all", [{"Symbol": each, "Price": 1.5} for each in symbols])
+    _write(folder / "files" / "stocks", "all", [{"Symbol": each, "PER": 50.0} for each in symbols])
+    _write(folder / "files" / "prices", "all", [{"Symbol": each, "Price": 1.5} for each in symbols])
     written, done, process = 0, 0, start(folder)
     try:
         _wait(lambda: _lots(folder) >= 1 and _stored(folder) == 2 * STOCKS)
@@ -113,11 +113,11 @@ def _write_reviews(folder: Path, number: int, reviews: int) -> None:
         {"id": n, "Symbol": f"s{n % STOCKS}", "Rating": n % 10}
         for n in range(number * size, (number + 1) * size)
     ]
-    _write(folder / "reviews", f"{number:05}", rows)
+    _write(folder / "files" / "reviews", f"{number:05}", rows)
 
 
 def _write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / f".{name}"
     fresh.write_text("".join(json.dumps(row) + "\n" for row in rows))
     fresh.rename(folder / f"{name}.json")

@@ -13,7 +13,7 @@ from tests.acquire.rss import rows_of
 from headgate.acquire.acquirer import Acquirer, AcquirerSettings
 from headgate.acquire.inbox import Inbox
 from headgate.acquire.inbox_tables import ListedFeed
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.limits import IntakeLimits
 from headgate.acquire.refresh_queue import RefreshPolicy
 from headgate.model.addresses import LOOPBACK
 
@@ -21,7 +21,7 @@ QUICK = AcquirerSettings(
     threads=4,
     fetches_per_minute=60_000.0,
     policy=RefreshPolicy(0.0, 0.01),
-    limits=FeedLimits(host_delay_s=0.0, total_s=2.0),
+    limits=IntakeLimits(host_delay_s=0.0, total_s=2.0),
     allowed=LOOPBACK,
 )
 

@@ -22,8 +22,9 @@ from tests.acquire.rss import Publisher, ids_in, rows_of, rss, wait_for
 from headgate.acquire.acquirer import Acquirer, AcquirerSettings
 from headgate.acquire.inbox import Inbox
 from headgate.acquire.inbox_tables import broken_feeds, feed_table
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.limits import IntakeLimits
 from headgate.acquire.refresh_queue import RefreshPolicy
+from headgate.acquire.rejected import read_rejected
 from headgate.model.errors import StateError
 
 KILLS = 20
@@ -83,6 +84,58 @@ def test_validators_of_the_last_response_are_sent(tmp_path: Path, server: Server
     assert broken_feeds(tmp_path) == []
 
 
+def test_a_page_that_names_its_feed_is_followed_and_remembered(tmp_path: Path, server: Server):
+    page = b"<!DOCTYPE html><html><head><link rel='alternate' type='application/rss+xml' href='/f'>"
+    server.on("/f", says(GOOD, headers={"ETag": '"1"'}))
+    url = server.on("/page", says(page, headers={"Content-Type": "text/html"}))
+    with acquiring(tmp_path, [url]) as (_, inbox):
+        wait_for(lambda: len(server.requests) >= 4)
+        assert inbox.last == 1
+        assert inbox.remembered("page").discovered == url.replace("/page", "/f")
+    assert [each.path for each in server.requests[:4]] == ["/page", "/f", "/f", "/f"]
+    assert server.requests[2].header("If-None-Match") == '"1"'
+    assert broken_feeds(tmp_path) == []
+
+
+def test_a_page_is_asked_again_when_its_feed_has_moved(tmp_path: Path, server: Server):
+    def page(request: Request) -> None:
+        target = "/old" if len(server.requests) < 3 else "/new"
+        link = f"<html><link rel=alternate type=application/atom+xml href={target}>"
+        request.send(answer(link.encode()))
+
+    def old(request: Request) -> None:
+        is_first = sum(each.path == "/old" for each in server.requests) == 1
+        request.send(answer(GOOD) if is_first else answer(status="404 Not Found"))
+
+    server.on("/old", old)
+    server.on("/new", says(rss(["1", "2"])))
+    again = replace(QUICK, policy=replace(QUICK.policy, backoff_first_s=0.05))
+    with acquiring(tmp_path, [server.on("/page", page)], again) as (_, inbox):
+        wait_for(lambda: inbox.last == 2)
+    paths = [each.path for each in server.requests]
+    assert paths[:5] == ["/page", "/old", "/old", "/page", "/new"]
+
+
+def test_a_page_that_leads_to_a_page_is_an_error(tmp_path: Path, server: Server):
+    link = b"<html><link rel=alternate type=application/rss+xml href=/b>"
+    server.on("/b", says(link.replace(b"/b", b"/c")))
+    with acquiring(tmp_path, [server.on("/a", says(link))]):
+        wait_for(lambda: bool(broken_feeds(tmp_path)))
+    (broken,) = broken_feeds(tmp_path)
+    assert "it is a page that names the feed" in broken.error
+    assert "an HTML page, not a feed" in broken.error
+
+
+def test_what_a_feed_loses_is_recorded_once(tmp_path: Path, server: Server):
+    body = GOOD.replace(b"</item>", b"</item><item><author>" + b"a" * 70 + b"</author></item>")
+    with acquiring(tmp_path, [server.on("/a", says(body))]) as (_, inbox):
+        wait_for(lambda: len(server.requests) >= 3)
+        assert inbox.last == 1
+    (rejected,) = read_rejected([tmp_path])
+    assert (rejected.source, rejected.line) == ("a", 2)
+    assert rejected.error == "its author is no name or address"
+
+
 def test_hostile_feeds_do_not_affect_a_good_one(tmp_path: Path, server: Server):
     bomb = gzip_bomb()
     many = rss(str(number) for number in range(50_000))
@@ -106,7 +159,7 @@ def test_hostile_feeds_do_not_affect_a_good_one(tmp_path: Path, server: Server):
     urls += [
         server.on(f"/{name}", way).replace("127.0.0.1", "localhost") for name, way in ways.items()
     ]
-    settings = replace(QUICK, threads=12, limits=FeedLimits(host_delay_s=0.0, total_s=1.0))
+    settings = replace(QUICK, threads=12, limits=IntakeLimits(host_delay_s=0.0, total_s=1.0))
     with acquiring(tmp_path, urls, settings) as (_, inbox):
         wait_for(lambda: len([e for e in feed_table(tmp_path) if e.tried_at]) == len(urls))
         during = good.published

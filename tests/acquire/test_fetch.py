@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 from tests.acquire.hostile_server import Behaviour, Request, Server, answer, says
 
 from headgate.acquire.fetch import Fetched, Fetcher, NotModified, _Hop, redirected
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.limits import IntakeLimits
 from headgate.model.addresses import LOOPBACK, PUBLIC_ONLY
 from headgate.model.errors import FetchError, printable
 
 FEED = b"<rss version='2.0'><channel><title>T</title></channel></rss>"
-LIMITS = FeedLimits(
+LIMITS = IntakeLimits(
     total_s=1.0, connect_s=0.5, host_delay_s=0.0, connections_per_host=20, body_bytes_max=1_000_000
 )
 SLACK_S = 2.0
@@ -506,7 +506,7 @@ def test_retry_after_as_a_date(server: Server, fetcher: Fetcher) -> None:
 
 
 def test_a_host_gets_few_connections_at_once(server: Server) -> None:
-    limits = FeedLimits(total_s=10, connections_per_host=2, host_delay_s=0)
+    limits = IntakeLimits(total_s=10, connections_per_host=2, host_delay_s=0)
     lock = threading.Lock()
 
     waiting: set[Request] = set()
@@ -530,7 +530,7 @@ def test_a_host_gets_few_connections_at_once(server: Server) -> None:
 
 
 def test_two_fetches_from_a_host_have_a_pause_between_them(server: Server) -> None:
-    limits = FeedLimits(total_s=10, connections_per_host=4, host_delay_s=0.3)
+    limits = IntakeLimits(total_s=10, connections_per_host=4, host_delay_s=0.3)
     server.on("/", says(FEED))
     server.on("/from", to("/"))
     with Fetcher(limits=limits, allowed=LOOPBACK) as fetcher, ThreadPoolExecutor(4) as pool:

@@ -18,7 +18,7 @@ from headgate.acquire.identify import (
     items_of,
     keys_of,
 )
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.limits import IntakeLimits
 from headgate.model.items import Item
 from headgate.model.values import Link, Value
 
@@ -98,7 +98,7 @@ def test_each_entry_is_an_item_once_while_it_is_remembered(history: list[list[in
 
 @given(documents)
 def test_memory_is_bounded_and_holds_the_document(history: list[list[int]]) -> None:
-    limits = FeedLimits(seen_min=5)
+    limits = IntakeLimits(seen_min=5)
     seen = NOTHING_SEEN
     for document in history:
         parsed = feed(*({"guid": str(n)} for n in document))

@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.acquire.limits import FeedLimits
-from headgate.acquire.opml import RESERVED, FeedNamer, OpmlFeed, read_opml, write_opml
+from headgate.acquire.limits import IntakeLimits
+from headgate.acquire.opml import (
+    FOLDER_LENGTH_MAX,
+    FOLDERS_MAX,
+    RESERVED,
+    FeedNamer,
+    OpmlFeed,
+    read_opml,
+    write_opml,
+)
+from headgate.language import build
 from headgate.language.literals import KEYWORDS
 from headgate.language.parse import parse_script
 from headgate.language.statements import RegisterFeed
+from headgate.language.unparse import unparse
 
 titles = st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1, max_size=12)
 urls = st.from_regex(r"https?://[a-z]{1,9}\.example/[a-z0-9]{0,9}", fullmatch=True)
@@ -119,7 +129,7 @@ def test_a_large_list_is_read_in_seconds() -> None:
     assert time.process_time() - began < 10
     assert len({each.name for each in actual.feeds}) == 30_000
     assert actual.bad_lines == ()
-    limited = read_opml(body, limits=FeedLimits(outlines_max=10))
+    limited = read_opml(body, limits=IntakeLimits(outlines_max=10))
     assert len(limited.feeds) == len(limited.bad_lines) == 10
 
 
@@ -127,3 +137,26 @@ def test_nesting_that_is_too_deep_ends_the_list() -> None:
     actual = read_opml(b"<opml><body>" + b"<outline text='a'>" * 100_000)
     assert actual.feeds == ()
     assert actual.bad_lines
+
+
+def test_an_outline_with_many_attributes_takes_linear_time() -> None:
+    attributes = " ".join(f"a{number}='x'" for number in range(60_000))
+    feed = "<outline text='b' xmlUrl='https://b.example/'/>"
+    began = time.process_time()
+    actual = read_opml(f"<opml><body><outline {attributes}/>{feed}</body></opml>".encode())
+    assert time.process_time() - began < 2.0  # quadratic: 18 s
+    assert [each.url for each in actual.feeds] == ["https://b.example/"]
+    assert [each.reason for each in actual.bad_lines] == ["it has more than 200 attributes"]
+
+
+def test_a_list_without_a_feed_says_so() -> None:
+    (bad,) = read_opml(b"<opml><body><outline text='a'/></body></opml>").bad_lines
+    assert bad.reason == "no outline of it names a feed"
+
+
+def test_folders_are_limited_as_in_the_language() -> None:
+    assert (FOLDER_LENGTH_MAX, FOLDERS_MAX) == (build.FOLDER_LENGTH_MAX, build.FOLDERS_MAX)
+    deep = "<outline text='%s'>" % ("x" * 300) * 30 + "<outline xmlUrl='https://a.example/'/>"
+    (feed,) = read_opml(f"<opml><body>{deep}".encode()).feeds
+    statement = RegisterFeed(feed.name, feed.url, (), feed.folders)
+    assert parse_script(unparse(statement)) == (statement,)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.acquire.reading import COLUMNS, items
 
-from headgate.acquire import read_csv
 from headgate.acquire.item_rows import SourceColumns
+from headgate.acquire.limits import IntakeLimits
 from headgate.acquire.read_csv import read_records, value_of_text
 from headgate.acquire.rejected import Rejected, Rejects
 from headgate.model.errors import InvalidValue
@@ -24,15 +22,12 @@ from headgate.model.values import Type
 TEXTS = SourceColumns("S", "stream", Schema((Attribute("a", Type.TEXT), Attribute("b", Type.TEXT))))
 
 
-def lines(data: bytes) -> Iterator[bytes]:
-    return iter(io.BytesIO(data))
-
-
 def read(
-    data: bytes, header: list[str], columns: SourceColumns = COLUMNS, **more: bool
+    data: bytes, header: list[str], columns: SourceColumns = COLUMNS, **more: object
 ) -> tuple[list, list[Rejected]]:
     rejects = Rejects("S", "f")
-    rows = items(read_records(lines(data), header, columns, rejects, first_line=2, **more), columns)
+    rows = items(read_records(data, header, columns, rejects, first_line=2, **more), columns)
+    assert (rejects.taken, rejects.records) == (len(data), len(rows) + rejects.count)
     return rows, rejects.all()
 
 
@@ -101,18 +96,20 @@ def test_a_cell_that_does_not_fit_is_refused(text: str, type_: Type):
 
 def test_only_the_lines_of_a_broken_record_are_rejected():
     data = b'1,a\nx,b\n2,c,too,many\n\xff,d\n3,"open\n4,e\n5,f\n'
-    with patch.object(read_csv, "LINE_BYTES_MAX", 10):
-        actual, rejected = read(data, ["whole", "title"])
+    data += b'6,"a\nlong\nrecord"\n7,g\n'
+    actual, rejected = read(data, ["whole", "title"], limits=IntakeLimits(record_bytes_max=15))
     assert [(each.id, each.attributes["whole"]) for each in actual] == [
         ("f:2", 1),
         ("f:7", 4),
         ("f:8", 5),
+        ("f:12", 7),
     ]
     assert [(each.line, each.error) for each in rejected] == [
         (3, "attribute 'whole': expected an int, found 'x'"),
         (4, "4 cells, but the header has 2"),
         (5, "the text is not UTF-8"),
-        (6, "no CSV: the record has more than 10 bytes"),
+        (6, "no CSV: a quote is not closed, or not at its end"),
+        (9, "the record has more than 15 bytes"),
     ]
 
 
@@ -123,8 +120,7 @@ def test_an_unclosed_quote_rejects_one_line():
 
 
 def test_an_unclosed_quote_before_many_lines_takes_linear_time():
-    with patch.object(read_csv, "LINE_BYTES_MAX", 60_000):
-        actual, rejected = read(b'"\n' + b"1\n" * 40_000, ["whole"])
+    actual, rejected = read(b'"\n' + b"1\n" * 40_000, ["whole"])
     assert len(actual) == 40_000
     assert [each.line for each in rejected] == [2]
 

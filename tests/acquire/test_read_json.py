@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from datetime import UTC, datetime
 from unittest.mock import patch
 
@@ -82,6 +83,13 @@ pieces = st.sampled_from(
         b'{"whole": 1.0}',
         b'{"whole": 1e3}',
         b'{"whole": -0}',
+        b'{"part": -0}',
+        b'{"part": -0.0}',
+        b'{"part": 0.1e1, "whole": 100000000000000000}',
+        b'{"part": 12345678901234567890123}',
+        b'{"part": 4.9e-324, "title": "\\"NaN: , NaN"}',
+        b'{"title": ": NaN", "part": 2.2250738585072011e-308}',
+        b'{"title": "\\\\", "x": NaN}',
         b'{"whole": 01}',
         b'{"whole": +1}',
         b'{"whole": 9223372036854775808}',
@@ -215,3 +223,65 @@ def test_a_row_of_a_table_has_a_key_and_an_id_for_each_change(quick: int):
         actual, rejected = read(data + b'\n{"symbol": "A"}', columns)
         assert len(actual) == 2
         assert rejected == {3}
+
+
+numbers = st.from_regex(
+    r"-?(0|[1-9][0-9]{0,20})(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True
+)
+
+
+@given(st.lists(numbers, min_size=1, max_size=8), st.sampled_from(["part", "whole"]))
+def test_any_spelling_of_a_number_is_read_alike_on_all_paths(spelled: list[str], name: str):
+    """Arrow's reader, Python's, an array of them, and the oracle; the sign of zero is compared."""
+    lines = [f'{{"{name}": {each}}}'.encode() for each in spelled]
+    data = b"\n".join(lines)
+    rows, wrong = naive(data)
+    for quick in (0, 10**9):
+        with patch.object(read_json, "SHORTEST_QUICK", quick):
+            actual, rejected = read(data)
+        assert same_rows(actual, rows)
+        assert rejected == wrong
+    rejects = Rejects("S", "f")
+    assert same_rows(items(read_array(b"[" + b",".join(lines) + b"]", COLUMNS, rejects)), rows)
+
+
+def test_no_float_is_a_negative_zero():
+    actual, _ = read(b'{"part": -0}\n{"part": -0.0}\n{"part": -1e-400}\n')
+    assert [str(each.attributes["part"]) for each in actual] == ["0.0", "0.0", "0.0"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"title": "' + b": NaN" * 100_000 + b'"}\n',
+        b"[" * 5_000_000,
+        b'{"title": "' + b"\\" * 400_000 + b'"}\n',
+        b"no\n" * 50_000,
+    ],
+    ids=["NaN", "brackets", "backslashes", "no JSON"],
+)
+def test_crafted_texts_take_linear_time(data: bytes):
+    rejects = Rejects("S", "f")
+    read_one = read_array(data, COLUMNS, rejects) if data[:1] == b"[" else None
+    began = time.process_time()
+    found = items(read_one or read_lines(data, COLUMNS, rejects, first_line=1))
+    assert time.process_time() - began < 2.0
+    assert len(found) + rejects.count == rejects.records
+
+
+def test_an_array_has_a_limited_number_of_elements():
+    rejects = Rejects("S", "f")
+    assert items(read_array(b"[" + b"1," * 250_000 + b"1]", COLUMNS, rejects)) == []
+    (rejected,) = rejects.all()
+    assert "more than 250,000 elements; write one object per line" in rejected.error
+
+
+def test_a_document_in_an_attribute_is_checked_on_all_paths():
+    schema = Schema((Attribute("document", Type.XML), Attribute("n", Type.INT)))
+    columns = SourceColumns("S", "stream", schema)
+    good, bad = b'{"document": "<a/>"}', b'{"document": "<!DOCTYPE a [<!ENTITY e \'x\'>]><a/>"}'
+    for quick in (0, 10**9):
+        with patch.object(read_json, "SHORTEST_QUICK", quick):
+            actual, rejected = read(b"\n".join([good, bad, b'{"n": 1}']), columns)
+        assert [each.id for each in actual] == ["f:1", "f:3"]
+        assert rejected == {2}

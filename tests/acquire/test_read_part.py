@@ -88,6 +88,33 @@ def test_an_invalid_parquet_file_is_rejected(tmp_path: Path):
     assert rejects.all()[0].error.startswith("the Parquet file is damaged from row 1 on: ")
 
 
+def test_a_parquet_file_with_a_column_twice_is_rejected(tmp_path: Path):
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["whole", "whole"])
+    pq.write_table(twice, tmp_path / "a.parquet")
+    rejects = Rejects("S", "f")
+    assert items(read_parquet(tmp_path / "a.parquet", COLUMNS, rejects)) == []
+    assert "two columns 'whole'" in rejects.all()[0].error
+
+
+def test_a_text_that_is_not_utf_8_rejects_its_row_only(tmp_path: Path):
+    """The library reads any bytes as a text."""
+    raw = pa.array([b"a", b"\xff", b"b"]).view(pa.string())
+    pq.write_table(pa.table({"title": raw, "whole": ["1", "2", "3"]}), tmp_path / "a.parquet")
+    for columns in (
+        COLUMNS,
+        SourceColumns("S", "stream", Schema((Attribute("title", Type.TEXT),))),
+    ):
+        rejects = Rejects("S", "f")
+        actual = items(read_parquet(tmp_path / "a.parquet", columns, rejects), columns)
+        assert [each.attributes["title"] for each in actual if each.attributes] == (
+            [] if columns is COLUMNS else ["a", "b"]
+        )
+        assert rejects.records == len(actual) + rejects.count == 3
+    assert [(each.line, each.error) for each in rejects.all()] == [
+        (2, "attribute 'title': the text is not UTF-8")
+    ]
+
+
 def document(data: bytes) -> tuple[list, list[Rejected]]:
     rejects = Rejects("News", "f")
     return items(read_document(data, "a.xml", DOCUMENTS, rejects), DOCUMENTS), rejects.all()
@@ -116,10 +143,13 @@ def test_a_document_is_one_item_in_unicode(data: bytes):
         (b"<a>", "no well-formed XML"),
         (b"", "no well-formed XML"),
         (b"<a>" * 100_000, "no well-formed XML"),
-        (b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>", "it uses an entity"),
+        (
+            b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>",
+            "the document declares an entity",
+        ),
         (
             b"<!DOCTYPE a [<!ENTITY x 'lol'><!ENTITY y '&x;&x;'>]><a b='&y;'>&y;</a>",
-            "it uses an entity",
+            "the document declares an entity",
         ),
         (b"<a>" + b"x" * 10_000_000 + b"</a>", "the document has more than 10,000,000 bytes"),
     ],

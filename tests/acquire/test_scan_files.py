@@ -20,7 +20,7 @@ from tests.acquire.reading import COLUMNS
 
 from headgate.acquire import file_parts
 from headgate.acquire.file_log import FileLog, file_problems
-from headgate.acquire.file_parts import LINES, LONG, TABLE, FilePart, cut_parts, read_file_lines
+from headgate.acquire.file_parts import LINES, LONG, TABLE, FilePart, cut_parts, looks_complete
 from headgate.acquire.read_csv import read_records
 from headgate.acquire.read_part import read_part
 from headgate.acquire.rejected import Rejects, read_rejected
@@ -387,12 +387,35 @@ def test_a_record_is_cut_where_its_quotes_are_closed(text: str, part_bytes: int)
     before = FilePart("s", "stream", "csv", "f", TABLE, 0, 0, 1, 0, 0, 0)
     with patch.object(file_parts, "PART_BYTES", part_bytes):
         actual = cut_parts(io.BytesIO(data), before, len(data), whole=False)
-    ends = [
-        at + 1
-        for at in range(2, len(data))
-        if data[at : at + 1] == b"\n" and data[2:at].count(b'"') % 2 == 0
-    ]
-    assert actual.end == max(ends, default=2 if len(data) > 2 else 0)
+    expected = _naive_end(text) + 2
+    assert actual.end == (expected if len(data) > 2 else 0)
+
+
+def _naive_end(text: str) -> int:
+    """Where the last complete record ends, character by character. A record in which a quote is
+    closed before something else is only its first line."""
+    end = at = 0
+    state = "cell"
+    while at < len(text):
+        character = text[at]
+        if state == "quoted":
+            state = "closed" if character == '"' else "quoted"
+        elif character == '"' and state in ("cell", "closed"):
+            state = "quoted"
+        elif character == "," and state != "quoted":
+            state = "cell"
+        elif character == "\n":
+            end, state = at + 1, "cell"
+        elif state == "closed":
+            end = at = text.index("\n", end) + 1 if "\n" in text[end:] else len(text)
+            if not text[:end].endswith("\n"):
+                return text.rfind("\n") + 1
+            state = "cell"
+            continue
+        else:
+            state = "plain"
+        at += 1
+    return end
 
 
 @given(
@@ -420,7 +443,7 @@ def _records_of(data: bytes, parts: Sequence[FilePart]) -> tuple[list[object], l
     rejects = Rejects("s", "f")
     for part in parts:
         found = read_records(
-            read_file_lines(io.BytesIO(data), part.begin, part.end),
+            data[part.begin : part.end],
             part.header,
             COLUMNS,
             rejects,
@@ -476,3 +499,11 @@ def test_a_damaged_parquet_file_is_rejected_or_read_without_an_error(place: int,
         found, rejected = folder.items(), list(read_rejected([folder.state]))
         folder.log.close()
     assert len(found) == 20 or rejected
+
+
+def test_the_beginning_of_a_parquet_file_is_not_complete(tmp_path: Path):
+    path = tmp_path / "a.parquet"
+    for size in (4, 8, 11):
+        path.write_bytes((b"PAR1" * 3)[: size - 4] + b"PAR1")
+        with path.open("rb") as file:
+            assert not looks_complete(file, "parquet")

@@ -10,7 +10,7 @@ from tests.acquire.hostile_server import Request, Server, answer, says
 
 from headgate.acquire.fetch import Fetched, Fetcher
 from headgate.acquire.identify import NOTHING_SEEN, Seen, items_of
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.limits import IntakeLimits
 from headgate.acquire.parse_feed import parse_feed
 from headgate.acquire.refresh_queue import RefreshQueue
 from headgate.acquire.refresh_state import Observation, RefreshState
@@ -19,7 +19,7 @@ from headgate.model.errors import FeedError, FetchError
 from headgate.model.items import Item
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
-LIMITS = FeedLimits(total_s=2.0, host_delay_s=0.0)
+LIMITS = IntakeLimits(total_s=2.0, host_delay_s=0.0)
 GOOD = b"<rss version='2.0'><channel><item><guid>1</guid><title>good</title></item></channel></rss>"
 MANY = b"<rss version='2.0'><channel>" + b"".join(
     b"<item><guid>%d</guid></item>" % number for number in range(50_000)

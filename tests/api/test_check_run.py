@@ -22,7 +22,8 @@ from headgate.store.data_folder import DataFolder
 
 @pytest.fixture
 def options(tmp_path: Path) -> RunOptions:
-    return RunOptions(tmp_path / "run", output=tmp_path / "feeds", data=tmp_path)
+    (tmp_path / "in").mkdir()
+    return RunOptions(tmp_path / "run", output=tmp_path / "feeds", data=tmp_path / "in")
 
 
 def test_good_options_pass_and_leave_no_lock(options: RunOptions) -> None:
@@ -134,3 +135,31 @@ def group_exists(number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("data", "overlapped"),
+    [
+        (".", "--folder"),
+        ("run", "--folder"),
+        ("run/sources", "--folder"),
+        ("feeds", "--output"),
+        ("in/..", "--folder"),
+        ("link", "--folder"),
+        ("catalogs", "the catalog"),
+    ],
+)
+def test_statements_read_none_of_our_folders(
+    options: RunOptions, tmp_path: Path, data: str, overlapped: str
+) -> None:
+    for name in ("run/sources", "feeds", "catalogs"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path)
+    changed = replace(options, data=tmp_path / data)
+    with pytest.raises(HeadgateError, match="holds only the files of sources") as caught:
+        check_run(changed, catalog=str(tmp_path / "catalogs" / "headgate.db"))
+    assert overlapped in str(caught.value)
+
+
+def test_without_a_folder_of_data_a_run_can_start(options: RunOptions) -> None:
+    check_run(replace(options, data=None), catalog="postgresql://me@host/headgate")

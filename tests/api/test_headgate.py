@@ -152,15 +152,15 @@ def test_following_shows_each_item_once(stored: tuple[Headgate, SmallLog]) -> No
 @pytest.mark.integration
 def test_a_run_of_ones_own_session(tmp_path: Path) -> None:
     """Statements take effect while it runs, and what it finds is followed."""
-    (tmp_path / "tickets").mkdir()
+    (tmp_path / "in" / "tickets").mkdir(parents=True)
     with hg.open(str(tmp_path / "catalog.db"), folder=tmp_path / "data") as h:
         h.execute(SCRIPT)
         h.subscribe("Cheap", file="cheap.json")
-        options = {"output": tmp_path / "out", "data": tmp_path, "operator_order": "naive"}
+        options = {"output": tmp_path / "out", "data": tmp_path / "in", "operator_order": "naive"}
         with h.run(spark=spark(), **options) as run:
             assert run.context.operators.order == "naive"
             row = {"id": "7", "price": 20, "place": "Paris"}
-            (tmp_path / "tickets" / "a.json").write_text(json.dumps(row) + "\n")
+            (tmp_path / "in" / "tickets" / "a.json").write_text(json.dumps(row) + "\n")
             item = next(h.follow("Cheap"))
             assert (item.id, item.attributes["place"]) == ("7", "Paris")
     with pytest.raises(hg.HeadgateError, match="adaptive"):

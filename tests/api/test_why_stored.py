@@ -124,7 +124,7 @@ def test_deliveries(store: SmallLog, living: Catalog) -> None:
     newest = living.list_subscriptions("Cheap")[-1]
     who, slot = str(newest.id), slot_of(newest.id, newest.output_kind, newest.target)
     assert "nothing was delivered from this folder" in asked(store, living, "1", who).delivery()
-    with DeliveryDatabase(str(store.folder.deliveries)) as database:
+    with DeliveryDatabase(store.folder.delivery_database) as database:
 
         def told() -> str:
             view = store.view()

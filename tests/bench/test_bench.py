@@ -22,6 +22,7 @@ QUICK = [
     "mbd-imperfect",
     "operators",
     "operator-calls",
+    "text",
     "delta-plan",
     "delta-relays",
 ]

@@ -1,7 +1,7 @@
 """A real PostgreSQL server for the tests, from Debian's packages, alone on a free port.
 
-It refuses to run as root, so root runs it as another user. It is started with durability off:
-what these tests kill is the client, never the server.
+It refuses to run as root, so root runs it as another user. It is started with durability off, as
+tests kill the client and not the server; with `durable` it can be killed, too.
 """
 
 import fcntl
@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,9 @@ class CannotRun(Exception):
 
 
 class PostgresServer:
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        self._fsync = "on" if durable else "off"
+        self.port = _free_port()
         self._binaries = _find_or_install()
         self._run_as = _unprivileged_user()
         self._folder = Path(tempfile.mkdtemp(prefix="headgate-postgres-"))
@@ -59,6 +62,23 @@ class PostgresServer:
         login = f"{USER}:{password or self.password}"
         return f"postgresql://{login}@127.0.0.1:{self.port}/postgres?options={options}"
 
+    def kill(self) -> None:
+        self._process.kill()
+        self._reader.join()
+
+    def start_again(self) -> None:
+        """On the same port; what was committed is there."""
+        # Processes of the killed server end by themselves, and hold its memory until then.
+        until = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                self._start()
+                return
+            except CannotRun:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+
     def stop(self) -> None:
         self._process.send_signal(signal.SIGQUIT)  # at once: nothing here is worth keeping
         self._process.wait(START_TIMEOUT_S)
@@ -78,12 +98,11 @@ class PostgresServer:
             raise CannotRun(f"initdb failed: {output}")
 
     def _start(self) -> None:
-        self.port = _free_port()
         settings = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
             "port": self.port,
-            "fsync": "off",
+            "fsync": self._fsync,
             "max_connections": 40,
             "shared_buffers": "16MB",
         }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,3 +171,67 @@ def test_no_control_character_reaches_the_terminal(headgate: Run) -> None:
     code, out, err = headgate("check", script(text))
     assert code == 1
     assert "\x1b" not in out + err
+
+
+def test_check_lists_all_errors_but_not_those_that_follow_from_others(headgate: Run) -> None:
+    wrong = """register feed as X;
+register stream T from post (a int);
+create feed A from Nope where a > 1;
+create feed B from T where b > 1;
+create feed C from B where a > 1;
+create feed D from X where title contains 'a';
+subscribe to T output mail 'nobody' every 3 hours;
+subscribe to T output mail;
+create feed E from T where a > 1;
+"""
+    code, _, err = headgate("check", script(wrong))
+    assert code == 1
+    assert re.findall(r"line (\d+), column (\d+): (.*)", err) == [
+        ("1", "15", "the address of the feed is missing"),
+        ("3", "20", "there is no source or feed 'Nope'"),
+        ("4", "28", "there is no attribute 'b' in 'T'"),
+        ("7", "28", "'nobody' is not a mail address"),
+        ("8", "23", "output mail needs a target in quotes"),
+    ]
+    assert "\n  subscribe to T output mail 'nobody' every 3 hours;\n" + " " * 29 + "^" in err
+    assert "write: register feed https://… as X" in err
+
+
+def test_a_long_sum_is_refused(headgate: Run) -> None:
+    sum_ = " + ".join(["?x"] * 990)
+    text = f"register stream T from post (a int); create feed F from T where {sum_} > 1;"
+    code, _, err = headgate("check", script(text))
+    assert code == 1
+    assert "line 1, column 38: a statement is nested at most 64 deep" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("backtest", "Nope"), "there is no feed 'Nope'"),
+        (("stats", "--since", "99999999999999d"), "a duration is at most 100 years"),
+        (("run", "--master", "foo://x", "--folder", "f"), "'foo://x' is no master of Spark"),
+        (("run", "--folder", "/proc/x"), "--folder: '/proc/x' cannot be written to"),
+    ],
+)
+def test_an_error_is_one_line_that_says_what_is_wrong(
+    headgate: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    Path("headgate-data").mkdir()
+    code, _, err = headgate(*arguments)
+    assert code in (2, 3)
+    assert message in " ".join(err.replace("│", " ").split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_output_that_is_full_is_an_error_of_one_line(tmp_path: Path, more: tuple[str]) -> None:
+    (tmp_path / "s.feeds").write_text("register stream T from post (a int);")
+    command = [sys.executable, "-m", "headgate", "check", "s.feeds", *more]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: the output cannot be used: No space left on device\n"

@@ -61,7 +61,9 @@ def test_backtests_that_are_refused(headgate: Run) -> None:
     code, _, err = headgate("backtest", "drop feed Cheap")
     assert code == 2
     assert "a backtest is of a feed" in " ".join(err.split())
-    assert headgate("backtest", "Chep")[0] == 1
+    code, _, err = headgate("backtest", "Chep")
+    assert code == 3
+    assert "did you mean 'Cheap'?" in err
 
 
 def test_backtest_of_an_empty_store(headgate: Run, tmp_path: Path) -> None:

@@ -120,12 +120,15 @@ def put_files(folder: Path) -> None:
 
 
 def test_run_computes_all_levels_and_checks_them(planned: Run, tmp_path: Path) -> None:
-    put_files(tmp_path)
-    code, out, err = planned("network", "run", "--check")
+    files = tmp_path / "files"
+    files.mkdir()
+    put_files(files)
+    code, out, err = planned("network", "run", "--data", "files", "--check")
     assert code == 0
     assert "answers that differ from direct evaluation: 0" in out
     assert "left out: Both: it is neither a conjunction over one source" in err
-    result = json.loads(planned("network", "run", "--check", "--json", "--local")[1])
+    options = ("--data", "files", "--check", "--json", "--local")
+    result = json.loads(planned("network", "run", *options)[1])
     assert result["ran"] == "in this process"
     assert result["rejected"] == 2
     jobs, news = result["groups"]["flat Positions"], result["groups"]["patterns News"]
@@ -140,6 +143,16 @@ def test_run_computes_all_levels_and_checks_them(planned: Run, tmp_path: Path) -
 
 def test_a_run_names_the_folder_that_it_cannot_write(planned: Run, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    code, _, err = planned("network", "run", "--output", "taken")
+    (tmp_path / "files").mkdir()
+    code, _, err = planned("network", "run", "--data", "files", "--output", "taken")
     assert code == 2
     assert "cannot be written" in err
+
+
+def test_a_run_reads_no_folder_that_is_not_named(planned: Run) -> None:
+    code, _, err = planned("network", "run")
+    assert code == 2
+    assert "--data" in err
+    code, _, err = planned("network", "run", "--data", ".")
+    assert code == 3
+    assert "name a folder that holds only the files of sources" in err

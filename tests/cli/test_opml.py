@@ -40,9 +40,9 @@ def test_import_lists_skipped_lines_and_export_writes_the_registered_feeds(tmp_p
     written = tmp_path / "out.opml"
     assert "wrote 2 feeds" in invoke("opml", "export", str(written), "--catalog", catalog)
     feeds = read_opml(written.read_bytes()).feeds
-    assert [(each.title, each.url) for each in feeds] == [
-        ("Muse", "https://muse.example/rss"),
-        ("MuseFriends", "https://friends.example/rss"),
+    assert [(each.title, each.url, each.folders) for each in feeds] == [
+        ("Muse", "https://muse.example/rss", ("Music",)),
+        ("MuseFriends", "https://friends.example/rss", ("Music",)),
     ]
     assert "https://muse.example/rss" in invoke("opml", "export", "--catalog", catalog)
 

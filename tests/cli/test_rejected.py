@@ -9,6 +9,7 @@ import pytest
 from tests.cli.headgate_command import Run
 
 from headgate.acquire.rejected import Rejects
+from headgate.store.data_folder import DataFolder
 
 
 @pytest.fixture
@@ -18,6 +19,7 @@ def folder(tmp_path: Path) -> Path:
         for line in range(3):
             rejects.add(line + 1, "expected an int, found 'cheap'", '{"price": "\x1b[31mcheap"}')
         rejects.write(tmp_path / "data" / "sources" / "files-1", name)
+    DataFolder(tmp_path / "data").record_data_root(tmp_path / "files")
     return tmp_path / "data"
 
 
@@ -42,3 +44,17 @@ def test_as_json(headgate: Run, folder: Path) -> None:
 
 def test_no_rejected_input(headgate: Run, tmp_path: Path) -> None:
     assert headgate("rejected", "--folder", str(tmp_path))[:2] == (0, "-- 0 rejected\n")
+
+
+def test_the_text_of_a_file_that_is_not_granted_is_not_shown(
+    headgate: Run, folder: Path, tmp_path: Path
+) -> None:
+    """An earlier run may have been allowed to read other files."""
+    DataFolder(folder).record_data_root(None)
+    assert 'cheap"' not in headgate("rejected", "--json", "--folder", str(folder))[1]
+    (tmp_path / "files" / "tickets").mkdir(parents=True)
+    (tmp_path / "files" / "tickets" / "a.json").symlink_to(tmp_path / "token")
+    DataFolder(folder).record_data_root(tmp_path / "files")
+    out = headgate("rejected", "Tickets", "--json", "--folder", str(folder))[1]
+    assert {json.loads(line)["text"] for line in out.splitlines()} == {""}
+    assert 'cheap\\"' in headgate("rejected", "Trains", "--json", "--folder", str(folder))[1]

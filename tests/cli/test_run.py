@@ -15,10 +15,12 @@ import pytest
 from bench.running.processes import below, end
 from tests.pipeline.waiting import until
 
+from headgate.sandbox.confinement import standing_walls
+
 pytestmark = pytest.mark.integration
 
 SCRIPT = """
-register stream Tickets from json 'tickets/*.json' (id text, price int);
+register stream Tickets from json '*.json' (id text, price int);
 create feed Cheap from Tickets where price < 50;
 subscribe to Cheap output file 'cheap.json' for 30 days;
 subscribe to Cheap output console for 30 days;
@@ -26,6 +28,7 @@ subscribe to Cheap output console for 30 days;
 # Workers of PySpark's own complain now and then when Spark closes their pipes; that is not ours.
 OURS = re.compile(r'File ".*/(?:src|site-packages)/headgate/')
 COMMAND = [sys.executable, "-m", "headgate"]
+RUN = ["run", "script.feeds", "--data", "tickets"]
 
 
 def free_port() -> int:
@@ -57,7 +60,7 @@ def test_a_run_delivers_prints_a_summary_and_stops_on_sigterm(tmp_path: Path) ->
     # Twice: the script is applied again, and its subscriptions are not made again.
     for _ in range(2):
         process = subprocess.Popen(
-            [*COMMAND, "run", "script.feeds", "--metrics", f"127.0.0.1:{port}"],
+            [*COMMAND, *RUN, "--metrics", f"127.0.0.1:{port}"],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -72,6 +75,7 @@ def test_a_run_delivers_prints_a_summary_and_stops_on_sigterm(tmp_path: Path) ->
             process.kill()
         assert process.returncode == 0, errors
         assert "items of" in out
+        assert f"sandbox of operators and stylesheets: {standing_walls()}" in errors
         assert not OURS.search(errors), errors
     shown = subprocess.run(
         [*COMMAND, "show", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -114,8 +118,9 @@ def test_the_demo_runs_and_leaves_feeds(tmp_path: Path) -> None:
 
 def test_a_run_whose_jvm_dies_says_so_and_ends(tmp_path: Path) -> None:
     (tmp_path / "script.feeds").write_text(SCRIPT)
+    (tmp_path / "tickets").mkdir()
     process = subprocess.Popen(
-        [*COMMAND, "run", "script.feeds", "--metrics", "off"],
+        [*COMMAND, *RUN, "--metrics", "off"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

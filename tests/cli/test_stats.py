@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> SmallLog:
     made.put([news("1", "rock"), news("2", "[red]pop", source="Photos")], arrived=NOON)
     error = "the receiver [31m has gone"
     letters = [DeadLetter(1, 1, f"m{n}", n, n + 1, 1, "[]", 1, error, 1.0, 0) for n in range(2)]
-    database = DeliveryDatabase(str(made.folder.deliveries))
+    database = DeliveryDatabase(made.folder.delivery_database)
     with database, database.changing() as connection:
         change = DeliveryChange(connection)
         change.put_dead(letters)

@@ -159,7 +159,11 @@ PAIRS: list[tuple[Filter, Filter]] = [
     (And((at_least("x", 4), at_most("x", 3))), Contains("title", "rock")),
     (StartsWith("title", "rock con"), StartsWith("title", "Rock")),
     (StartsWith("title", "rock con"), Contains("title", "rock")),
+    (Or((StartsWith("title", "rock con"),)), StartsWith("title", "rock con")),
+    (Or((StartsWith("title", "rock a"), StartsWith("title", "rock b"))), Contains("title", "rock")),
     (Contains("title", "rock concert"), Contains(None, "rock")),
+    (Contains("title", "rock 東京都"), Contains(None, "東京")),
+    (StartsWith("title", "東京都 "), Contains("title", "東")),
     (Contains("title", "rock concert", phrase=True), Contains("title", "concert rock")),
     (Comparison("title", Relation.EQUAL, "Rock now"), Contains(None, "rock")),
     (Not(Contains(None, "rock")), Not(Contains("title", "rock"))),
@@ -193,6 +197,8 @@ def test_pairs_that_must_not_be_covered(way: type[Cover]) -> None:
     assert not is_covered(at_least("x", 3), at_least("y", 3), way)
     assert not is_covered(TRUE, at_least("x", 4), way)
     assert not is_covered(Contains("title", "rock"), Contains("text", "rock"), way)
+    assert not is_covered(Contains("title", "東京都"), Contains("title", "都京"), way)
+    assert not is_covered(StartsWith("title", "東京"), Contains("title", "京"), way)
     assert not is_covered(StartsWith("title", "rock"), at_least("title", "rock"), way)  # type: ignore[arg-type]
 
 

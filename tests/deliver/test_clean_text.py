@@ -15,7 +15,6 @@ from tests.deliver.things import any_text
 from headgate.deliver.clean_text import (
     _PLAIN_LINK,
     LINK_SCHEMES,
-    TAGS_MAX,
     html_to_text,
     one_line,
     safe_html,
@@ -110,7 +109,7 @@ def test_plain_links_are_what_parsing_makes_of_them(text: str):
 @pytest.mark.parametrize("tag", ["<div>", "<b>", "<a href=x>", "<table><td>", "<b><p>", "< "])
 def test_deep_html_does_not_take_long(tag: str):
     began = time.monotonic()
-    safe_html(tag * (TAGS_MAX // tag.count("<")))
+    safe_html(tag * (4_000 // tag.count("<")))
     safe_html(tag * 100_000)
     html_to_text(tag * 100_000)
     assert time.monotonic() - began < 2

@@ -18,12 +18,15 @@ from headgate.deliver.entry import OutputDocument, TransformedText, entry_of
 from headgate.deliver.errors import OutputError
 from headgate.deliver.output_file import (
     RENDERERS,
+    STYLESHEET_TYPES,
     console_lines,
+    format_of,
     renderer_of,
     write_console,
     write_document,
 )
 from headgate.deliver.safe_folder import checked_parts, read_file, replace_file
+from headgate.language import check
 from headgate.model.items import Item
 
 DOCUMENT = OutputDocument("urn:x", "Rock", (entry_of(item("a")), entry_of(item("b"))))
@@ -149,7 +152,7 @@ def test_the_extension_chooses_the_format(tmp_path: Path, extension: str):
 
 
 def test_an_unknown_extension_needs_a_stylesheet(tmp_path: Path):
-    with pytest.raises(OutputError, match=r"no known extension; name it \.atom, .* or \.txt"):
+    with pytest.raises(OutputError, match=r"is allowed; name it \.atom, .* or \.txt"):
         renderer_of("a.csv", has_stylesheet=False)
     free = [TransformedText("a;b", is_html=False), TransformedText("<row>1</row>", is_html=True)]
     rows = OutputDocument("urn:x", "Rock", tuple(entry_of(item(), each) for each in free))
@@ -181,3 +184,30 @@ def test_a_console_that_is_gone_is_an_error():
     stream.close()
     with pytest.raises(OutputError, match="console"):
         write_console(stream, "Rock", entry_of(item()))
+
+
+@pytest.mark.parametrize("name", ["a.svg", "a.php", "a.xhtml", "a.opml", "a.js", "a", "a.csv.exe"])
+def test_other_extensions_are_refused_also_with_a_stylesheet(tmp_path: Path, name: str):
+    for make in (renderer_of, format_of):
+        with pytest.raises(OutputError, match=r"allowed; name it \.atom.*\.csv.* or \.ics"):
+            make(name, has_stylesheet=True)
+    with pytest.raises(OutputError):
+        write_document(tmp_path, name, OutputDocument("i", "t", ()), has_stylesheet=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_language_allows_the_same_extensions():
+    assert set(check._FILE_ENDINGS) == set(RENDERERS)
+    assert set(check._STYLESHEET_ENDINGS) == set(STYLESHEET_TYPES)
+
+
+@pytest.mark.parametrize("suffix", [each for each in RENDERERS if each != ".txt"])
+def test_markup_of_a_stylesheet_cannot_run(tmp_path: Path, suffix: str):
+    """Whatever a browser may take for markup is sanitised or escaped."""
+    attack = "<script>alert(1)</script><svg onload='alert(1)'><b>bold</b>"
+    entry = entry_of(item(), TransformedText(attack, is_html=True))
+    write_document(tmp_path, f"a{suffix}", OutputDocument("i", "t", (entry,)), has_stylesheet=True)
+    written = (tmp_path / f"a{suffix}").read_text(encoding="utf-8")
+    assert "bold" in written
+    assert "<script" not in written.replace("<script>document", "")
+    assert "<svg" not in written

@@ -170,6 +170,7 @@ def test_rss_has_what_the_specification_wants():
     assert root.get("version") == "2.0"
     for name in ("title", "link", "description", "lastBuildDate"):
         assert len(root.findall(f"channel/{name}")) == 1
+    assert root.findtext("channel/link") == "https://muse.mu/"
     guid = root.find("channel/item/guid")
     assert guid is not None
     assert guid.get("isPermaLink") == "false"

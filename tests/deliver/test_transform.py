@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.deliver.things import item
+from tests.sandbox.processes import worker_of
 
 from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import TransformError
@@ -216,17 +219,18 @@ def test_what_reaches_out_is_refused(
 def test_the_child_can_open_nothing(transformer: Transformer):
     """Whatever hole libxslt has: the kernel gives the child no further descriptor."""
     assert_still_works(transformer)
-    assert transformer._child is not None
-    process = transformer._child._process.pid
+    assert transformer.child_pid is not None
+    process = worker_of(transformer.child_pid)
     limits = Path(f"/proc/{process}/limits").read_text(encoding="ascii")
-    wanted = {"Max open files": "3", "Max file size": "0", "Max core file size": "0"}
+    wanted = {"Max open files": "0", "Max file size": "0", "Max core file size": "0"}
     for name, value in wanted.items():
         line = next(line for line in limits.splitlines() if line.startswith(name))
         assert line.removeprefix(name).split()[:2] == [value, value]
     line = next(line for line in limits.splitlines() if line.startswith("Max address space"))
     assert int(line.split()[3]) < 2**30
-    assert sorted(os.listdir(f"/proc/{process}/fd")) == ["0", "1", "2"]
-    assert Path(f"/proc/{process}/environ").read_bytes() == b""
+    descriptors = [os.readlink(each) for each in Path(f"/proc/{process}/fd").iterdir()]
+    assert [each for each in descriptors if each.startswith("/")] == ["/dev/null"] * 3
+    assert len(descriptors) == 5, "besides these, the two pipes"
 
 
 def test_what_broke_a_limit_is_not_run_again_at_once(transformer: Transformer):
@@ -241,9 +245,8 @@ def test_what_broke_a_limit_is_not_run_again_at_once(transformer: Transformer):
 def test_a_child_that_is_killed_is_replaced():
     with Transformer(LIMITS) as transformer:
         assert_still_works(transformer)
-        assert transformer._child is not None
-        transformer._child._process.kill()
-        transformer._child._process.wait()
+        assert transformer.child_pid is not None
+        os.kill(worker_of(transformer.child_pid), signal.SIGKILL)
         with pytest.raises(LimitBroken):
             transformer.transform(TITLE, item())
         other = template("again")
@@ -255,8 +258,7 @@ def test_a_child_is_replaced_after_many_requests():
         pids = set()
         for _ in range(5):
             assert_still_works(transformer)
-            assert transformer._child is not None
-            pids.add(transformer._child._process.pid)
+            pids.add(transformer.child_pid)
         assert len(pids) == 3
 
 
@@ -273,6 +275,73 @@ def test_threads_take_turns(transformer: Transformer):
         thread.join()
     expected = {f"{number}.{n}" for number in range(4) for n in range(20)}
     assert {each.text for each in found if isinstance(each, TransformedText)} == expected
+
+
+ENCODINGS = [
+    *("iso-8859-2", "windows-1251", "koi8-r", "shift_jis", "euc-jp", "gb2312", "big5"),
+    *("utf-16", "ucs-4", "no-such"),
+]
+
+
+@pytest.mark.parametrize("method", ["text", "html", "xml"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_an_encoding_changes_no_output(transformer: Transformer, encoding: str, method: str):
+    """The output becomes text, so the encoding that a stylesheet names means nothing."""
+    body = "<p>žena, жена, 東京<xsl:value-of select='item'/></p>"
+    made = sheet(
+        f'<xsl:output method="{method}" encoding="{encoding}"/>'
+        f"<xsl:template match='/'>{body}</xsl:template>"
+    )
+    output, _ = transformer.run(made, "<item>: ω</item>")
+    assert "žena, жена, 東京: ω" in output
+
+
+def test_stylesheets_may_be_written_in_any_encoding(transformer: Transformer):
+    text = template("жена").content.decode()
+    content = b'<?xml version="1.0" encoding="koi8-r"?>' + text.encode("koi8-r")
+    assert "жена" in transformer.run(Stylesheet("x.xsl", content), "<item/>")[0]
+
+
+SECRET = "of-user-A"
+FAILING = [
+    template(f"<xsl:message terminate='yes'>{SECRET}<xsl:value-of select='.'/></xsl:message>"),
+    template(f"<xsl:message>{SECRET}<xsl:value-of select='.'/></xsl:message>"),
+    template(f"<xsl:copy-of select=\"document('{SECRET}')\"/>"),
+    sheet(f"<xsl:unknown>{SECRET}</xsl:unknown>"),
+    template(f"<xsl:value-of select='${SECRET}'/>"),
+    Stylesheet("x.xsl", f"<{SECRET}".encode()),
+    template("", before=f'<!DOCTYPE a [<!ENTITY {SECRET} "{SECRET}">]>'),
+]
+OTHERS = [
+    *(Stylesheet("x.xsl", each.content.replace(SECRET.encode(), b"B")) for each in FAILING),
+    Stylesheet("x.xsl", b"<a>"),
+    Stylesheet("x.xsl", b""),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_nothing_of_one_stylesheet_is_in_the_error_of_another(
+    transformer: Transformer, other: Stylesheet
+):
+    for failing in FAILING:
+        with suppress(TransformError):
+            transformer.run(failing, f"<item>{SECRET}</item>")
+        try:
+            said = transformer.run(other, "<item/>")[0]
+        except TransformError as error:
+            said = str(error)
+        assert SECRET not in said
+        assert said.count("\n") < 3
+
+
+def test_an_error_of_one_item_is_not_in_that_of_the_next(transformer: Transformer):
+    """Both use the same stylesheet, which stays compiled."""
+    shared = template("<xsl:message terminate='yes'>said: <xsl:value-of select='.'/></xsl:message>")
+    for text in (SECRET, "nothing"):
+        with pytest.raises(TransformError) as caught:
+            transformer.run(shared, f"<item>{text}</item>")
+    assert "said: nothing" in str(caught.value)
+    assert SECRET not in str(caught.value)
 
 
 def test_stylesheets_come_from_their_folder_only(tmp_path: Path):

@@ -13,7 +13,7 @@ import pytest
 from tests.demo.demo import Clock
 
 from headgate.acquire.fetch import Fetched, Fetcher, NotModified
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.limits import IntakeLimits
 from headgate.acquire.parse_feed import parse_feed
 from headgate.demo import Newsroom
 from headgate.demo.__main__ import main
@@ -34,7 +34,7 @@ def newsroom(clock: Clock) -> Iterator[Newsroom]:
 
 
 def test_every_feed_is_fetched_and_read(newsroom: Newsroom, clock: Clock) -> None:
-    with Fetcher(limits=FeedLimits(host_delay_s=0.0), allowed=LOOPBACK) as fetcher:
+    with Fetcher(limits=IntakeLimits(host_delay_s=0.0), allowed=LOOPBACK) as fetcher:
         for feed in FEEDS:
             url = newsroom.url_of(feed.name)
             found = fetcher.fetch(url)

@@ -81,6 +81,7 @@ def test_no_item_is_a_counterexample(
         (In("i", (7, 8)), more[5]),
         (more[5], IsPresent("i")),
         (Contains("w", "rock pop", phrase=True), pop),
+        (Contains("w", "東京都", phrase=True), Contains("w", "東京", phrase=True)),
         (Comparison("w", Relation.EQUAL, "Rock me"), rock),
         (rock, whole_rock),
         (Not(pop), Not(Contains("w", "rock pop", phrase=True))),
@@ -97,6 +98,7 @@ def test_numbers_words_and_clauses(specific: Filter, general: Filter) -> None:
 def test_no_implication_is_found_where_there_is_none() -> None:
     assert not pairs([rock, pop, more[5], Comparison("i", Relation.LESS, 5)])
     assert not pairs([Or((rock, pop)), Or((rock, more[5]))])
+    assert not pairs([Contains("w", "東京都"), Contains("w", "都京")])
 
 
 def test_equivalent_clauses_are_one() -> None:

@@ -172,7 +172,13 @@ value_schemas = (
     )
 )
 statements = st.one_of(
-    st.builds(s.RegisterFeed, names, texts, attributes | st.just(())),
+    st.builds(
+        s.RegisterFeed,
+        names,
+        texts,
+        attributes | st.just(()),
+        st.lists(texts.filter(str.strip), max_size=3).map(tuple),
+    ),
     st.builds(s.MaterializeFeed, names, names, texts),
     st.builds(s.RegisterStream, names, formats, texts, attributes, value_schemas),
     st.builds(

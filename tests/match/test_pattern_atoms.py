@@ -11,7 +11,7 @@ from tests.match.agree import answers, assert_agrees, item
 from headgate.match import pattern_atoms
 from headgate.match.pattern_atoms import PatternSearch, compile_patterns, needed_literals
 from headgate.match.texts import texts_of
-from headgate.model.atoms import Matches, compile_pattern
+from headgate.model.atoms import PATTERN_TEXT_MAX, Matches, compile_pattern
 from headgate.model.errors import InvalidValue
 from headgate.model.values import Type, Xml
 
@@ -164,3 +164,24 @@ def test_nothing_is_compiled_before_the_first_text(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pattern_atoms, "compile_pattern", None)
     monkeypatch.setattr(pattern_atoms, "NewSet", None)
     assert len(compile_patterns(atoms)[0].patterns) == 5
+
+
+@pytest.mark.parametrize("pattern", ["[a-h][^u-z]{900}z", "((.?){30}){30}[0-9]"])
+def test_a_pattern_that_is_too_expensive_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidValue, match="too expensive: its repetitions add"):
+        Matches("t", pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\pL{20}", r"[\]x]{3}\.{2}", ".{450}", "|".join(["keyword"] * 120), r"\x{41}{300}"]
+)
+def test_classes_of_characters_are_one_step(pattern: str) -> None:
+    assert Matches("t", pattern).pattern == pattern
+
+
+@given(st.sampled_from(["x", "é", "東", "\U0001f600"]), st.integers(-6, 6))
+def test_a_pattern_sees_the_beginning_of_a_long_text(filler: str, missing: int) -> None:
+    count = (PATTERN_TEXT_MAX - missing) // len(filler.encode())
+    long = item(t=filler * count + "yes" + filler * 10)
+    assert_agrees([Matches("t", "y"), Matches("t", "yes"), Matches("t", "^yes")], [long], TYPES)
+    assert answers([Matches("t", "yes")], [item(t=filler * count * 2 + "yes")], TYPES) == [[False]]

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -208,6 +209,12 @@ def test_another_kind_of_snapshot_and_another_version_are_refused(tmp_path: Path
     metadata = {"kind": "program", "version": VERSION, "stored": {}}
     with pytest.raises(SnapshotError, match="holds no sound program: it is not a Program"):
         open_program(write_arrays(tmp_path, {}, metadata))
+
+
+def test_a_program_with_words_of_another_version_is_refused(tmp_path: Path) -> None:
+    program = replace(compile_program([Contains("w", "rock")], SCHEMA), text_version=1)
+    with pytest.raises(SnapshotError, match="its words are of version 1"):
+        open_program(write_program(tmp_path, program))
 
 
 def tampered(program: Path, folder: Path, chance: random.Random) -> Path:

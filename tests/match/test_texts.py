@@ -1,21 +1,23 @@
-"""The forms of a text column agree with model/text.py."""
+"""The forms of a text column agree with model/text.py, which shares no code with them."""
 
 from __future__ import annotations
 
-import sys
+from itertools import accumulate
+from unicodedata import normalize
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.match.strategies import documents, links, texts
+from tests.model.scripts import any_script
 
-from headgate.match.texts import TextColumn, letter_bits, texts_of, texts_of_items
+from headgate.match.texts import TextColumn, fold_all, texts_of, texts_of_items
 from headgate.match.vocabulary import build_vocabulary
 from headgate.model.text import fold, normal_link, words, xml_text
 from headgate.model.values import Type
 
-any_text = st.text(max_size=12) | texts
+any_text = st.text(max_size=12) | texts | any_script
 # What normalising and folding change most: accents, their orders, ligatures, Hangul, spaces.
 tricky = st.text(
     st.sampled_from("aI\0 \t\x1c_é\u0301\u0327\u0345\u037aßﬁİ\u1100\u1161\u11a8´\xa0\u3000ΑΣς"),
@@ -80,25 +82,35 @@ def test_links_compare_as_their_parts_do(values: list[str]) -> None:
 
 
 def test_every_character_is_folded_as_it_is_alone_and_between_others() -> None:
-    """All code points, many pieces at a time; what is no character is left out."""
-    characters = [chr(code) for code in range(0x80, 0x30000) if not 0xD800 <= code < 0xE000]
-    values = [f"A{each} b" for each in characters]
+    """All code points of the planes that have characters which fold."""
+    values = [f"A{chr(code)} b" for code in (*range(0x80, 0x20000), *range(0xE0000, 0xE0200))]
     folded = column(values).folded
-    assert folded.data.tobytes().decode() == "".join(map(fold, values))
+    ends = list(accumulate(len(fold(each).encode("utf-8", "surrogatepass")) for each in values))
+    assert folded.start[1:].tolist() == ends
+    assert folded.data.tobytes() == "".join(map(fold, values)).encode("utf-8", "surrogatepass")
 
 
-def test_a_letter_is_what_makes_a_word() -> None:
-    bits = np.unpackbits(letter_bits(), bitorder="little")
-    everything = "".join(map(chr, range(0x110000)))
-    letters = {letter for word in words_unfolded(everything) for letter in word}
-    assert {chr(code) for code in np.nonzero(bits)[0]} == letters
-    assert bits.size == sys.maxunicode + 1
+@given(st.lists(any_script, max_size=12), st.integers(1, 5))
+def test_words_are_the_same_in_any_batch(values: list[str], size: int) -> None:
+    vocabulary = sorted({word for each in values[::2] for word in words(each)})
+    parts = [values[at : at + size] for at in range(0, len(values), size)]
+    assert [each for part in parts for each in spelled(part, vocabulary)] == (
+        spelled(values, vocabulary) if values else []
+    )
 
 
-def words_unfolded(text: str) -> list[str]:
-    from headgate.model.text import _WORD
+@given(any_script, st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_any_normal_form_has_the_same_words(text: str, form: str) -> None:
+    normal = normalize(form, text)  # type: ignore[arg-type]
+    folded = fold_all(texts_of([text, normal]))
+    assert folded.encoded(0) == folded.encoded(1)
+    assert words(text) == words(normal) == words(fold(text))
 
-    return _WORD.findall(text)
+
+def test_a_long_pile_of_marks_is_ordered_and_grows() -> None:
+    piled = ["e" + "\u0301\u0323\u031b" * 200 + "x", "ﷺ" * 500, "é" * 50 + "ﷺ" * 3_000]
+    folded = fold_all(texts_of(piled))
+    assert [folded.text(at) for at in range(3)] == [fold(each) for each in piled]
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udc00b", "é\ud800"])
@@ -114,7 +126,7 @@ def test_half_of_a_surrogate_pair_is_accepted(text: str) -> None:
 def test_bytes_that_are_no_text_end_words_and_nothing_else(data: bytes) -> None:
     own = TextColumn(texts_of([b"rock", b"", b"pop"]), np.ones(3, bool), Type.TEXT)
     folded = texts_of([b"rock " + data, data, b"pop"])
-    object.__setattr__(own, "pieces", np.array([0, 1]))  # say that it is not ASCII
+    object.__setattr__(own, "is_ascii", False)
     object.__setattr__(own, "folded", folded)
     tokens = build_vocabulary(["rock", "pop"]).read([own], with_places=False)
     assert 0 in tokens.numbers[: tokens.start[1]]

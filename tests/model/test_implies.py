@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model.scripts import any_script
 from tests.model.strategies import (
     CONSTANTS,
     NEW_YEAR,
@@ -36,7 +37,7 @@ from headgate.model.atoms import (
 from headgate.model.evaluate import matches
 from headgate.model.filters import FALSE, TRUE, And, Filter, Not, Or
 from headgate.model.implies import disjoint, implies, implies_filter
-from headgate.model.text import words
+from headgate.model.text import fold, words
 from headgate.model.values import Link, Xml
 
 
@@ -179,6 +180,40 @@ def test_any_unicode(text: str, other: str) -> None:
         for general, theirs in zip(atoms, truths, strict=True):
             if not all(there or not here for here, there in zip(its, theirs, strict=True)):
                 assert not implies(specific, general)
+
+
+@given(any_script, any_script)
+@settings(max_examples=60, deadline=None)
+def test_any_script(text: str, other: str) -> None:
+    """What one atom implies of another holds for the texts that they are made of."""
+    constants = [each for each in (text, other, text + other, f"{other} {text}") if words(each)]
+    atoms: list[Atom] = [
+        Contains("x", each, phrase) for each in constants for phrase in (False, True)
+    ]
+    atoms += [StartsWith("x", each) for each in constants if fold(each)]
+    items = items_with({"x": each} for each in (*constants, text + "\u0301", other + text))
+    truths = [[matches(atom, item) for item in items] for atom in atoms]
+    for specific, its in zip(atoms, truths, strict=True):
+        for general, theirs in zip(atoms, truths, strict=True):
+            if not all(there or not here for here, there in zip(its, theirs, strict=True)):
+                assert not implies(specific, general)
+
+
+@pytest.mark.parametrize(
+    ("specific", "general", "expected"),
+    [
+        ("東京都", "東京", True),
+        ("東京都", "都京", False),
+        ("京都 東京", "東 京", True),
+        ("東 京", "東京", False),
+        ("rock 東京", "rock", True),
+        ("हिन्दी", "ह", False),
+    ],
+)
+def test_phrases_of_scripts_without_spaces(specific: str, general: str, expected: bool) -> None:
+    assert implies(Contains("x", specific), Contains("x", general)) == expected
+    held = Comparison("x", Relation.EQUAL, specific)
+    assert implies(held, Contains("x", general)) == (expected or specific == "東 京")
 
 
 def test_a_large_filter_implies_itself_and_a_hard_case_ends() -> None:

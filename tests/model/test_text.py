@@ -1,10 +1,11 @@
-"""Texts compare folded, words are runs of letters and digits, links follow the table of text.py."""
+"""Texts compare folded, words are those of every script, links follow the table of text.py."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.model.scripts import any_script
 
 from headgate.model.text import (
     contains_phrase,
@@ -14,18 +15,20 @@ from headgate.model.text import (
     links_in,
     normal_link,
     references,
+    terms,
     words,
+    words_of_prefix,
 )
 
 word_sets = st.frozensets(st.sampled_from("abcdef"))
 
 
-@given(st.text())
+@given(st.text() | any_script)
 def test_folding_twice_is_folding_once(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
 
-@given(st.text())
+@given(st.text() | any_script)
 def test_words_ignore_case(text: str) -> None:
     assert words(text) == words(fold(text))
 
@@ -41,6 +44,37 @@ def test_one_text_in_two_spellings(left: str, right: str) -> None:
 def test_a_sign_is_part_of_a_text_but_not_of_a_word() -> None:
     assert fold("C++") != fold("C#")
     assert words("C++") == words("C#") == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Rock'n'Roll, 3.14 a_b", "rock n roll 3 14 a b"),
+        ("हिन्दी दिन", "हिन्दी दिन"),
+        ("বাংলা தமிழ்", "বাংলা தமிழ்"),
+        ("نمی\u200cخواهم العَرَبِيّة", "نمیخواهم العَرَبِيّة"),
+        ("שָׁלוֹם", "שָׁלוֹם"),
+        ("so\u00adft \ufeffa\ufe0f b\u200bc", "soft a b c"),
+        ("don´t \u0301x", "don t x"),
+        ("한국어 뉴스", "한국어 뉴스"),
+        ("東京都", "東.京.都"),
+        ("iPhone15発売 東京・大阪", "iphone15 発.売 東.京 大.阪"),
+        ("コンピュータ ｶﾞ々", "コ.ン.ピ.ュ.ー.タ ガ.々"),
+        ("กิน ที่", "กิ.น ที่"),
+        ("ខ្មែរ မြန်မာ", "ខ្មែ.រ မြ.န်.မ.ာ"),
+        ("๒๕๖๙ 2026年", "๒๕๖๙ 2026 年"),
+    ],
+)
+def test_the_terms_of_many_scripts(text: str, expected: str) -> None:
+    assert [".".join(each) for each in terms(text)] == fold(expected).split()
+
+
+@given(any_script, any_script)
+def test_a_prefix_has_words_that_stay(prefix: str, rest: str) -> None:
+    folded, whole = fold(prefix), fold(prefix + rest)
+    if whole.startswith(folded):
+        certain = words_of_prefix(folded)
+        assert words(whole)[: len(certain)] == certain
 
 
 @given(st.lists(st.sampled_from("ab"), max_size=6), st.lists(st.sampled_from("ab"), min_size=1))

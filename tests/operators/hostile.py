@@ -6,7 +6,9 @@ import ctypes
 import os
 import re
 import signal
+import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +28,6 @@ def is_bad(item: Item) -> bool:
 
 def sleeps(item: Item) -> bool:
     if is_bad(item):
-        time.sleep(3600)
-    return True
-
-
-def hangs_and_says_so(item: Item) -> bool:
-    if is_bad(item):
-        Path(os.environ["HANGING"]).touch()
         time.sleep(3600)
     return True
 
@@ -126,11 +121,52 @@ def forks(item: Item) -> bool:
 
 
 def leaves_a_copy(item: Item) -> bool:
-    """The copy holds the pipes open for ever, while the original is gone."""
+    """The copy, in a session of its own, holds the pipes open; the original is gone."""
     if is_bad(item):
         if os.fork() == 0:
+            os.setsid()
             time.sleep(3600)
         os._exit(1)
+    return True
+
+
+def bombs(item: Item) -> bool:
+    for _ in range(50 if is_bad(item) else 0):
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(3600)
+    return True
+
+
+def reads_secrets(item: Item) -> bool:
+    if is_bad(item):
+        found = "".join(os.environ.values())
+        raise ValueError(found + Path(f"/proc/{os.getppid()}/environ").read_text(encoding="utf-8"))
+    return True
+
+
+def reads_a_file(item: Item) -> bool:
+    if is_bad(item):
+        raise ValueError(Path("/etc/passwd").read_text(encoding="utf-8"))
+    return True
+
+
+def writes_a_file(item: Item) -> bool:
+    if is_bad(item):
+        Path(tempfile.gettempdir(), "headgate-hostile").write_text("x", encoding="utf-8")
+    return True
+
+
+def connects(item: Item) -> bool:
+    if is_bad(item):
+        socket.create_connection(("127.0.0.1", 9), timeout=1)
+    return True
+
+
+def kills_its_parent(item: Item) -> bool:
+    if is_bad(item):
+        os.kill(os.getppid() or 1, signal.SIGKILL)
+        os.kill(-1, signal.SIGKILL)
     return True
 
 
@@ -213,10 +249,10 @@ def batch_sleeps(batch: pa.RecordBatch) -> pa.Array:
     return pa.array([True] * batch.num_rows)
 
 
-def notes_each_call(item: Item, file: str) -> bool:
-    """One line for each call, whatever becomes of it."""
-    with Path(file).open("a", encoding="utf-8") as opened:
-        opened.write(f"{item.id}\n")
+def notes_each_call(item: Item, port: int) -> bool:
+    """One datagram for each call, whatever becomes of it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(item.id.encode(), ("127.0.0.1", port))
     if is_bad(item):
         os._exit(1)
     return True

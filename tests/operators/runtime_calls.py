@@ -36,7 +36,7 @@ PARAMETERS: dict[str, tuple[tuple[str, Type], ...]] = {
     "pairs": (("low", INT), ("high", FLOAT)),
     "binds_nonsense": (("found", INT),),
     "never_ends": (("found", INT),),
-    "notes_each_call": (("file", TEXT),),
+    "notes_each_call": (("port", INT),),
 }
 
 

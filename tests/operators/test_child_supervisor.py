@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.operators.runtime_calls import ALLOWED, TAME, call_operator
 
-from headgate.operators import child_process
+from headgate.operators import declaration
 from headgate.operators.failures import Failure
 from headgate.operators.runtime import OperatorRuntime
 
@@ -16,7 +16,7 @@ def test_a_child_that_cannot_be_started_is_tried_again_later(
     now = [0.0]
     with OperatorRuntime(TAME, allowed=ALLOWED, clock=lambda: now[0]) as operators:
         with monkeypatch.context() as broken:
-            broken.setattr(child_process, "CHILD_MODULE", "headgate.operators.nothing")
+            broken.setattr(declaration, "CHILD", "headgate.operators.nothing:main")
             assert not call_operator(operators, "divides", 2, items=[1, 2]).answered.any()
             assert "can be started" in operators.failures["divides"].last
         assert not call_operator(operators, "divides", 2, items=[1, 2]).answered.any(), "it waits"

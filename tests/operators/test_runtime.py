@@ -20,6 +20,7 @@ from tests.operators.runtime_calls import (
     numbers,
     solutions,
 )
+from tests.sandbox.processes import worker_of
 
 from headgate.match.item_columns import items_to_arrow
 from headgate.model.atoms import Argument, Call, Constraint, Relation, Variable
@@ -213,7 +214,7 @@ def test_a_child_that_was_killed_from_outside_is_replaced(operators: OperatorRun
     assert call_operator(operators, "divides", 2, items=[2]).true.all()
     child = operators.child_pid
     assert child is not None
-    os.kill(child, signal.SIGKILL)
+    os.kill(worker_of(child), signal.SIGKILL)
     assert call_operator(operators, "divides", 2, items=[2, 3]).true.tolist() == [True, False]
     assert operators.child_pid != child
     assert Failure.DIED not in operators.failures["divides"].counts

@@ -26,7 +26,7 @@ from headgate.deliver.delivery_status import count_deliveries
 from headgate.store.data_folder import DataFolder
 
 SCRIPT = """
-register stream Tickets from json 'tickets/*.json' (id text, price int);
+register stream Tickets from json '*.json' (id text, price int);
 create feed Cheap from Tickets where price < 50;
 subscribe to Cheap output file 'cheap.json' for 30 days;
 """
@@ -76,7 +76,8 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, disk: Path) -> None:
 @contextmanager
 def running(home: Path, disk: Path) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-m", "headgate", "run", "script.feeds", "--catalog", "catalog.db"]
-    command += ["--metrics", "off", "--folder", str(disk / "data"), "--output", str(disk / "feeds")]
+    command += ["--data", "tickets", "--metrics", "off"]
+    command += ["--folder", str(disk / "data"), "--output", str(disk / "feeds")]
     with (home / "output").open("wb") as output:
         process = subprocess.Popen(command, cwd=home, stdout=output, stderr=output)
     try:
@@ -112,8 +113,8 @@ def stored(disk: Path) -> list[str]:
 
 
 def delivered(disk: Path) -> int:
-    path = DataFolder(disk / "data").deliveries
-    if not path.exists():
+    folder = DataFolder(disk / "data")
+    if not folder.has_deliveries:
         return 0
-    with DeliveryDatabase(str(path)) as database:
+    with DeliveryDatabase(folder.delivery_database) as database:
         return count_deliveries(database).total

@@ -171,7 +171,7 @@ def test_a_damaged_snapshot_is_refused(catalog: Catalog, tmp_path: Path, change:
     changed = {
         "truncate": content[:-3],
         "flip": content.replace(b'"dropped":[]', b'"dropped":[3]'),
-        "format": content.replace(b'"format":4', b'"format":5'),
+        "format": content.replace(b'"format":5', b'"format":4'),
     }[change]
     planned.path.write_bytes(changed)
     with pytest.raises(PipelineError, match="cannot be used"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headgate.language.parse import parse_script
 from headgate.language.schemas import schemas_of
 from headgate.pipeline.source_groups import GroupKind, group_sources
+from headgate.pipeline.sources.source_format import NO_DATA
 
 
 def test_groups() -> None:
@@ -46,3 +47,15 @@ def test_groups() -> None:
     feeds = next(group for group in found.groups.values() if group.sources[0].name == "A")
     assert [each.weight for each in feeds.sources] == [1.0, 7.0]
     assert found.groups[feeds.name] is feeds
+
+
+def test_without_a_folder_no_file_is_read() -> None:
+    statements = parse_script(
+        "register feed http://a.example/ as A; register stream T from json 't/*.json' (a int);"
+        "register stream K from kafka 'kafka://localhost:9092/k' (a int);"
+    )
+    definitions = {str(each.name): each for each in statements}
+    schemas = {name: next(iter(schemas_of(name, definitions))) for name in definitions}
+    found = group_sources(definitions, schemas, has_files=False)
+    assert found.refused == {"T": NO_DATA}
+    assert {group.kind for group in found.groups.values()} == {GroupKind.FEEDS, GroupKind.KAFKA}

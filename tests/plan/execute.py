@@ -24,6 +24,7 @@ from headgate.model.evaluate import Operator, matches
 from headgate.model.items import Annotation, Item
 from headgate.model.tree_pattern import matches_pattern
 from headgate.model.values import Value, comparable, is_missing, kind_of
+from headgate.plan import algebra
 from headgate.plan.algebra import (
     FeedRef,
     Filter,
@@ -90,13 +91,19 @@ def _join(
     join: Join, primary: Items, secondary: Items, operators: Mapping[str, Operator]
 ) -> Iterator[Item]:
     for item in primary:
-        joined = frozenset(
+        joined = [
             each
             for each in window_at(item.time, join.window, secondary)
             if matches(join.predicate, item, operators=operators, window_item=each)
-        )
+        ]
         if joined:
-            yield item.annotated(Annotation(join.id, joined))
+            yield item.annotated(Annotation(join.id, latest_partners(joined)))
+
+
+def latest_partners(items: Iterable[Item]) -> frozenset[Item]:
+    by_name = sorted(items, key=lambda each: (each.source, each.id))
+    latest_first = sorted(by_name, key=lambda each: each.time, reverse=True)
+    return frozenset(latest_first[: algebra.PARTNERS_MAX])
 
 
 def window_at(time: datetime, window: Window, items: Iterable[Item]) -> list[Item]:

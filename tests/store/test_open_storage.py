@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.api.delivery import environment_config
 from headgate.model.errors import InvalidValue, StateError
 from headgate.store.data_folder import DataFolder, claim_folder, find_folder
 from headgate.store.log_storage import FolderStorage
@@ -86,6 +87,42 @@ def test_a_folder_has_one_log_for_ever(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="is in it: leave --log out"):
         claim_folder(own, log)
     assert claim_folder(own) == find_folder(own) == DataFolder(own)
+
+
+def test_a_folder_has_one_delivery_database_for_ever(tmp_path: Path) -> None:
+    path, state = tmp_path / "data", "postgresql://me:one@db/headgate"
+    assert claim_folder(path, state=state).delivery_database == state
+    assert find_folder(path).delivery_database == claim_folder(path).delivery_database == state
+    assert (path / "state.url").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(StateError, match="would deliver everything again"):
+        claim_folder(path, state="postgresql://me:one@other/headgate")
+    changed = "postgresql://you:two@db/headgate"
+    assert claim_folder(path, state=changed).state == find_folder(path).state == changed
+    own = tmp_path / "own"
+    assert claim_folder(own) == DataFolder(own)
+    assert not find_folder(own).has_deliveries
+    own.mkdir()
+    (own / "deliver.db").touch()
+    assert find_folder(own).has_deliveries
+    with pytest.raises(StateError, match=r"recorded in its deliver\.db"):
+        claim_folder(own, state=state)
+
+
+def test_a_worker_needs_the_delivery_database_of_the_run(tmp_path: Path) -> None:
+    def database(folder: Path, state: str = "") -> str:
+        config = environment_config(
+            {}, catalog="c.db", folder=folder, state=state, output=tmp_path, stylesheets=tmp_path
+        )
+        return config.database
+
+    claimed, state = tmp_path / "data", "postgresql://me@db/headgate"
+    with pytest.raises(StateError, match="its delivery database by --state"):
+        database(claimed)
+    claim_folder(claimed, state=state)
+    assert database(claimed) == database(claimed, state) == state
+    assert database(tmp_path / "elsewhere", state) == state
+    with pytest.raises(StateError, match="leave --state out"):
+        database(claimed, "postgresql://me@other/headgate")
 
 
 def test_a_log_that_cannot_be_reached_is_not_recorded(

@@ -175,7 +175,8 @@ plain = st.builds(
 ) | st.tuples(st.integers(-1, 2), st.integers(0, 2)).map(
     lambda drawn: Between("x", drawn[0], drawn[0] + drawn[1])
 )
-worded = st.builds(Contains, st.just("x"), st.sampled_from(["a", "b a", "a b c"]), st.booleans())
+WORDS = ["a", "b a", "a b c", "東京", "東京都 a", "京東"]
+worded = st.builds(Contains, st.just("x"), st.sampled_from(WORDS), st.booleans())
 
 
 @given(st.lists(plain | worded, max_size=8, unique=True))

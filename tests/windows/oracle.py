@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from tests.plan.execute import window_at
+from tests.plan.execute import latest_partners, window_at
 
 from headgate.model.evaluate import matches
 from headgate.model.items import Annotation, Item
@@ -64,7 +64,7 @@ def _join(
         decided = max(arrived, item.time + lateness)
         until = max(item.time, decided - lateness - retention)
         arrived_items = [each for each, at in secondary.items() if at <= decided]
-        joined = frozenset(
+        joined = latest_partners(
             candidate
             for candidate in window_at(until, join.window, arrived_items)
             if candidate.time <= item.time and matches(join.predicate, item, window_item=candidate)

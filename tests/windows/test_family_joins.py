@@ -201,6 +201,15 @@ def test_outputs_equal_those_of_the_oracle(
     check(plans, history, buckets, slice_=slice_)
 
 
+@fewer
+@given(joins_of_leaves(), histories(), st.integers(1, 3), st.integers(1, 3))
+def test_the_latest_partners_are_kept(
+    plans: list[Plan], history: History, buckets: int, partners_max: int
+) -> None:
+    with patch.object(algebra, "PARTNERS_MAX", partners_max):
+        check(plans, history, buckets)
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_outputs_in_dense_worlds(part: int) -> None:
     seen = Counter[str]()

@@ -5,6 +5,12 @@ Every new document, part of a file or post is stored under a number before it is
 are the offsets of the Spark sources (pipeline/sources/), and reading a number again gives the same
 rows. Nothing here imports Spark. An error of one source does not affect the others.
 
+**Invariant**: every byte that was read ends as an item, or as a rejection with its place and
+reason. The parts of a file follow each other without a gap; each reader of a part accounts for its
+bytes and records (rejected.py), and `read_part` checks the balance. Each entry of a feed is read,
+or left out by one of the document's problems (`ParsedFeed.found`); each posted line is accepted or
+named. What is lost of an accepted entry (the end of a long text) is recorded too.
+
 **Feeds**: `Acquirer` runs all of it in threads; `Inbox` is the only state.
 
     refresh_queue ──► fetch ──► parse_feed ──► identify ──► items ──► inbox
@@ -19,13 +25,16 @@ rows. Nothing here imports Spark. An error of one source does not affect the oth
     fetch             one conditional GET within limits
     connections       checked addresses, deadlines, limits per host
     http_response     headers, status, decompressed body
-    limits            every limit on what a feed may cost
+    limits            every limit on what comes in, in any format
+    discover_feed     the feed that an HTML page names
     parse_feed        any format as entries; JSON Feed
     parse_xml_feed    RSS and Atom, by feedparser
+    entry_elements    which elements of an entry are read, and in what form
     scan_xml_feed     where the entries of an XML feed are, before feedparser reads them
     document_text     bytes as text: encodings, prolog, broken XML
     feed_entries      a parsed document, and how its entries are made
     plain_text        markup as plain text and as safe HTML
+    sanitise          expensive markup, in a sandboxed process and within a budget of time
     identify          entries as items: ids, new versions, identity across feeds
     inbox             numbered documents until the pipeline has read them
     inbox_tables      its tables and records; the state of all feeds for other processes

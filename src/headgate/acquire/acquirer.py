@@ -19,6 +19,7 @@ Backpressure: with 10,000 unread documents in the inbox, nothing is fetched.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import time
@@ -26,10 +27,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from headgate.acquire.discover_feed import discover_feed
 from headgate.acquire.feed_entries import ParsedFeed
 from headgate.acquire.fetch import Fetched, Fetcher, NotModified
 from headgate.acquire.fetch_scheduler import FetchScheduler
-from headgate.acquire.identify import items_of
+from headgate.acquire.identify import id_of, items_of
 from headgate.acquire.inbox import Inbox
 from headgate.acquire.inbox_tables import (
     FailedFetch,
@@ -38,10 +40,11 @@ from headgate.acquire.inbox_tables import (
     ListedFeed,
     SuccessfulFetch,
 )
-from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
+from headgate.acquire.limits import DEFAULT_LIMITS, IntakeLimits
 from headgate.acquire.parse_feed import parse_feed
 from headgate.acquire.refresh_queue import DEFAULT_POLICY, RefreshPolicy
 from headgate.acquire.refresh_state import Observation, RefreshState, after_failure, after_success
+from headgate.acquire.rejected import Rejects
 from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
 from headgate.model.errors import FeedError, FetchError, StateError, printable
 from headgate.model.items import Item
@@ -63,7 +66,7 @@ class AcquirerSettings:
     threads: int = 16
     fetches_per_minute: float = 600.0
     policy: RefreshPolicy = DEFAULT_POLICY
-    limits: FeedLimits = DEFAULT_LIMITS
+    limits: IntakeLimits = DEFAULT_LIMITS
     allowed: AllowedNetworks = PUBLIC_ONLY
     unread_max: int = 10_000
 
@@ -171,10 +174,13 @@ class Acquirer:
         """Fetch the feed and store its new items, or the error."""
         with self._condition:
             state = self._scheduler.state(feed.name)
+        remembered = FeedMemory()
         try:
             remembered = self._inbox.remembered(feed.name)
             response = self._fetcher.fetch(
-                feed.url, etag=remembered.etag, last_modified=remembered.last_modified
+                remembered.discovered or feed.url,
+                etag=remembered.etag,
+                last_modified=remembered.last_modified,
             )
             return self._store(feed, state, remembered, response)
         except StateError as error:
@@ -183,7 +189,7 @@ class Acquirer:
             return self._failed(state, feed, self._clock())
         except Exception as error:
             # Any error: a hostile document may cause any exception in a parser.
-            return self._fail(feed, state, error)
+            return self._fail(feed, state, error, forget=_is_elsewhere(remembered, error))
 
     def _store(
         self,
@@ -193,11 +199,13 @@ class Acquirer:
         response: Fetched | NotModified,
     ) -> RefreshState:
         """Parse a response and put its new items into the inbox; return the feed's new state."""
-        now = self._clock()
         items: list[Item] = []
         seen, observation = remembered.seen, Observation()
+        discovered, parsed = remembered.discovered, None
         if isinstance(response, Fetched):
-            parsed = self._parse(response)
+            parsed, response, discovered = self._read(response, discovered)
+        now = self._clock()
+        if isinstance(response, Fetched) and parsed is not None:
             fetched_at = datetime.fromtimestamp(now, UTC)
             items, seen = items_of(
                 parsed, feed.name, seen, fetched_at, limits=self._settings.limits
@@ -208,7 +216,7 @@ class Acquirer:
             now,
             state,
             self._scheduler.next_at(state),
-            FeedMemory(response.etag, response.last_modified, seen),
+            FeedMemory(response.etag, response.last_modified, seen, discovered),
             response.moved_to,
         )
         document = None
@@ -216,7 +224,40 @@ class Acquirer:
             document = FetchedDocument(response.body, self._rows_of(items), len(items))
         if not self._stopped:
             self._inbox.put(feed, visit, document)
+            if parsed is not None:
+                self._write_losses(feed, parsed, response.url)
         return state
+
+    def _read(
+        self, response: Fetched, discovered: str | None
+    ) -> tuple[ParsedFeed, Fetched, str | None]:
+        """The parsed document; if it is a page that names a feed, that feed and where it is."""
+        try:
+            return self._parse(response), response, discovered
+        except FeedError:
+            target = None if discovered else discover_feed(response.body, response.url)
+            if target is None:
+                raise
+        found = self._fetcher.fetch(target)
+        if not isinstance(found, Fetched):
+            raise FeedError(f"it is a page, and the feed that it names, {target}, gave nothing")
+        try:
+            return self._parse(found), found, target
+        except FeedError as error:
+            raise FeedError(f"it is a page that names the feed {target}: {error}") from None
+
+    def _write_losses(self, feed: ListedFeed, parsed: ParsedFeed, url: str) -> None:
+        """Record what of the last document is no item, in place of what was recorded before."""
+        rejects = Rejects(feed.name, url)
+        for problem in parsed.problems:
+            if problem.is_loss:
+                rejects.add(problem.entry, problem.reason, count=max(problem.left_out, 1))
+        repeated = len(parsed.entries) - len({id_of(each) for each in parsed.entries})
+        if repeated:
+            reason = f"{repeated:,} entries have the id of an earlier one of the document"
+            rejects.add(None, reason, count=repeated)
+        name = hashlib.sha256(feed.name.encode()).hexdigest()[:16]
+        rejects.write(self._inbox.folder, f"feed-{name}")
 
     def _parse(self, response: Fetched) -> ParsedFeed:
         return parse_feed(
@@ -227,7 +268,9 @@ class Acquirer:
             limits=self._settings.limits,
         )
 
-    def _fail(self, feed: ListedFeed, state: RefreshState, error: Exception) -> RefreshState:
+    def _fail(
+        self, feed: ListedFeed, state: RefreshState, error: Exception, *, forget: bool
+    ) -> RefreshState:
         """Store the error with its feed; return the feed's new state."""
         now = self._clock()
         expected = isinstance(error, FetchError | FeedError)
@@ -237,7 +280,8 @@ class Acquirer:
         retry_after_s = error.retry_after_s if isinstance(error, FetchError) else None
         gone = isinstance(error, FetchError) and error.gone
         state = self._failed(state, feed, now, retry_after_s=retry_after_s, gone=gone)
-        failure = FailedFetch(now, state, self._scheduler.next_at(state), printable(reason))
+        next_at = self._scheduler.next_at(state)
+        failure = FailedFetch(now, state, next_at, printable(reason), forget)
         try:
             if not self._stopped:
                 self._inbox.put_failure(feed, failure)
@@ -270,6 +314,12 @@ class Acquirer:
             self._inbox.prune(now)
         except StateError as error:
             log.error("%s", error)
+
+
+def _is_elsewhere(remembered: FeedMemory, error: Exception) -> bool:
+    """Whether a feed that a page had named is no longer there."""
+    is_gone = isinstance(error, FetchError) and error.status in (404, 410)
+    return remembered.discovered is not None and (is_gone or isinstance(error, FeedError))
 
 
 def _addresses(feeds: Mapping[str, ListedFeed]) -> dict[str, str]:

@@ -37,6 +37,7 @@ from lxml import etree
 
 from headgate.acquire.feed_entries import FeedProblems
 from headgate.model.errors import FeedError
+from headgate.model.text import safe_parser
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -193,7 +194,7 @@ _NAMESPACES = {
 
 def recover_xml(text: str, *, tags_max: int) -> bytes:
     """The document as well-formed as it can be made, in UTF-8, without a declaration."""
-    if text.count("<") > tags_max:
+    if text.count("<") > tags_max or text.count("&") > tags_max:
         raise FeedError("it is no well-formed XML, and has too many tags to be repaired")
     root = _parse(_repair_entries(repair_references(text)))
     if root is None:
@@ -235,17 +236,8 @@ def _repaired(entry: str) -> str:
 
 
 def _parse(text: str) -> etree._Element | None:
-    parser = etree.XMLParser(
-        recover=True,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
     try:
-        return etree.fromstring(text.encode("utf-8"), parser)
+        return etree.fromstring(text.encode("utf-8"), safe_parser(recover=True, only_elements=True))
     except (etree.XMLSyntaxError, ValueError):
         return None
 

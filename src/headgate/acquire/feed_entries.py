@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from headgate.acquire.http_response import http_date
-from headgate.acquire.limits import FeedLimits
-from headgate.acquire.plain_text import clean_text, plain_and_safe, web_link
+from headgate.acquire.limits import IntakeLimits
+from headgate.acquire.plain_text import TooExpensive, clean_text, plain_and_safe, web_link
+from headgate.acquire.sanitise import SanitiseBudget
 from headgate.model.errors import InvalidValue, printable
 from headgate.model.items import value_of_json
 from headgate.model.schema import FEED_SCHEMA, Attribute, Schema
@@ -34,6 +35,13 @@ class FeedProblem:
 
     reason: str
     entry: int | None = None
+    left_out: int = 0
+    """The number of entries that are left out for this reason."""
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether an entry or a part of it is lost; otherwise something was guessed."""
+        return self.entry is not None or self.left_out > 0
 
     def __str__(self) -> str:
         return self.reason if self.entry is None else f"entry {self.entry}: {self.reason}"
@@ -50,7 +58,10 @@ class FeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFeed:
-    """A parsed document. `ttl_s` and `skip_hours` (UTC) are what it states about the next fetch."""
+    """A parsed document. `ttl_s` and `skip_hours` (UTC) are what it states about the next fetch.
+
+    Each of the `found` entries is one of `entries`, or is left out by one of the problems.
+    """
 
     title: str
     entries: tuple[FeedEntry, ...]
@@ -59,6 +70,7 @@ class ParsedFeed:
     language: str | None = None
     ttl_s: float | None = None
     skip_hours: frozenset[int] = frozenset()
+    found: int = 0
 
 
 class FeedProblems:
@@ -68,16 +80,20 @@ class FeedProblems:
         self._limit = limit
         self._found: list[FeedProblem] = []
         self._more = 0
+        self._more_left_out = 0
 
-    def add(self, reason: str, *, entry: int | None = None) -> None:
+    def add(self, reason: str, *, entry: int | None = None, left_out: int = 0) -> None:
         if len(self._found) < self._limit:
-            self._found.append(FeedProblem(printable(reason)[:300], entry))
+            self._found.append(FeedProblem(printable(reason)[:300], entry, left_out))
         else:
             self._more += 1
+            self._more_left_out += left_out
 
     def all(self) -> tuple[FeedProblem, ...]:
-        rest = [FeedProblem(f"and {self._more:,} more problems")] if self._more else []
-        return (*self._found, *rest)
+        if not self._more:
+            return tuple(self._found)
+        rest = FeedProblem(f"and {self._more:,} more problems", left_out=self._more_left_out)
+        return (*self._found, rest)
 
 
 # --- making an entry ------------------------------------------------------------------------------
@@ -94,11 +110,13 @@ def extension_attributes(schema: Schema) -> dict[str, Attribute]:
 
 
 class TextBudget:
-    """The text length and number of tags that the entries of a document may still use."""
+    """The text length, the number of tags and the time for expensive markup that the entries of a
+    document may still use."""
 
-    def __init__(self, limits: FeedLimits) -> None:
+    def __init__(self, limits: IntakeLimits) -> None:
         self._length = limits.text_length_max
         self._tags = limits.elements_max
+        self.sanitise = SanitiseBudget(limits.sanitise_s)
 
     def take_text(self, length: int) -> int:
         taken = min(length, self._length)
@@ -121,7 +139,7 @@ class EntryBuilder:
         number: int,
         *,
         base: str,
-        limits: FeedLimits,
+        limits: IntakeLimits,
         budget: TextBudget,
         problems: FeedProblems,
     ) -> None:
@@ -146,12 +164,18 @@ class EntryBuilder:
         if not isinstance(value, str):
             return
         markup = self._cut(name, value)
-        text, safe = plain_and_safe(
-            markup,
-            base=self._base,
-            with_links=with_links,
-            is_parsed=self._budget.take_tags(markup.count("<")),
-        )
+        is_parsed = self._budget.take_tags(markup.count("<"))
+        try:
+            text, safe = plain_and_safe(
+                markup,
+                base=self._base,
+                with_links=with_links,
+                is_parsed=is_parsed,
+                sanitise=self._budget.sanitise.safe_html,
+            )
+        except TooExpensive as error:
+            self.problem(f"the tags of its {name} are removed: {error}")
+            text, safe = plain_and_safe(markup, base="", with_links=False, is_parsed=False)
         self._set_text(name, text)
         if with_links and text:
             self._html[name] = safe

@@ -51,7 +51,7 @@ from headgate.acquire.http_response import (
     read_headers,
     status_error,
 )
-from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
+from headgate.acquire.limits import DEFAULT_LIMITS, IntakeLimits
 from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
 from headgate.model.errors import FetchError
 
@@ -103,7 +103,7 @@ class Fetcher:
     def __init__(
         self,
         *,
-        limits: FeedLimits = DEFAULT_LIMITS,
+        limits: IntakeLimits = DEFAULT_LIMITS,
         allowed: AllowedNetworks = PUBLIC_ONLY,
         project_url: str = PROJECT_URL,
         resolve: Resolver = resolve_by_system,

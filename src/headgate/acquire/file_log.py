@@ -75,6 +75,7 @@ class FileProgress:
     fingerprint: str
     header: tuple[str, ...] = ()
     continues: bool = False
+    line_end: str = "\n"
 
 
 class FileLog:

@@ -1,12 +1,15 @@
 """Parts of files, which the file log numbers, and how a file is cut into parts.
 
-    lines of JSON   ┌── 8 MB ──┬── 8 MB ──┬─ rest ─┐   cut after line ends, so that several tasks
-    CSV             │ number 4 │ number 5 │  6     │   read a large file; CSV after record ends
+    lines of JSON   ┌── 8 MB ──┬── 8 MB ──┬─ rest ─┐   cut after line ends (also after 30,000
+    CSV             │ number 4 │ number 5 │  6     │   lines), so that several tasks read a large
+                                                       file; CSV after record ends
+    a longer line or record     a part of its own, which is rejected without reading it
     array, Parquet, document    the whole file
 
 A line end in CSV ends a record unless it is between quotes, which is only known from the beginning.
 A stretch without quotes is cut at any line end; in one with quotes the reader itself (read_csv.py)
-finds the record ends, so that parts give exactly the records of the whole.
+finds the record ends, so that parts give exactly the records of the whole. The parts of a file
+follow each other without a gap, and begin after its header or byte order mark.
 
 A part has a checksum of its bytes. A later reader reads the same bytes, or finds that the file was
 changed and rejects the part; a number never gives other rows.
@@ -16,7 +19,6 @@ Cost: each file is read once to be cut, at about 1 GB/s; CSV with quotes at abou
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import zlib
@@ -26,23 +28,22 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.acquire.limits import LINE_BYTES_MAX
-from headgate.acquire.read_csv import record_end
+from headgate.acquire.limits import DEFAULT_LIMITS
+from headgate.acquire.read_csv import BOM, complete_end, extents, line_after, read_header
 
 PART_BYTES = 8_000_000
-ARRAY_BYTES_MAX = 100_000_000
-DOCUMENT_BYTES_MAX = 10_000_000
 FINGERPRINT_BYTES = 512 * 1024
-BOM = b"\xef\xbb\xbf"
 _PARQUET = b"PAR1"
+_PARQUET_BYTES_MIN = 12
 _ROOT = re.compile(rb"<([A-Za-z_\x80-\xff][^\s<>/]*)")
 """The first element of an XML document: what precedes it begins with '<?' or '<!'."""
 
 LINES, LONG, ARRAY, TABLE, WHOLE = "lines", "long", "array", "csv", "whole"
-"""Shapes of a part: JSON lines, one line that is too long, a JSON array, CSV records, a file."""
+"""Shapes of a part: JSON lines, a line or record that is too long, a JSON array, CSV, a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class FilePart:
     """It begins within a line whose beginning was taken before."""
     header: tuple[str, ...] = ()
     number: int = 0
+    line_end: str = "\n"
 
     @property
     def place(self) -> str:
@@ -89,6 +91,7 @@ class NewParts:
     next_line: int
     shape: str
     header: tuple[str, ...] = field(default=())
+    line_end: str = "\n"
 
 
 def shape_of(file: BinaryIO, format_: str) -> str:
@@ -115,7 +118,9 @@ def looks_complete(file: BinaryIO, format_: str) -> bool:
     if shape == ARRAY:
         return end.endswith(b"]") and end[:-1].rstrip().endswith((b"}", b"["))
     if format_ == "parquet":
-        return start.startswith(_PARQUET) and end.endswith(_PARQUET)
+        # The four bytes at the beginning and at the end are the same ones in a file just begun.
+        has_footer = len(start) >= _PARQUET_BYTES_MIN
+        return has_footer and start.startswith(_PARQUET) and end.endswith(_PARQUET)
     root = _ROOT.search(start)
     return root is not None and end.endswith(b"</" + root[1] + b">")
 
@@ -148,46 +153,82 @@ def _parquet_rows(file: BinaryIO) -> int:
 
 def _cut_records(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:
     if before.begin == 0:
-        header, begin = read_header(file)
-        if begin >= size and not whole:
+        file.seek(0)
+        header = read_header(file.read(min(size, DEFAULT_LIMITS.record_bytes_max)))
+        if header.end >= size and not whole:
             return NewParts((), 0, 1, TABLE)  # the header itself may not be complete
-        before = replace(before, begin=begin, first_line=2, header=header)
-    end = size if whole else _last_record_end(file, before.begin, size)
-    if end <= before.begin:
-        return NewParts((), before.begin, before.first_line, TABLE, before.header)
+        before = replace(
+            before,
+            begin=header.end,
+            first_line=1 + header.lines,
+            header=header.names,
+            line_end=header.line_end,
+        )
     parts: list[FilePart] = []
-    header = before.header
-    while before.begin < end:
-        part, lines = _with_checksum(file, before, _record_part_end(file, before, end))
+    while before.begin < size:
+        end, shape = _record_part_end(file, before, size, whole=whole)
+        if end <= before.begin:
+            break
+        part, lines = _with_checksum(file, replace(before, shape=shape), end)
         parts.append(part)
         first_line = before.first_line + lines
-        before = replace(before, begin=part.end, first_line=first_line, continues=False)
-    return NewParts(tuple(parts), end, before.first_line, TABLE, header)
+        before = replace(before, begin=end, first_line=first_line, continues=False)
+    return NewParts(
+        tuple(parts), before.begin, before.first_line, TABLE, before.header, before.line_end
+    )
 
 
-def _record_part_end(file: BinaryIO, before: FilePart, end: int) -> int:
-    """Where the part that begins with `before` ends: after a record."""
-    begin = before.begin
-    if end - begin <= PART_BYTES:
-        return end
+def _record_part_end(
+    file: BinaryIO, before: FilePart, size: int, *, whole: bool
+) -> tuple[int, str]:
+    """Where the part ends that begins with `before`, after a record, and its shape; where it
+    begins if its first record is not complete."""
+    begin, line_end = before.begin, before.line_end
+    data = _read_at(file, begin, PART_BYTES, size)
+    few = _few_lines(data, line_end.encode())
+    # A single record may have more lines than a part.
+    for looked_at in dict.fromkeys((few, data)):
+        if whole and begin + len(looked_at) >= size:
+            if few is data:
+                return size, TABLE
+            # The first record has many lines, or a quote of it is never closed.
+            return begin + next(extents(data, 0, line_end)).end, TABLE
+        # What continues a record ends with the line, as the reader sees it.
+        start = line_after(looked_at, 0, line_end) if before.continues else 0
+        end = complete_end(looked_at, start, line_end)
+        if end and looked_at.endswith(line_end.encode(), 0, end):
+            return begin + end, TABLE
+    if begin + len(data) >= size:
+        return begin, TABLE
+    return _long_record_end(file, before, size, whole=whole), LONG
+
+
+def _long_record_end(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> int:
+    """Where a record ends that is longer than a part. If its end is not found, its first line is
+    taken, since a quote may never be closed; `begin` if the end may still be written."""
+    begin, line_end = before.begin, before.line_end
+    if not before.continues:
+        data = _read_at(file, begin, DEFAULT_LIMITS.csv_search_bytes_max, size)
+        first = next(extents(data, 0, line_end)).end
+        if complete_end(data, 0, line_end):
+            return begin + first
+        if begin + len(data) >= size:
+            return begin + (first if whole else 0)
+    end, ended = _end_of_line(file, begin, size, line_end.encode())
+    return end if ended or whole else begin
+
+
+def _few_lines(data: bytes, ending: bytes) -> bytes:
+    """The data up to as many lines as a part may have: short lines cost as much as long ones."""
+    if data.count(ending) <= DEFAULT_LIMITS.part_lines_max:
+        return data
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ending[0])
+    return data[: int(ends[DEFAULT_LIMITS.part_lines_max - 1]) + 1]
+
+
+def _read_at(file: BinaryIO, begin: int, most: int, size: int) -> bytes:
     file.seek(begin)
-    data = file.read(PART_BYTES)
-    if b'"' not in data and (cut_at := data.rfind(b"\n") + 1):
-        return begin + cut_at
-    lines = read_file_lines(file, begin, end)
-    skipped = len(next(lines, b"")) if before.continues else 0  # as the reader does
-    return begin + skipped + record_end(lines, least=PART_BYTES - skipped)
-
-
-def read_file_lines(file: BinaryIO, begin: int, end: int) -> Iterator[bytes]:
-    """The lines within these bytes; lines that are too long are cut."""
-    file.seek(begin)
-    while begin < end:
-        line = file.readline(min(LINE_BYTES_MAX + 2, end - begin))
-        if not line:
-            return
-        begin += len(line)
-        yield line
+    return file.read(min(most, size - begin))
 
 
 def _cut_lines(file: BinaryIO, before: FilePart, size: int, *, whole: bool) -> NewParts:
@@ -221,6 +262,7 @@ def _line_ranges(
     while begin < size:
         file.seek(begin)
         data = file.read(min(PART_BYTES, size - begin))
+        data = _few_lines(data, b"\n")
         cut_at = data.rfind(b"\n") + 1
         if begin + len(data) >= size and (whole or is_complete(data[cut_at:])):
             cut_at = len(data)
@@ -229,7 +271,7 @@ def _line_ranges(
             yield begin + cut_at, LINES, zlib.crc32(data), data.count(b"\n")
             begin += cut_at
         elif begin + len(data) < size:
-            end, ended = _end_of_line(file, begin + len(data), size)
+            end, ended = _end_of_line(file, begin + len(data), size, b"\n")
             if not ended and not whole:
                 return
             # The part is rejected without reading it, so it needs no checksum.
@@ -239,22 +281,22 @@ def _line_ranges(
             return
 
 
-def _end_of_line(file: BinaryIO, begin: int, size: int) -> tuple[int, bool]:
+def _end_of_line(file: BinaryIO, begin: int, size: int, ending: bytes) -> tuple[int, bool]:
     file.seek(begin)
     while begin < size:
         data = file.read(min(PART_BYTES, size - begin))
         if not data:
             break
-        line_end = data.find(b"\n")
-        if line_end >= 0:
-            return begin + line_end + 1, True
+        found = data.find(ending)
+        if found >= 0:
+            return begin + found + 1, True
         begin += len(data)
     return begin, False
 
 
 def is_complete(tail: bytes) -> bool:
     """Whether a last line without a line end is a complete JSON object."""
-    if not 0 < len(tail) <= LINE_BYTES_MAX or not tail.rstrip().endswith(b"}"):
+    if not 0 < len(tail) <= DEFAULT_LIMITS.record_bytes_max or not tail.rstrip().endswith(b"}"):
         return False
     try:
         return isinstance(json.loads(tail.decode("utf-8")), dict)
@@ -262,45 +304,14 @@ def is_complete(tail: bytes) -> bool:
         return False
 
 
-def read_header(file: BinaryIO) -> tuple[tuple[str, ...], int]:
-    """The names in the first line of a CSV file, and where its records begin.
-
-    There are no names if the line cannot be read; the reader of the part then rejects it.
-    """
-    file.seek(0)
-    line = file.readline(LINE_BYTES_MAX)
-    try:
-        names = next(csv.reader([line.decode("utf-8-sig")], strict=True), [])
-    except (UnicodeDecodeError, csv.Error):
-        names = []
-    return tuple(each.strip() for each in names), len(line)
-
-
-def _last_record_end(file: BinaryIO, begin: int, size: int) -> int:
-    """The position after the last line end that is not between quotes."""
-    end, position, quotes = begin, begin, 0
-    file.seek(begin)
-    while position < size:
-        data = file.read(min(PART_BYTES, size - position))
-        if not data:
-            break
-        line_end = data.rfind(b"\n")
-        while line_end >= 0 and (quotes + data.count(b'"', 0, line_end)) % 2:
-            line_end = data.rfind(b"\n", 0, line_end)
-        if line_end >= 0:
-            end = position + line_end + 1
-        quotes += data.count(b'"')
-        position += len(data)
-    return end
-
-
 def _with_checksum(file: BinaryIO, before: FilePart, end: int) -> tuple[FilePart, int]:
     """The part from `before.begin` to `end` with its checksum, and its number of line ends."""
-    counted = {TABLE: b"\n", ARRAY: b"{"}.get(before.shape)
+    ending = before.line_end.encode()
+    counted = {TABLE: ending, ARRAY: b"{"}.get(before.shape)
     checksum = lines = rows = 0
     for data in read_range(file, before.begin, end):
         checksum = zlib.crc32(data, checksum)
-        lines += data.count(b"\n")
+        lines += data.count(ending)
         rows += data.count(counted) if counted else 0
     return replace(before, end=end, checksum=checksum, rows=max(rows, 1)), lines
 

@@ -37,7 +37,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from headgate.acquire.feed_entries import FeedEntry, ParsedFeed
-from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
+from headgate.acquire.limits import DEFAULT_LIMITS, IntakeLimits
 from headgate.model.items import Item
 from headgate.model.text import normal_link, words
 from headgate.model.values import Value
@@ -85,7 +85,7 @@ def items_of(
     seen: Seen,
     fetched_at: datetime,
     *,
-    limits: FeedLimits = DEFAULT_LIMITS,
+    limits: IntakeLimits = DEFAULT_LIMITS,
 ) -> tuple[list[Item], Seen]:
     """The new entries of the document as items, in its order, and the new `Seen`."""
     items: list[Item] = []
@@ -109,7 +109,7 @@ def items_of(
 
 
 def _bounded(
-    earlier: dict[str, SeenEntry], in_document: dict[str, SeenEntry], limits: FeedLimits
+    earlier: dict[str, SeenEntry], in_document: dict[str, SeenEntry], limits: IntakeLimits
 ) -> dict[str, SeenEntry]:
     """All entries of the document, and the latest of the earlier ones, up to a limit."""
     size = max(limits.seen_min, REMEMBERED * len(in_document))

@@ -36,6 +36,7 @@ from typing import Self
 
 from headgate.acquire.identify import NOTHING_SEEN
 from headgate.acquire.inbox_tables import (
+    DISCOVERED,
     INBOX_FILE,
     INBOX_LAYOUT,
     FailedFetch,
@@ -70,6 +71,7 @@ class Inbox:
         self._database = DurableDatabase(folder / INBOX_FILE, INBOX_LAYOUT, wait_s=wait_s)
         self._taking = threading.Lock()
         with self._database.reading() as connection:
+            connection.execute(DISCOVERED)
             row = connection.execute("SELECT last, released FROM numbers").fetchone()
         self._last, self._released = int(row[0]), int(row[1])
         self._sweep()
@@ -126,11 +128,14 @@ class Inbox:
         """The validators and the seen entries of this feed."""
         with self._database.reading() as connection:
             row = connection.execute(
-                "SELECT etag, last_modified, seen FROM feeds WHERE name = ?", (name,)
+                "SELECT etag, last_modified, seen, discovered.url FROM feeds LEFT JOIN discovered"
+                " ON discovered.name = feeds.name AND discovered.page = feeds.url"
+                " WHERE feeds.name = ?",
+                (name,),
             ).fetchone()
         if row is None:
             return FeedMemory()
-        return FeedMemory(row[0], row[1], unpack_seen(row[2]))
+        return FeedMemory(row[0], row[1], unpack_seen(row[2]), row[3])
 
     def put(
         self, feed: ListedFeed, visit: SuccessfulFetch, document: FetchedDocument | None = None
@@ -161,6 +166,12 @@ class Inbox:
         values = pack_state(failure.state), failure.error[:1_000], failure.at, failure.at
         with self._database.transaction() as connection:
             connection.execute(_FAIL, (*values, failure.next_at, feed.name, feed.url))
+            if failure.forget:
+                connection.execute("DELETE FROM discovered WHERE name = ?", (feed.name,))
+                connection.execute(
+                    "UPDATE feeds SET etag = NULL, last_modified = NULL WHERE name = ?",
+                    (feed.name,),
+                )
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -296,7 +307,11 @@ def _update_feed(
     memory = visit.remembered
     remembered = memory.etag, memory.last_modified, pack_seen(memory.seen), visit.moved_to
     refresh = pack_state(visit.state), items, visit.at, visit.next_at
-    return connection.execute(_VISIT, (*remembered, *refresh, feed.name, feed.url)).rowcount > 0
+    updated = connection.execute(_VISIT, (*remembered, *refresh, feed.name, feed.url))
+    if updated.rowcount > 0 and memory.discovered:
+        found = feed.name, feed.url, memory.discovered
+        connection.execute("INSERT OR REPLACE INTO discovered VALUES (?, ?, ?)", found)
+    return updated.rowcount > 0
 
 
 def _mark_dropped(

@@ -3,6 +3,7 @@
 numbers     one row: the last assigned number, and the number up to which files may be deleted
 documents   one row per number: its feed, its number of rows, the size of its body
 feeds       one row per feed: validators, entries seen, refresh state, last error
+discovered  one row per feed whose URL is a page that names it: the page, and where the feed is
 
 `feed_table` and `broken_feeds` open the database read-only, while another process fetches.
 """
@@ -55,6 +56,14 @@ CREATE INDEX feeds_broken ON feeds (name) WHERE broken_since IS NOT NULL;
 """,
     1,
 )
+DISCOVERED = """
+CREATE TABLE IF NOT EXISTS discovered (
+    name TEXT PRIMARY KEY,
+    page TEXT NOT NULL,
+    url TEXT NOT NULL
+) STRICT
+"""
+"""Created when an inbox is opened: those that were written before there was this table lack it."""
 INBOX_FILE = "inbox.sqlite"
 
 
@@ -74,6 +83,8 @@ class FeedMemory:
     etag: str | None = None
     last_modified: str | None = None
     seen: Seen = NOTHING_SEEN
+    discovered: str | None = None
+    """Where the feed is, if its URL is a page that names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,8 @@ class FailedFetch:
     state: RefreshState
     next_at: float
     error: str
+    forget: bool = False
+    """Whether what was remembered of an earlier fetch no longer holds."""
 
 
 def pack_seen(seen: Seen) -> bytes:

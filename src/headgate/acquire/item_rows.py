@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from headgate.acquire.rejected import Rejects
 from headgate.match.item_columns import ID, OWN, SOURCE, STORED_AS, TIME, item_columns
+from headgate.model.checked_xml import xml_problem
 from headgate.model.errors import InvalidValue
 from headgate.model.items import attributes_of_json
 from headgate.model.schema import Schema
@@ -52,6 +53,20 @@ class SourceColumns:
         if self.kind != "table":
             return ()
         return tuple(str(each.name) for each in self.schema.attributes if each.key)
+
+    def stored(self, arrays: Mapping[str, pa.Array]) -> dict[str, pa.Array] | None:
+        """Columns that a library has read, as `RowBuilder` gives them: no negative zero. None if a
+        document is not accepted, and so each row must be looked at."""
+        stored = dict(arrays)
+        for attribute in self.schema.attributes:
+            name = str(attribute.name)
+            if attribute.type is Type.FLOAT:
+                stored[name] = pc.add(stored[name], 0.0)
+            elif attribute.type is Type.XML and any(
+                text is not None and xml_problem(text) for text in stored[name].to_pylist()
+            ):
+                return None
+        return stored
 
     def rows(
         self,
@@ -137,6 +152,8 @@ class RowBuilder:
         self._columns = columns
         self._rejects = rejects
         self._rows: list[tuple[int, Mapping[str, Value], bytes | str]] = []
+        declared = columns.schema.attributes
+        self._documents = [str(each.name) for each in declared if each.type is Type.XML]
 
     @property
     def schema(self) -> Schema:
@@ -158,6 +175,16 @@ class RowBuilder:
         self.add_attributes(line, attributes, text)
 
     def add_attributes(self, line: int, attributes: Mapping[str, Value], text: bytes | str) -> None:
+        """Add an item, unless one of its documents is not accepted or a key is missing."""
+        for name in self._documents:
+            document = attributes.get(name)
+            if isinstance(document, str) and (problem := xml_problem(document)):
+                self._rejects.add(line, f"attribute '{name}': {problem}", text)
+                return
+        self.add_checked(line, attributes, text)
+
+    def add_checked(self, line: int, attributes: Mapping[str, Value], text: bytes | str) -> None:
+        """Add an item whose documents were checked before."""
         missing = [each for each in self._columns.keys if each not in attributes]
         if missing:
             self._rejects.add(line, f"the key '{missing[0]}' is missing", text)

@@ -1,7 +1,7 @@
 """Lists of feeds as OPML 1.0 and 2.0: import, export, and names for the imported feeds.
 
     <opml version="2.0"><body>
-      <outline text="Music">                                    a folder
+      <outline text="Music">                                    a folder, kept with its feeds
         <outline text="Muse" xmlUrl="https://muse.mu/rss"/>     a feed in the folder Music
       </outline>
     </body></opml>
@@ -34,12 +34,14 @@ from lxml import etree
 
 from headgate.acquire.document_text import decode_text, repair_references, without_prolog
 from headgate.acquire.feed_entries import FeedProblems
-from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
+from headgate.acquire.limits import DEFAULT_LIMITS, IntakeLimits
 from headgate.acquire.plain_text import clean_text, web_link
 from headgate.model.errors import FeedError, printable
 
 TITLE_LENGTH_MAX = 500
 PARSER_ERRORS_MAX = 50
+FOLDER_LENGTH_MAX, FOLDERS_MAX = 200, 20
+"""As the language has them; a test compares them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Opml:
 
 
 def read_opml(
-    body: bytes, *, taken: Collection[str] = (), limits: FeedLimits = DEFAULT_LIMITS
+    body: bytes, *, taken: Collection[str] = (), limits: IntakeLimits = DEFAULT_LIMITS
 ) -> Opml:
     """Read the feeds of a list; their names are unique and none of `taken`."""
     if len(body) > limits.body_bytes_max:
@@ -115,7 +117,7 @@ def _read_outlines(document: bytes, reader: _Reader) -> None:
 
 
 class _Reader:
-    def __init__(self, names: FeedNamer, limits: FeedLimits, *, lines_before: int) -> None:
+    def __init__(self, names: FeedNamer, limits: IntakeLimits, *, lines_before: int) -> None:
         self._names = names
         self._lines_before = lines_before
         self._limits = limits
@@ -130,6 +132,11 @@ class _Reader:
             return
         self._outlines += 1
         line = element.sourceline or 1
+        if len(element.attrib) > self._limits.xml.attributes_max:
+            # lxml searches all of them for each one.
+            self.refuse(line, f"it has more than {self._limits.xml.attributes_max} attributes")
+            self._folders.append(None)
+            return
         attributes = {str(name).lower(): clean_text(str(value)) for name, value in element.items()}
         title = (attributes.get("text") or attributes.get("title") or "")[:TITLE_LENGTH_MAX]
         url = attributes.get("xmlurl", "")
@@ -152,7 +159,8 @@ class _Reader:
         else:
             name = self._names.make(title, full)
             self._urls.add(full)
-            folders = tuple(each for each in self._folders if each)
+            folders = tuple(each[:FOLDER_LENGTH_MAX] for each in self._folders if each)
+            folders = folders[:FOLDERS_MAX]
             self._feeds.append(OpmlFeed(title or _host(full), full, folders, name))
 
     def end(self, element: etree._Element) -> None:
@@ -172,6 +180,8 @@ class _Reader:
     def result(self) -> Opml:
         if not self._outlines:
             self.refuse(1 - self._lines_before, "it is not OPML: it has no outline")
+        elif not self._feeds and not self._bad:
+            self.refuse(1 - self._lines_before, "no outline of it names a feed")
         return Opml(tuple(self._feeds), tuple(sorted(self._bad, key=lambda each: each.line)))
 
 

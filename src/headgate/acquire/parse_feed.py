@@ -43,7 +43,7 @@ from headgate.acquire.feed_entries import (
     first_text,
     read_time,
 )
-from headgate.acquire.limits import DEFAULT_LIMITS, FeedLimits
+from headgate.acquire.limits import DEFAULT_LIMITS, IntakeLimits
 from headgate.acquire.parse_xml_feed import parse_xml_feed
 from headgate.acquire.plain_text import clean_text
 from headgate.acquire.scan_xml_feed import folded_name
@@ -57,7 +57,7 @@ def parse_feed(
     content_type: str = "",
     url: str = "",
     schema: Schema = FEED_SCHEMA,
-    limits: FeedLimits = DEFAULT_LIMITS,
+    limits: IntakeLimits = DEFAULT_LIMITS,
 ) -> ParsedFeed:
     """Parse the bytes of a feed; relative links are resolved against `url`."""
     if len(body) > limits.body_bytes_max:
@@ -72,7 +72,7 @@ def parse_feed(
 
 
 def parse_json_feed(
-    text: str, *, base: str, schema: Schema, limits: FeedLimits, problems: FeedProblems
+    text: str, *, base: str, schema: Schema, limits: IntakeLimits, problems: FeedProblems
 ) -> ParsedFeed:
     """Parse a JSON Feed; `FeedError` if the text is not one."""
     if text.count("{") + text.count("[") > limits.elements_max:
@@ -86,7 +86,7 @@ def parse_json_feed(
     entries: list[FeedEntry] = []
     for number, item in _chosen(items, limits, problems):
         if not isinstance(item, dict):
-            problems.add("it is no object", entry=number)
+            problems.add("it is no object", entry=number, left_out=1)
             continue
         values = EntryBuilder(number, base=base, limits=limits, budget=budget, problems=problems)
         fill(values, item, language=language)
@@ -94,7 +94,9 @@ def parse_json_feed(
         entries.append(values.finished())
     title = clean_text(first_text(document, "title"))[: limits.attribute_length_max]
     kind = clean_text(first_text(document, "version"))[:60] or "json"
-    return ParsedFeed(title, tuple(entries), problems.all(), format=kind, language=language)
+    return ParsedFeed(
+        title, tuple(entries), problems.all(), format=kind, language=language, found=len(items)
+    )
 
 
 def _document(text: str) -> dict[str, object]:
@@ -115,14 +117,16 @@ def _no_constant(name: str) -> object:
 
 
 def _chosen(
-    items: list[object], limits: FeedLimits, problems: FeedProblems
+    items: list[object], limits: IntakeLimits, problems: FeedProblems
 ) -> list[tuple[int, object]]:
     """The items to read: all, or the newest if there are too many; the first ones if a date is
     missing."""
     numbered = list(enumerate(items, 1))
     if len(numbered) <= limits.entries_max:
         return numbered
-    problems.add(f"of {len(numbered):,} entries the newest {limits.entries_max:,} are read")
+    left_out = len(numbered) - limits.entries_max
+    reason = f"of {len(numbered):,} entries the newest {limits.entries_max:,} are read"
+    problems.add(reason, left_out=left_out)
     times: list[datetime] = []
     for _, item in numbered:
         stated = (

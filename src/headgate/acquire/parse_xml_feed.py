@@ -1,6 +1,6 @@
 """RSS 0.9x, 1.0, 2.0 and Atom as entries, also from broken documents.
 
-    text ──► without prolog ──► scan ──► choose entries ──► feedparser ──► attributes
+    text ──► without prolog ──► scan ──► choose entries ──► reduce ──► feedparser ──► attributes
                  │               │ not well-formed
                  │               └──► recover ──► scan again
                  └ no document type, and so no entity, reaches a parser
@@ -27,6 +27,7 @@ from datetime import datetime
 import feedparser
 
 from headgate.acquire.document_text import recover_xml, without_prolog
+from headgate.acquire.entry_elements import reduced_entries, reduced_head
 from headgate.acquire.feed_entries import (
     EntryBuilder,
     FeedEntry,
@@ -38,7 +39,7 @@ from headgate.acquire.feed_entries import (
     read_time,
     time_of,
 )
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.limits import IntakeLimits
 from headgate.acquire.plain_text import plain_text, web_link
 from headgate.acquire.scan_xml_feed import EntrySpan, NotWellFormed, Scan, folded_name, scan_feed
 from headgate.model.errors import FeedError
@@ -56,7 +57,7 @@ Fields = Mapping[str, object]
 
 
 def parse_xml_feed(
-    text: str, *, base: str, schema: Schema, limits: FeedLimits, problems: FeedProblems
+    text: str, *, base: str, schema: Schema, limits: IntakeLimits, problems: FeedProblems
 ) -> ParsedFeed:
     """Parse RSS or Atom; `FeedError` if the text is neither."""
     scan = _scanned(without_prolog(text, problems), schema, limits, problems)
@@ -67,7 +68,7 @@ def parse_xml_feed(
     budget = TextBudget(limits)
     extensions = extension_attributes(schema)
     entries: list[FeedEntry] = []
-    for number, span, fields in _read(scan, chosen, limits, problems):
+    for number, span, fields in _read(scan, chosen, problems):
         values = EntryBuilder(number, base=base, limits=limits, budget=budget, problems=problems)
         fill(values, fields, language=language)
         for name, value in span.extensions.items():
@@ -81,37 +82,42 @@ def parse_xml_feed(
         language=language,
         ttl_s=_ttl_s(head),
         skip_hours=scan.skip_hours,
+        found=len(scan.entries),
     )
 
 
-def _scanned(text: str, schema: Schema, limits: FeedLimits, problems: FeedProblems) -> Scan:
+def _scanned(text: str, schema: Schema, limits: IntakeLimits, problems: FeedProblems) -> Scan:
     names = {folded_name(name): name for name in extension_attributes(schema)}
     document = text.encode("utf-8", "replace")
     if not document.startswith(b"<"):
         raise FeedError("it is neither XML nor JSON" if document else "it is empty")
+    if document.count(b"<") > limits.tags_max:
+        raise FeedError(f"it has more than {limits.tags_max:,} tags")
     try:
         return scan_feed(document, extensions=names, limits=limits)
     except NotWellFormed as error:
         problems.add(f"it is no well-formed XML: {error}")
-    recovered = recover_xml(text, tags_max=4 * limits.elements_max)
+    recovered = recover_xml(text, tags_max=limits.tags_max // 2)
     try:
         return scan_feed(recovered, extensions=names, limits=limits)
     except NotWellFormed as error:
         raise FeedError(f"it is no XML, and cannot be repaired: {error}") from None
 
 
-def choose(scan: Scan, limits: FeedLimits, problems: FeedProblems) -> list[tuple[int, EntrySpan]]:
+def choose(scan: Scan, limits: IntakeLimits, problems: FeedProblems) -> list[tuple[int, EntrySpan]]:
     """The entries to read, with their numbers, without those that are too large or too many."""
     numbered: list[tuple[int, EntrySpan]] = []
     for number, span in enumerate(scan.entries, 1):
         if span.end - span.start > limits.entry_bytes_max:
-            problems.add(f"it has more than {limits.entry_bytes_max:,} bytes", entry=number)
+            reason = f"it has more than {limits.entry_bytes_max:,} bytes"
+            problems.add(reason, entry=number, left_out=1)
         elif not span.readable:
-            problems.add("its author is no name or address", entry=number)
+            problems.add("its author is no name or address", entry=number, left_out=1)
         else:
             numbered.append((number, span))
     if len(numbered) > limits.entries_max:
-        problems.add(f"of {len(numbered):,} entries the newest {limits.entries_max:,} are read")
+        reason = f"of {len(numbered):,} entries the newest {limits.entries_max:,} are read"
+        problems.add(reason, left_out=len(numbered) - limits.entries_max)
         numbered = _newest(numbered, limits.entries_max)
     remaining = limits.elements_max
     chosen: list[tuple[int, EntrySpan]] = []
@@ -119,7 +125,8 @@ def choose(scan: Scan, limits: FeedLimits, problems: FeedProblems) -> list[tuple
         # Five references, such as '&lt;' in escaped markup, cost about as much as one element.
         work = span.elements + scan.document.count(b"&", span.start, span.end) // 5
         if work > remaining:
-            problems.add("the document has too many elements to read this one", entry=number)
+            reason = "the document has too many elements to read this one"
+            problems.add(reason, entry=number, left_out=1)
             continue
         remaining -= work
         chosen.append((number, span))
@@ -138,40 +145,34 @@ def _newest(numbered: list[tuple[int, EntrySpan]], limit: int) -> list[tuple[int
 
 
 def _read(
-    scan: Scan, chosen: list[tuple[int, EntrySpan]], limits: FeedLimits, problems: FeedProblems
+    scan: Scan, chosen: list[tuple[int, EntrySpan]], problems: FeedProblems
 ) -> list[tuple[int, EntrySpan, Fields]]:
-    together = _feedparser_entries(scan, [span for _, span in chosen], limits)
+    together = _feedparser_entries(scan, [span for _, span in chosen])
     if together is not None and len(together) == len(chosen):
         return [(*each, found) for each, found in zip(chosen, together, strict=True)]
     read: list[tuple[int, EntrySpan, Fields]] = []
     for number, span in chosen:
-        alone = _feedparser_entries(scan, [span], limits)
+        alone = _feedparser_entries(scan, [span])
         if alone:
             read.append((number, span, alone[0]))
         else:
-            problems.add("it cannot be read", entry=number)
+            problems.add("it cannot be read", entry=number, left_out=1)
     return read
 
 
-def _feedparser_entries(
-    scan: Scan, spans: list[EntrySpan], limits: FeedLimits
-) -> list[Fields] | None:
-    document = scan.only(spans)
-    try:
-        # An entry may depend on a prefix that is declared outside of it.
-        scan_feed(document, extensions={}, limits=limits)
-    except (NotWellFormed, FeedError):
-        return None
-    result = _feedparse(document)
+def _feedparser_entries(scan: Scan, spans: list[EntrySpan]) -> list[Fields] | None:
+    document = reduced_entries(scan.only(spans), depth=scan.depth)
+    result = None if document is None else _feedparse(document)
     return None if result is None else [dict(each) for each in result["entries"]]
 
 
-def _channel(scan: Scan, limits: FeedLimits) -> dict[str, object]:
+def _channel(scan: Scan, limits: IntakeLimits) -> dict[str, object]:
     """The fields of the channel, and the version of the format."""
     document = scan.channel()
     if len(document) > limits.entry_bytes_max or not scan.channel_readable:
         return {}
-    result = _feedparse(document)
+    reduced = reduced_head(document)
+    result = None if reduced is None else _feedparse(reduced)
     if result is None:
         return {}
     return {**result["feed"], "version": result.get("version", "")}

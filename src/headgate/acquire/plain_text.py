@@ -12,9 +12,9 @@ attributes hold plain text: what a reader of the page would read. Two things of 
                                                                Now
                                                                https://muse.mu/album
 
-Cost: about 10 µs per tag. nh3 takes time quadratic in the depth (2.6 s for 30,000 nested `div`), so
-markup that is nested too deep, or exceeds the document's budget, is not parsed: its tags are
-removed by a pattern.
+Cost: about 10 µs per tag, for markup that sandbox/markup_cost.py finds cheap. Other markup is
+sanitised in a process of its own (sanitise.py); what exceeds the document's budget of tags or of
+time is not parsed: its tags are removed by a pattern.
 
 Rejected: removing tags with nh3 alone, which glues the words of neighbouring paragraphs together,
 and lxml's HTML parser, which recovers from broken markup in other ways than browsers do.
@@ -24,33 +24,32 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from urllib.parse import urljoin, urlsplit
 
 import nh3
 
-LINKS_MAX = 1_000
-DEPTH_MAX = 256
+from headgate.sandbox.markup_cost import has_grown, is_cheap
 
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+LINKS_MAX = 1_000
+
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _SPACES = re.compile(r"[ \t\r\f\xa0]+")
 _LINES = re.compile(r" ?\n[ \n]*")
 
-# Elements without an end tag, or whose end tag may be omitted.
-_UNNESTED_NAMES = """
-    area base br col embed hr img input link meta source track wbr
-    p li dt dd tr td th thead tbody tfoot option rt rp
-"""
 _BLOCK_NAMES = """
     address article aside blockquote br caption center dd details dir div dl dt fieldset figcaption
     figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr li main menu nav ol option p pre section
     summary table tbody td tfoot th thead tr ul
 """
-_UNNESTED = frozenset(_UNNESTED_NAMES.split())
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _SCHEMES = {"http", "https", "mailto", "ftp"}
+
+
+class TooExpensive(Exception):
+    """Sanitising the markup would take more than it may."""
 
 
 def clean_text(text: str) -> str:
@@ -64,22 +63,30 @@ def plain_text(markup: str, *, base: str = "", with_links: bool = False) -> str:
     >>> plain_text("<p>Rock &amp; <b>Ro</b>ll</p><p>now</p>")
     'Rock & Roll\\nnow'
     """
-    return plain_and_safe(markup, base=base, with_links=with_links)[0]
+    is_parsed = is_cheap(markup)
+    return plain_and_safe(markup, base=base, with_links=with_links, is_parsed=is_parsed)[0]
 
 
 def plain_and_safe(
-    markup: str, *, base: str, with_links: bool, is_parsed: bool = True
+    markup: str,
+    *,
+    base: str,
+    with_links: bool,
+    is_parsed: bool = True,
+    sanitise: Callable[[str, str], str] | None = None,
 ) -> tuple[str, str]:
     """The plain text and the sanitised HTML. Unless `is_parsed`, tags are only removed, and neither
-    has links."""
+    has links. `sanitise` may raise `TooExpensive`; by default the markup must be cheap."""
     markup = _CONTROL.sub("", markup)
     if "<" not in markup and "&" not in markup:
         text = _tidy(markup.replace("\n", " "))
         return text, html.escape(text, quote=False)
-    if not is_parsed or not _is_shallow(markup):
+    if not is_parsed:
         text = _tidy(html.unescape(_ANY_TAG.sub(" ", markup)))
         return text, html.escape(text, quote=False)
-    safe = safe_html(markup, base=base)
+    safe = sanitise(markup, base) if sanitise else safe_html(markup, base=base)
+    if has_grown(safe, markup):
+        raise TooExpensive("it opens the same elements again and again")
     reader = _Reader()
     reader.feed(safe)
     reader.close()
@@ -111,18 +118,6 @@ def web_link(url: str, base: str = "") -> str | None:
     except ValueError:
         return None
     return re.sub(r"\s", "%20", full)
-
-
-def _is_shallow(markup: str) -> bool:
-    """Whether the markup is nested at most DEPTH_MAX deep."""
-    depth = 0
-    for tag in _TAG.finditer(markup):
-        if tag[2].lower() in _UNNESTED:
-            continue
-        depth = max(depth - 1, 0) if tag[1] else depth + 1
-        if depth > DEPTH_MAX:
-            return False
-    return True
 
 
 def _tidy(text: str) -> str:

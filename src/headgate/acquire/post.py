@@ -67,7 +67,9 @@ class _AllRejects(Rejects):
         super().__init__(source, file)
         self.found: list[tuple[int, str]] = []
 
-    def add(self, line: int | None, error: object, text: bytes | str = "") -> None:
-        super().add(line, error, text)
+    def add(
+        self, line: int | None, error: object, text: bytes | str = "", *, count: int = 1
+    ) -> None:
+        super().add(line, error, text, count=count)
         if line is not None:
             self.found.append((line, str(error)))

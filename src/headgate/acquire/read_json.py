@@ -10,7 +10,7 @@ same result:
   a line make a row too many.
 - The text is UTF-8, which Arrow does not check. It has no zero byte, at which Arrow stops, no 'Inf'
   or 'NaN' outside of strings, which Arrow reads in more forms than `json`, no float that is too
-  large, and no deep nesting.
+  large, and no deep nesting. '-0' is 0.0, as by Python.
 - Times and bytes are read as strings and converted as in the reference. Numbers are read as the
   declared type; if Arrow refuses one (1.0 for an int, more than 64 bits) the reference decides.
 
@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from headgate.acquire.item_rows import RowBuilder, SourceColumns
-from headgate.acquire.limits import LINE_BYTES_MAX
+from headgate.acquire.limits import DEFAULT_LIMITS
 from headgate.acquire.rejected import Rejects
 from headgate.match.item_columns import STORED_AS
 from headgate.model.errors import InvalidValue
@@ -39,13 +39,15 @@ from headgate.model.schema import Schema
 from headgate.model.values import Type
 
 LINES_AT_ONCE = 10_000
-NESTING_MAX = 500
+NESTING_MAX = DEFAULT_LIMITS.json_nesting_max
+LINE_BYTES_MAX = DEFAULT_LIMITS.record_bytes_max
+BLOCK = 1 << 20
+"""Bytes that are looked at together where the depth is counted."""
 SHORTEST_QUICK = 4_096
 """Bytes; for fewer the fast path takes longer to set up."""
 _NO_NUMBER = re.compile(rb"[:,\[]\s*[+-]?(?:Inf|NaN)")
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_TEXT = re.compile(rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"')
 _OPEN, _CLOSE = np.frombuffer(b"[{", np.uint8), np.frombuffer(b"]}", np.uint8)
-_ESCAPED = re.compile(rb"\\.")
 _PLAIN_TIME = (
     r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(\.[0-9]{3}|\.[0-9]{6})?Z$"
@@ -68,6 +70,7 @@ def read_lines(
         quick = read_quickly(data, columns)
         if quick is not None:
             lines = np.arange(first_line, first_line + len(quick[next(iter(quick))]))
+            rejects.take(len(data), records=len(lines))
             yield quick, pa.array(lines, pa.int64())
             return
     yield from read_carefully(data, columns, rejects, first_line=first_line, continues=continues)
@@ -82,8 +85,10 @@ def read_carefully(
     continues: bool = False,
 ) -> Iterator[ReadRows]:
     builder = RowBuilder(columns, rejects)
+    rejects.take(-1, records=0)  # the last line has no line end
     for number, line in enumerate(data.split(b"\n"), first_line):
         text = line.strip(b" \t\r")
+        rejects.take(len(line) + 1, records=int(bool(text)))
         if not text:
             continue
         if continues and number == first_line:
@@ -104,7 +109,7 @@ def add_json(builder: RowBuilder, rejects: Rejects, number: int, text: bytes) ->
             raise RecursionError
         value = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        rejects.add(number, _reason(error), text)
+        rejects.add(number, "" if rejects.is_full else _reason(error), text)
     else:
         builder.add(number, value, text)
 
@@ -118,26 +123,72 @@ def nesting(text: bytes) -> int:
     if openings <= NESTING_MAX:
         return openings
     bare = np.frombuffer(_TEXT.sub(b"", text), np.uint8)
-    steps = np.isin(bare, _OPEN).view(np.int8) - np.isin(bare, _CLOSE).view(np.int8)
-    return int(np.cumsum(steps, dtype=np.int64).max(initial=0))
+    depth = deepest = 0
+    for start in range(0, len(bare), BLOCK):
+        block = bare[start : start + BLOCK]
+        steps = np.isin(block, _OPEN).view(np.int8) - np.isin(block, _CLOSE).view(np.int8)
+        depths = depth + np.cumsum(steps, dtype=np.int64)
+        deepest, depth = max(deepest, int(depths.max())), int(depths[-1])
+        if deepest > NESTING_MAX:
+            break
+    return deepest
 
 
 def read_array(data: bytes, columns: SourceColumns, rejects: Rejects) -> Iterator[ReadRows]:
-    """The objects of an array. An array that is not valid JSON is rejected as a whole."""
+    """The objects of an array. An array that is not valid JSON is rejected as a whole, so its rows
+    are kept until its end was seen; its elements are read one by one, as rows need less memory."""
+    found = Rejects("", "")
+    rows: list[ReadRows] = []
+    builder = RowBuilder(columns, found)
     try:
         if nesting(data) > NESTING_MAX:
             raise RecursionError
-        values = json.loads(data.decode("utf-8-sig"))
+        for number, value in enumerate(_elements(data.decode("utf-8-sig")), 1):
+            found.take(0)
+            if number > DEFAULT_LIMITS.array_elements_max:
+                raise ValueError(_TOO_MANY)
+            builder.add(number, value, "" if isinstance(value, dict) else json.dumps(value)[:1_000])
+            if len(builder) >= LINES_AT_ONCE:
+                rows.append(_take_rows(builder))
+        rows.append(_take_rows(builder))
     except (ValueError, RecursionError) as error:
+        rejects.take(len(data))
         rejects.add(None, _reason(error), data)
         return
-    builder = RowBuilder(columns, rejects)
-    for number, value in enumerate(values, 1):
-        builder.add(number, value, "" if isinstance(value, dict) else json.dumps(value)[:1_000])
-        if len(builder) >= LINES_AT_ONCE:
-            yield _take_rows(builder)
-    if len(builder):
-        yield _take_rows(builder)
+    rejects.take(len(data), records=found.records)
+    rejects.add_all(found)
+    yield from (each for each in rows if len(each[1]))
+
+
+_TOO_MANY = f"more than {DEFAULT_LIMITS.array_elements_max:,} elements; write one object per line"
+_SPACE = re.compile(r"[ \t\n\r]*+")
+
+
+def _elements(text: str) -> Iterator[object]:
+    """The elements of an array; `ValueError` where the text is no array."""
+    decode = json.JSONDecoder().raw_decode
+    at = _after_space(text, 0)
+    if not text.startswith("[", at):
+        raise json.JSONDecodeError("Expecting an array", text, at)
+    at = _after_space(text, at + 1)
+    is_first = True
+    while not text.startswith("]", at):
+        if not is_first:
+            if not text.startswith(",", at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at = _after_space(text, at + 1)
+        value, at = decode(text, at)
+        yield value
+        at, is_first = _after_space(text, at), False
+    at = _after_space(text, at + 1)
+    if at != len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None, "the pattern matches an empty text too"
+    return found.end()
 
 
 def _take_rows(builder: RowBuilder) -> ReadRows:
@@ -174,14 +225,12 @@ def read_quickly(data: bytes, columns: SourceColumns) -> dict[str, pa.Array] | N
         return None
     if any(arrays[each].null_count for each in columns.keys):
         return None
-    return arrays
+    return columns.stored(arrays)
 
 
 def _line_count(data: bytes) -> int | None:
     """The number of lines; None unless each looks like an object and is not too long."""
-    if b"\0" in data or any(
-        _is_outside(data, match.start()) for match in _NO_NUMBER.finditer(data)
-    ):
+    if b"\0" in data or (_NO_NUMBER.search(data) and _NO_NUMBER.search(_TEXT.sub(b'""', data))):
         return None
     text = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(text == ord("\n"))
@@ -198,12 +247,6 @@ def _line_count(data: bytes) -> int | None:
     last = text[ends - 1]
     last = np.where(last == ord("\r"), text[ends - 2], last)
     return None if (last != ord("}")).any() else len(starts)
-
-
-def _is_outside(data: bytes, position: int) -> bool:
-    """Whether this position is outside of strings."""
-    line_start = data[data.rfind(b"\n", 0, position) + 1 : position]
-    return _ESCAPED.sub(b"", line_start).count(b'"') % 2 == 0
 
 
 def _arrow_schema(schema: Schema) -> pa.Schema:

@@ -1,5 +1,8 @@
 """Reads one part of a file as rows; reading it again gives the same rows and the same rejects.
 
+Each reader accounts for every byte or row of the part (rejected.py); `read_part` checks the
+balance.
+
 lines of JSON, arrays    read_json.py       Parquet          below
 CSV records              read_csv.py        XML documents    below: one item per file
 """
@@ -14,40 +17,39 @@ from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from lxml import etree
 
 from headgate.acquire.file_parts import (
     ARRAY,
-    ARRAY_BYTES_MAX,
-    DOCUMENT_BYTES_MAX,
     LINES,
     LONG,
     TABLE,
     FilePart,
-    read_file_lines,
     read_range,
 )
 from headgate.acquire.item_rows import RowBuilder, SourceColumns, instant, places_of
-from headgate.acquire.limits import LINE_BYTES_MAX
+from headgate.acquire.limits import DEFAULT_LIMITS
 from headgate.acquire.read_csv import read_records
 from headgate.acquire.read_json import LINES_AT_ONCE, ReadRows, read_array, read_lines
 from headgate.acquire.rejected import TEXT_MAX, Rejects
 from headgate.acquire.scan_files import is_below
 from headgate.match.item_columns import STORED_AS, utc
+from headgate.model.checked_xml import checked_xml
 from headgate.model.errors import InvalidValue
 from headgate.model.items import value_of_json
 from headgate.model.schema import Schema
-from headgate.model.text import safe_parser
-from headgate.model.values import Type, Value
+from headgate.model.values import Type, Value, Xml
 
 
 def read_part(part: FilePart, base: Path, folder: Path, schema: Schema) -> Iterator[pa.RecordBatch]:
     """The rows of the part. Rejected records are written to the folder after the last row."""
     rejects = Rejects(part.source, part.path)
     columns = SourceColumns(part.source, part.kind, schema)
-    for attributes, lines in _checked_rows(part, base, columns, rejects):
+    items = 0
+    for attributes, lines in read_rows(part, base, columns, rejects):
         if len(lines):
+            items += len(lines)
             yield columns.rows(attributes, _places(part, lines), instant(part.taken_us))
+    rejects.balance(part.end - part.begin, items=items)
     rejects.write(folder, str(part.number))
 
 
@@ -57,11 +59,12 @@ def _places(part: FilePart, lines: pa.Array) -> pa.Array:
     return places_of(part.place, lines)
 
 
-def _checked_rows(
+def read_rows(
     part: FilePart, base: Path, columns: SourceColumns, rejects: Rejects
 ) -> Iterator[ReadRows]:
-    path = base / part.path
+    path, size = base / part.path, part.end - part.begin
     if not is_below(path, base.resolve()):
+        rejects.take(size)
         rejects.add(None, "a symbolic link leads out of the base folder")
         return
     try:
@@ -69,49 +72,53 @@ def _checked_rows(
             if part.shape == LONG:
                 file.seek(part.begin)
                 text = file.read(TEXT_MAX)
-                reason = f"the line has more than {LINE_BYTES_MAX:,} bytes"
-                rejects.add(part.first_line, reason, text)
+                reason = f"it has more than {DEFAULT_LIMITS.record_bytes_max:,} bytes"
+                rejects.take(size)
+                rejects.add(part.first_line, f"the line or record is too long: {reason}", text)
             elif checksum(file, part) != part.checksum:
+                rejects.take(size)
                 rejects.add(None, "the file was changed before it was read")
             else:
                 yield from _read(part, file, path, columns, rejects)
     except OSError as error:
         rejects.add(None, f"the file cannot be read: {error.strerror}")
+        rejects.take(size - rejects.taken)
 
 
 def _read(
     part: FilePart, file: BinaryIO, path: Path, columns: SourceColumns, rejects: Rejects
 ) -> Iterator[ReadRows]:
-    size = part.end - part.begin
+    size, limits = part.end - part.begin, DEFAULT_LIMITS
+    if part.format == "parquet":
+        yield from read_parquet(path, columns, rejects)
+        rejects.take(size, records=0)  # its rows were counted
+        return
+    if part.shape == ARRAY and size > limits.array_bytes_max:
+        rejects.take(size)
+        reason = f"the array has more than {limits.array_bytes_max:,} bytes"
+        rejects.add(None, f"{reason}: write one object per line")
+        return
+    if part.shape not in (LINES, TABLE, ARRAY) and size > limits.xml.bytes_max:
+        rejects.take(size)
+        rejects.add(None, f"the document has more than {limits.xml.bytes_max:,} bytes")
+        return
+    data = b"".join(read_range(file, part.begin, part.end))
     if part.shape == LINES:
-        yield from read_lines(
-            b"".join(read_range(file, part.begin, part.end)),
-            columns,
-            rejects,
-            first_line=part.first_line,
-            continues=part.continues,
-        )
+        first_line, continues = part.first_line, part.continues
+        yield from read_lines(data, columns, rejects, first_line=first_line, continues=continues)
     elif part.shape == TABLE:
-        lines = read_file_lines(file, part.begin, part.end)
         yield from read_records(
-            lines,
+            data,
             part.header,
             columns,
             rejects,
             first_line=part.first_line,
             continues=part.continues,
-        )
-    elif part.format == "parquet":
-        yield from read_parquet(path, columns, rejects)
-    elif part.shape == ARRAY and size > ARRAY_BYTES_MAX:
-        rejects.add(
-            None, f"the array has more than {ARRAY_BYTES_MAX:,} bytes: write one object per line"
+            line_end=part.line_end,
         )
     elif part.shape == ARRAY:
-        yield from read_array(b"".join(read_range(file, 0, part.end)), columns, rejects)
+        yield from read_array(data, columns, rejects)
     else:
-        end = min(part.end, DOCUMENT_BYTES_MAX + 1)
-        data = b"".join(read_range(file, 0, end))
         yield from read_document(data, part.path, columns, rejects)
 
 
@@ -129,26 +136,37 @@ def checksum(file: BinaryIO, part: FilePart) -> int:
 
 def read_parquet(path: Path, columns: SourceColumns, rejects: Rejects) -> Iterator[ReadRows]:
     """The rows of the file. A column that cannot be cast as a whole is converted row by row."""
-    first = 1
+    first, items = 1, 0
     try:
         file = pq.ParquetFile(path)
         end = first + file.metadata.num_rows
         names = [each for each in columns.schema.names if each in file.schema_arrow.names]
+        for name in names:
+            if file.schema_arrow.names.count(str(name)) > 1:
+                raise ValueError(f"it has two columns '{name}'")
         for batch in file.iter_batches(LINES_AT_ONCE, columns=[str(each) for each in names]):
+            rejects.take(0, records=batch.num_rows)
             arrays = _cast(batch, columns)
             if arrays is None:
-                yield _row_by_row(batch, columns, rejects, first)
-            elif batch.num_rows:
-                yield arrays, pa.array(range(first, first + batch.num_rows), pa.int64())
+                found = _row_by_row(batch, columns, rejects, first)
+            else:
+                found = arrays, pa.array(range(first, first + batch.num_rows), pa.int64())
+            items += len(found[1])
+            if len(found[1]):
+                yield found
             first += batch.num_rows
         if first != end:
             # A page whose header is damaged is skipped by the library without a word.
-            rejects.add(
-                None, f"the Parquet file is damaged: {end - first:,} of its rows are missing"
-            )
-    except (pa.ArrowException, OSError, ValueError) as error:
+            missing = max(end - first, 1)
+            rejects.take(0, records=missing)
+            reason = f"the Parquet file is damaged: {end - first:,} of its rows are missing"
+            rejects.add(None, reason, count=missing)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # Rows before the damage are kept: a second read finds the same ones.
-        rejects.add(None, f"the Parquet file is damaged from row {first} on: {error}")
+        lost = max(rejects.records - items - rejects.count, 0)
+        rejects.take(0, records=int(not lost))
+        reason = f"the Parquet file is damaged from row {first} on: {error}"
+        rejects.add(None, reason, count=max(lost, 1))
 
 
 def _cast(batch: pa.RecordBatch, columns: SourceColumns) -> dict[str, pa.Array] | None:
@@ -165,11 +183,15 @@ def _cast(batch: pa.RecordBatch, columns: SourceColumns) -> dict[str, pa.Array] 
             return None
         try:
             # Nanoseconds are truncated; other casts must not lose information.
+            if pa.types.is_string(type_):
+                values.validate(full=True)  # the library does not check that it is UTF-8
             is_nanoseconds = pa.types.is_timestamp(values.type) and values.type.unit == "ns"
             arrays[name] = values.cast(type_, safe=not is_nanoseconds)
         except pa.ArrowException:
             return None
-    return None if any(arrays[each].null_count for each in columns.keys) else arrays
+    if any(arrays[each].null_count for each in columns.keys):
+        return None
+    return columns.stored(arrays)
 
 
 def _same_kind(stored: pa.DataType, target: pa.DataType) -> bool:
@@ -196,7 +218,10 @@ def _row_by_row(
     batch: pa.RecordBatch, columns: SourceColumns, rejects: Rejects, first: int
 ) -> ReadRows:
     builder = RowBuilder(columns, rejects)
-    for number, row in enumerate(batch.to_pylist(), first):
+    names = batch.schema.names
+    values = [_python_values(batch.column(name)) for name in names]
+    for number in range(first, first + batch.num_rows):
+        row = {name: column[number - first] for name, column in zip(names, values, strict=True)}
         try:
             attributes = {
                 str(attribute.name): _converted(
@@ -213,11 +238,28 @@ def _row_by_row(
     return arrays, pa.array(lines, pa.int64())
 
 
+def _python_values(column: pa.Array) -> list[object]:
+    """The values of a column; bytes for a text that is not UTF-8."""
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        return [_text_or_bytes(each) for each in column.cast(pa.binary()).to_pylist()]
+
+
+def _text_or_bytes(value: bytes | None) -> str | bytes | None:
+    try:
+        return None if value is None else value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+
+
 def _converted(name: str, value: object, type_: Type) -> Value:
     if isinstance(value, datetime) and type_ is Type.TIMESTAMP:
         return utc(value)
     if isinstance(value, bytes) and type_ is Type.BYTES:
         return value
+    if isinstance(value, bytes):
+        raise InvalidValue(f"attribute '{name}': the text is not UTF-8", subject=name)
     try:
         return value_of_json(value, type_)
     except InvalidValue as reason:
@@ -227,20 +269,14 @@ def _converted(name: str, value: object, type_: Type) -> Value:
 def read_document(
     data: bytes, name: str, columns: SourceColumns, rejects: Rejects
 ) -> Iterator[ReadRows]:
-    """The document as one item, as text without its prolog."""
-    if len(data) > DOCUMENT_BYTES_MAX:
-        rejects.add(None, f"the document has more than {DOCUMENT_BYTES_MAX:,} bytes", data)
-        return
+    """The document as one item, as text without its prolog (model/checked_xml.py)."""
+    rejects.take(len(data))
     try:
-        root = etree.fromstring(data, safe_parser())
-    except (etree.XMLSyntaxError, ValueError) as error:
-        rejects.add(None, f"no well-formed XML: {error}", data)
-        return
-    if next(root.iter(etree.Entity), None) is not None:
-        rejects.add(None, "it uses an entity, and entities are not resolved", data)
+        text = checked_xml(data, DEFAULT_LIMITS.xml)
+    except InvalidValue as error:
+        rejects.add(None, error, data)
         return
     builder = RowBuilder(columns, rejects)
-    text = etree.tostring(root, encoding="unicode", with_tail=False)
-    builder.add_attributes(1, {"document": text, "name": name}, data)
+    builder.add_checked(1, {"document": Xml(text), "name": name}, data)
     arrays, lines = builder.take()
     yield arrays, pa.array(lines, pa.int64())

@@ -5,6 +5,17 @@
 A file is named by the number of its part, so reading a part again replaces its file and counts
 nothing twice. At most a thousand records per part are kept; a last line counts the rest.
 
+**The account.** Every byte that was read ends as an item or as a rejection. `Rejects` is given to
+each reader of a part, which says how far it has come and how many records it has found:
+
+    part   ┌─ record ─┬─ record ─┬ blank ┬─ record ─┐      take(n, records=1), for a blank 0
+           │   item   │ rejected │       │   item   │      taken = size of the part
+                                                           records = items + rejections
+
+`balance` checks both when the part has been read. A difference is an error in a reader; it becomes
+a rejection of its own, so that nothing is lost without a word. The rows of Parquet and the messages
+of Kafka have no place in bytes: of these the records alone are counted.
+
 `RejectedCounts` counts them by source for the display of a run. It reads each file once and lists
 the folders every two seconds at most.
 """
@@ -41,23 +52,60 @@ class Rejected:
 
 
 class Rejects:
-    """Collects the rejected records of one part, up to a limit."""
+    """Collects the rejected records of one part, up to a limit, and keeps its account."""
 
     def __init__(self, source: str, file: str) -> None:
         self._source = source
         self._file = file
         self._kept: list[Rejected] = []
         self._dropped = 0
+        self.taken = 0
+        """The bytes that were read so far."""
+        self.records = 0
+        """The records found in them: items and rejections."""
 
-    def add(self, line: int | None, error: object, text: bytes | str = "") -> None:
+    @property
+    def is_full(self) -> bool:
+        """Whether further rejections are only counted, so that their reason does not matter."""
+        return len(self._kept) >= KEPT_MAX
+
+    @property
+    def count(self) -> int:
+        """The number of rejections, those that are not kept included."""
+        return sum(each.count for each in self._kept) + self._dropped
+
+    def take(self, size: int, *, records: int = 1) -> None:
+        """The next `size` bytes hold this many records; none if they are blank."""
+        self.taken += size
+        self.records += records
+
+    def balance(self, size: int, *, items: int) -> None:
+        """Reject what was not read, and what is neither an item nor rejected."""
+        lost = self.records - items - self.count
+        if lost:
+            self.add(None, f"{lost:,} records are neither items nor rejected", count=max(lost, 1))
+        if self.taken != size:
+            rest = size - self.taken
+            self.add(None, f"{rest:,} bytes after the first {self.taken:,} were not read")
+
+    def add(
+        self, line: int | None, error: object, text: bytes | str = "", *, count: int = 1
+    ) -> None:
         if len(self._kept) >= KEPT_MAX:
-            self._dropped += 1
+            self._dropped += count
             return
         # A character has at most four bytes.
         shown = text[: 4 * TEXT_MAX].decode("utf-8", "replace") if isinstance(text, bytes) else text
         # A text may have a lone surrogate, which JSON can escape.
         reason = printable(str(error))[:TEXT_MAX]
-        self._kept.append(Rejected(self._source, self._file, line, reason, shown[:TEXT_MAX]))
+        rejected = Rejected(self._source, self._file, line, reason, shown[:TEXT_MAX], count)
+        self._kept.append(rejected)
+
+    def add_all(self, other: Rejects) -> None:
+        """Add the rejections of another account, as if they had been found here."""
+        for each in other._kept:
+            self.add(each.line, each.error, each.text, count=each.count)
+        self._dropped += other._dropped
 
     def all(self) -> list[Rejected]:
         reason = f"and {self._dropped:,} more"

@@ -206,7 +206,7 @@ class FileScanner:
                 return _with_stamp(progress, stamp), ()
             before = self._before(source, path, shape, progress, appended=appended)
             new = cut_parts(file, before, size, whole=whole)
-            continues = bool(new.parts) and not _at_line_start(file, new.end)
+            continues = bool(new.parts) and not _at_line_start(file, new.end, new.line_end)
         if not new.parts and appended and progress is not None:
             return _with_stamp(progress, stamp), ()
         new_progress = FileProgress(
@@ -220,6 +220,7 @@ class FileScanner:
             fingerprint(where, new.end),
             new.header,
             continues,
+            new.line_end,
         )
         return new_progress, new.parts
 
@@ -261,6 +262,7 @@ class FileScanner:
             generation,
             progress.continues if progress and appended else False,
             progress.header if progress and appended else (),
+            line_end=progress.line_end if progress and appended else "\n",
         )
 
 
@@ -268,9 +270,9 @@ def _with_stamp(progress: FileProgress, stamp: tuple[int, int, int]) -> FileProg
     return replace(progress, size=stamp[0], mtime_ns=stamp[1], inode=stamp[2])
 
 
-def _at_line_start(file: BinaryIO, end: int) -> bool:
+def _at_line_start(file: BinaryIO, end: int, line_end: str) -> bool:
     file.seek(end - 1)
-    return file.read(1) == b"\n"
+    return file.read(1) == line_end.encode()
 
 
 def checked_pattern(path: str) -> str:

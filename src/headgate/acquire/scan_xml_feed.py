@@ -23,25 +23,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from headgate.acquire.limits import FeedLimits
+from headgate.acquire.entry_elements import is_feed_namespace
+from headgate.acquire.limits import IntakeLimits
 from headgate.model.errors import FeedError
 
 DATES = frozenset({"pubdate", "published", "updated", "date", "modified", "issued"})
 ROOTS = frozenset({"rss", "rdf", "feed"})
 AUTHORS = frozenset({"author", "creator", "managingeditor", "webmaster", "publisher", "owner"})
 _PARENTS = frozenset({"channel", "rdf", "feed", "rss"})
-_NAMESPACE_PREFIXES = (
-    "http://backend.userland.com/rss",
-    "http://blogs.law.harvard.edu/tech/rss",
-    "http://purl.org/rss/1.0/",
-    "http://my.netscape.com/rdf/simple/0.9/",
-    "http://channel.netscape.com/rdf/simple/0.9/",
-    "http://purl.org/atom/ns#",
-    "http://www.w3.org/2005/atom",
-)
 _COLLECTED_MAX = 300_000
-ATTRIBUTES_MAX = 200
-"""Of one element: feedparser's time grows with the square of their number."""
 OPENING_MAX = 64_000
 """Length of the tags around the entries, which are repeated around each entry read by itself."""
 SCANNED_TO_READ = 100
@@ -72,6 +62,8 @@ class Scan:
     entries: tuple[EntrySpan, ...]
     opening: bytes
     closing: bytes
+    depth: int
+    """The number of elements around an entry."""
     skip_hours: frozenset[int]
     channel_readable: bool
 
@@ -93,7 +85,7 @@ class NotWellFormed(Exception):
     """The document is not well-formed XML; it may still be recovered."""
 
 
-def scan_feed(document: bytes, *, extensions: Mapping[str, str], limits: FeedLimits) -> Scan:
+def scan_feed(document: bytes, *, extensions: Mapping[str, str], limits: IntakeLimits) -> Scan:
     """Scan the document once; `extensions` maps folded element names to attributes."""
     reader = _Reader(document, extensions, limits)
     parser = expat.ParserCreate("utf-8", namespace_separator=" ")
@@ -114,6 +106,7 @@ def scan_feed(document: bytes, *, extensions: Mapping[str, str], limits: FeedLim
         tuple(reader.entries),
         reader.opening,
         reader.closing,
+        reader.closing.count(b"<"),
         frozenset(reader.skip_hours),
         reader.channel_readable,
     )
@@ -131,7 +124,9 @@ def folded_name(name: str) -> str:
 class _Reader:
     """The handlers of one scan."""
 
-    def __init__(self, document: bytes, extensions: Mapping[str, str], limits: FeedLimits) -> None:
+    def __init__(
+        self, document: bytes, extensions: Mapping[str, str], limits: IntakeLimits
+    ) -> None:
         self.parser: expat.XMLParserType | None = None
         self.entries: list[EntrySpan] = []
         self.opening, self.closing = b"", b""
@@ -140,6 +135,7 @@ class _Reader:
         self._document = document
         self._extensions = extensions
         self._nesting_max = limits.nesting_max
+        self._attributes_max = limits.xml.attributes_max
         self._entries_max = SCANNED_TO_READ * limits.entries_max
         self._path: list[tuple[str, str, int]] = []
         self._entry: EntrySpan | None = None
@@ -155,8 +151,9 @@ class _Reader:
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         assert self.parser is not None
-        if len(attributes) > ATTRIBUTES_MAX:
-            raise FeedError(f"an element of it has more than {ATTRIBUTES_MAX} attributes")
+        if len(attributes) > self._attributes_max:
+            # feedparser's time grows with the square of their number.
+            raise FeedError(f"an element of it has more than {self._attributes_max} attributes")
         if len(self._path) >= self._nesting_max:
             raise FeedError(f"its elements are nested more than {self._nesting_max} deep")
         namespace, local, raw = _parts(name)
@@ -169,7 +166,7 @@ class _Reader:
             self._entry.elements += 1
             if len(self._path) == self._entry_depth + 1:
                 self._begin_collecting(local)
-        elif local in ("item", "entry") and _is_feed_namespace(namespace):
+        elif local in ("item", "entry") and is_feed_namespace(namespace):
             self._begin_entry()
         elif local == "hour" and self._path and self._path[-1][0] == "skiphours":
             self._collect()
@@ -279,7 +276,3 @@ def _parts(name: str) -> tuple[str, str, str]:
         return "", name.lower(), name
     namespace, local = parts[0], parts[1]
     return namespace, local.lower(), f"{parts[2]}:{local}" if len(parts) > 2 else local
-
-
-def _is_feed_namespace(namespace: str) -> bool:
-    return not namespace or namespace.lower().startswith(_NAMESPACE_PREFIXES)

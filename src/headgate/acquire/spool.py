@@ -288,7 +288,7 @@ class Spool:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)

@@ -11,7 +11,7 @@ from headgate.model.duration import Duration
 from headgate.model.errors import InvalidValue, LanguageError
 
 SHORT_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_SHORT = re.compile(r"(\d{1,9})\s*([smhdw])")
+_SHORT = re.compile(r"(\d{1,40})\s*([smhdw])")
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 

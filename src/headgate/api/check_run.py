@@ -1,8 +1,10 @@
 """Everything about a run that can be checked before Spark starts, which takes seconds.
 
-    check_machine    folders     no URL; can be made and written to; run by no other process
+    check_machine    folders     no URL; can be made and written to; run by no other process;
+                                 statements read files of none of ours
                      log         can be reached, creates an object only if there is none, belongs to
                                  the folder
+                     state       the delivery database answers, and belongs to the folder
                      Java        is there, and is new enough
                      jars        those that are named exist
                      metrics     the address is one, and is free
@@ -20,11 +22,13 @@ import re
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from headgate.api.running import RunOptions
+from headgate.catalog.database import sqlite_file
 from headgate.model.errors import PipelineError
-from headgate.store.data_folder import DataFolder, claim_folder
+from headgate.store.data_folder import DataFolder, claim_folder, make_private_folder
 from headgate.store.open_storage import checked_folder
 
 JAVA_LEAST = 17
@@ -32,15 +36,22 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)")
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
-def check_run(options: RunOptions, *, metrics: str = "off", jars: str = "") -> None:
+def check_run(
+    options: RunOptions, *, metrics: str = "off", jars: str = "", catalog: str = ""
+) -> None:
     """An error if a run with these options could not start. `metrics` is HOST:PORT or 'off'; `jars`
     is a folder or files, as for `starting_spark`."""
-    check_machine(options, metrics=metrics, jars=jars)
+    check_machine(options, metrics=metrics, jars=jars, catalog=catalog)
     check_settings(options)
 
 
-def check_machine(options: RunOptions, *, metrics: str = "off", jars: str = "") -> None:
+def check_machine(
+    options: RunOptions, *, metrics: str = "off", jars: str = "", catalog: str = ""
+) -> None:
     check_folders(options)
+    if options.data is not None:
+        own = {"--folder": options.folder, "--output": options.output}
+        check_data_root(options.data, own, catalog=catalog)
     check_jars(jars)
     check_java()
     check_metrics(metrics)
@@ -53,20 +64,46 @@ def check_settings(options: RunOptions) -> None:
 
 def check_folders(options: RunOptions) -> None:
     checked_folder(options.folder)
-    for name, path in (
-        ("output", options.output),
-        ("data", options.data),
-        ("stylesheets", options.stylesheets),
-    ):
-        refuse_url(name, path)
-    for name, path in (("data", options.data), ("stylesheets", options.stylesheets)):
-        if not path.is_dir():
+    read = {"data": options.data, "stylesheets": options.stylesheets}
+    for name, path in {"output": options.output, **read}.items():
+        if path is not None:
+            refuse_url(name, path)
+    for name, path in read.items():
+        if path is not None and not path.is_dir():
             raise PipelineError(f"--{name}: there is no folder '{path}'")
     for name, path in (("folder", options.folder), ("output", options.output)):
         _check_writable(name, path)
     folder = options.folder.absolute()
     with DataFolder(folder).lock():
-        claim_folder(folder, options.log, record=False)
+        claimed = claim_folder(folder, options.log, state=options.state, record=False)
+    check_state(claimed.delivery_database)
+
+
+def check_state(database: str) -> None:
+    """A delivery database that is a server must answer; a file is made by the run."""
+    if "://" in database:
+        from headgate.deliver.delivery_database import DeliveryDatabase  # noqa: PLC0415
+
+        with DeliveryDatabase(database):
+            pass
+
+
+def check_data_root(data: Path, own: Mapping[str, Path], *, catalog: str = "") -> None:
+    """That statements, which may read any file below the folder of data, read none of ours."""
+    root = data.resolve()
+    for name, path in own.items():
+        folder = path.resolve()
+        if folder.is_relative_to(root) or root.is_relative_to(folder):
+            raise PipelineError(
+                f"--data: '{data}' and {name} '{path}' overlap, and statements would read what a "
+                "run writes: name a folder that holds only the files of sources"
+            )
+    file = sqlite_file(catalog)
+    if file is not None and file.resolve().is_relative_to(root):
+        raise PipelineError(
+            f"--data: '{data}' contains the catalog '{file}', and statements would read it: name a "
+            "folder that holds only the files of sources"
+        )
 
 
 def refuse_url(name: str, path: Path) -> None:
@@ -90,6 +127,8 @@ folder of the file system; mount it, and give its path
 
 def _check_writable(name: str, path: Path) -> None:
     try:
+        if name == "folder":
+            make_private_folder(path)
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass

@@ -9,7 +9,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.transaction import Outcome
 from headgate.language.statements import CreateFeed, RegisterOperator, Statement
 from headgate.model.atoms import Call
-from headgate.model.errors import OperatorError
+from headgate.model.errors import HeadgateError, OperatorError
 from headgate.model.filters import atoms_of
 from headgate.operators.load import check_call, load_all
 from headgate.plan.normalize import normalize_all
@@ -28,11 +28,32 @@ def check_outcomes(
 ) -> CheckedScript:
     """The second half of a check: `outcomes` are those of a dry run. Raises where a feed has no
     plan. `allowed` are the modules that operators may come from."""
-    known: dict[str, Statement] = {**catalog.definitions()}
-    defined = {str(each.name): each.statement for each in outcomes if _defines(each)}
+    known, defined = _definitions(catalog, outcomes)
     normalize_all(compose_all(feed_names(defined), known | defined))
     statements = [each.statement for each in outcomes]
     return CheckedScript(outcomes, operator_problems(statements, allowed))
+
+
+def plan_errors(catalog: Catalog, outcomes: Sequence[Outcome]) -> list[HeadgateError]:
+    """The errors of all feeds that have no plan, each found by itself."""
+    known, defined = _definitions(catalog, outcomes)
+    numbers = {str(each.name): at for at, each in enumerate(outcomes, 1) if _defines(each)}
+    errors: list[HeadgateError] = []
+    for feed in feed_names(defined):
+        try:
+            normalize_all(compose_all([feed], known | defined))
+        except HeadgateError as error:
+            error.statement_number = numbers[str(feed)]
+            errors.append(error)
+    return errors
+
+
+def _definitions(
+    catalog: Catalog, outcomes: Sequence[Outcome]
+) -> tuple[dict[str, Statement], dict[str, Statement]]:
+    """What the catalog has, and what the script defines."""
+    defined = {str(each.name): each.statement for each in outcomes if _defines(each)}
+    return {**catalog.definitions()}, defined
 
 
 def _defines(outcome: Outcome) -> bool:

@@ -21,8 +21,8 @@ from headgate.deliver.output_kafka import KafkaSettings
 from headgate.deliver.output_mail import MailSettings
 from headgate.deliver.output_webhook import WebhookSettings
 from headgate.deliver.settings import DeliverySettings
-from headgate.model.errors import CatalogUnavailable, LogError
-from headgate.store.data_folder import find_folder
+from headgate.model.errors import CatalogUnavailable, LogError, StateError
+from headgate.store.data_folder import DataFolder, checked_state, find_folder
 
 AGAIN_S = 1.0
 """After an error of a database or the log, the worker tries again."""
@@ -34,11 +34,20 @@ def environment_config(
     catalog: str,
     folder: Path,
     log: str = "",
-    database: str = "",
+    state: str = "",
     output: Path,
     stylesheets: Path,
 ) -> DeliveryConfig:
-    """The settings of `headgate deliver`: servers and keys are in the environment."""
+    """The settings of `headgate deliver`: servers and keys are in the environment.
+
+    A worker uses the delivery database of the run: with one of its own it would deliver everything
+    once more. Where the folder of the run is not here, it cannot be known without `state`."""
+    run_folder = DataFolder(folder, log, checked_state(folder, state))
+    if not run_folder.has_deliveries:
+        raise StateError(
+            f"there is no run in the folder '{folder}' whose deliveries could be made: name its "
+            "folder by --folder, or its delivery database by --state"
+        )
     settings = DeliverySettings(
         output,
         stylesheets,
@@ -46,7 +55,9 @@ def environment_config(
         webhook=WebhookSettings.from_environment(environment),
         kafka=KafkaSettings.from_environment(environment),
     )
-    config = DeliveryConfig.of(settings, catalog=catalog, folder=folder, database=database)
+    config = DeliveryConfig.of(
+        settings, catalog=catalog, folder=folder, database=run_folder.delivery_database
+    )
     return replace(config, log=log)
 
 

@@ -30,6 +30,7 @@ from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
 from headgate.plan.translate import compose_all, feed_names
 from headgate.plan.why import sources_of, why
+from headgate.sandbox.confinement import standing_walls
 from headgate.store.data_folder import DataFolder
 
 if TYPE_CHECKING:
@@ -220,6 +221,10 @@ def explain_run(
     sections += [(f"operators on {name}", found) for name, found in parts.operators.items()]
     if methods is not None:
         sections.append(("methods", _methods(methods)))
+    # Only where something of a stranger runs: finding out starts a process.
+    walls = str(standing_walls()) if parts.operators or parts.materialised else ""
+    if walls:
+        sections.append(("sandbox", [walls]))
     for title, found in sections:
         lines += ["", title, *(f"  {line}" for line in found)]
     lines += [f"cannot run: {name}: {reason}" for name, reason in parts.cannot_run.items()]
@@ -230,6 +235,7 @@ def explain_run(
         "joins": parts.joins,
         "table_joins": parts.table_joins,
         "operators": parts.operators,
+        "sandbox": walls,
         "methods": _methods(methods) if methods is not None else [],
         "cannot_run": parts.cannot_run,
     }

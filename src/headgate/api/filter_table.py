@@ -32,7 +32,7 @@ from headgate.match.program import Program
 from headgate.match.texts import Texts, texts_of
 from headgate.model.schema import Schema
 
-KIND, VERSION = "matcher", 1
+KIND, VERSION = "matcher", 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -259,17 +259,20 @@ class Headgate(StoredItems):
         *,
         folder: str | Path | None = None,
         log: str | None = None,
+        state: str = "",
         spark: SparkSession | None = None,
         master: str = MASTER_DEFAULT,
         output: str | Path = "feeds",
         stylesheets: str | Path = ".",
-        data: str | Path = ".",
+        data: str | Path | None = None,
         allow: str = "",
         brokers: str = "",
         budget: int = 600,
         interval: str = "5 minutes",
         lateness: str = "1 minute",
         operators: Sequence[str] = (),
+        operator_reads: Sequence[str] = (),
+        operator_network: bool = False,
         factorize: str = "auto",
         operator_order: str = "adaptive",
         join_scheme: str = "",
@@ -281,6 +284,10 @@ class Headgate(StoredItems):
         statement, in threads of its own; statements that are executed meanwhile take effect.
 
         `spark` is a session of yours; without it one is made for `master` and stopped at the end.
+        `state` is the URL of the delivery database, if it is not a file of the folder.
+        Sources of files read below the folder `data`; without it they read nothing.
+        Operators come from the modules in `operators`; besides the items they may read the files
+        and folders in `operator_reads`, and open connections only with `operator_network`.
         `streams` are streaming DataFrames by the name of the source whose items they carry.
         """
         if folder is not None:
@@ -290,11 +297,14 @@ class Headgate(StoredItems):
         options = RunOptions(
             folder=self.folder,
             log=self.log,
+            state=state,
             output=Path(output),
             stylesheets=Path(stylesheets),
-            data=Path(data),
+            data=None if data is None else Path(data),
             lateness_s=float(duration_of(lateness).seconds),
             operators=tuple(operators),
+            operator_reads=tuple(operator_reads),
+            operator_network=operator_network,
             sources={
                 "allow": allow,
                 "brokers": brokers,
@@ -319,7 +329,7 @@ class Headgate(StoredItems):
     ) -> Iterator[Run]:
         from headgate.api.check_run import check_run  # noqa: PLC0415
 
-        check_run(options)
+        check_run(options, catalog=self.catalog.url)
         with ExitStack() as opened:
             session = spark
             if session is None:

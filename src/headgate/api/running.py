@@ -37,15 +37,20 @@ class RunOptions:
     """Everything that must survive the run, except the log if it has an address of its own."""
     log: str = ""
     """The address of the log, such as s3://bucket/prefix; empty for the folder."""
+    state: str = ""
+    """The URL of the delivery database, such as postgresql://host/name; empty for the folder."""
     output: Path = Path("feeds")
     """Where `output file` writes."""
     stylesheets: Path = field(default_factory=Path)
-    data: Path = field(default_factory=Path)
-    """Relative paths of file sources start here."""
+    data: Path | None = None
+    """The folder that statements may read files from; without one, they read none."""
     lateness_s: float = 60.0
     """How long window joins wait for late items."""
     operators: tuple[str, ...] = ()
     """Modules that operators may come from."""
+    operator_reads: tuple[str, ...] = ()
+    """Files and folders that operators may read."""
+    operator_network: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
     """Options of the sources: allow, brokers, budget, interval_min_s, …"""
     factorize: str = "auto"
@@ -65,6 +70,7 @@ class RunOptions:
         from headgate.deliver.output_mail import MailSettings  # noqa: PLC0415
         from headgate.deliver.output_webhook import WebhookSettings  # noqa: PLC0415
         from headgate.deliver.settings import DeliverySettings  # noqa: PLC0415
+        from headgate.operators.declaration import OperatorGrants  # noqa: PLC0415
         from headgate.pipeline.operator_stage import OperatorRules  # noqa: PLC0415 - Spark
         from headgate.pipeline.run_context import RunSettings  # noqa: PLC0415
         from headgate.pipeline.sources.source_format import Options  # noqa: PLC0415
@@ -82,10 +88,17 @@ class RunOptions:
                 console=console or sys.stdout,
             ),
             log=self.log,
+            state=self.state,
             base=self.data,
             options=self.sources,
             lateness_s=self.lateness_s,
-            operators=OperatorRules(self.operators),
+            operators=OperatorRules(
+                self.operators,
+                grants=OperatorGrants(
+                    tuple(os.path.abspath(each) for each in self.operator_reads),
+                    self.operator_network,
+                ),
+            ),
             methods=self.methods(),
         )
 
@@ -99,12 +112,14 @@ def starting_spark(master: str = MASTER_DEFAULT, *, jars: str = "") -> Iterator[
     from headgate.pipeline.session import (  # noqa: PLC0415
         LOST_SPARK,
         abandon_start,
+        check_master,
         is_alive,
         require_java,
         start_session,
     )
     from headgate.pipeline.spark_jars import jar_settings  # noqa: PLC0415
 
+    check_master(master)
     require_java()
     with ThreadPoolExecutor(1, thread_name_prefix="spark") as thread:
         session = thread.submit(start_session, master, settings=jar_settings(jars))

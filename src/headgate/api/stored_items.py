@@ -17,8 +17,14 @@ from headgate.api.arguments import instant_of
 from headgate.catalog.catalog import Catalog
 from headgate.language.parse import parse
 from headgate.language.statements import CreateFeed, Statement
-from headgate.model.errors import InvalidValue, LanguageError, StateError
-from headgate.store.data_folder import DataFolder, find_folder
+from headgate.model.errors import (
+    InvalidValue,
+    LanguageError,
+    StateError,
+    UnknownName,
+    did_you_mean,
+)
+from headgate.store.data_folder import find_folder
 from headgate.store.open_storage import checked_folder
 
 if TYPE_CHECKING:
@@ -217,17 +223,22 @@ class StoredItems:
         """The delivery database of the folder; None if nothing was delivered from it yet."""
         from headgate.deliver.delivery_database import DeliveryDatabase  # noqa: PLC0415
 
-        path = DataFolder(self.folder).deliveries
-        if not path.exists():
+        folder = find_folder(self.folder, self.log)
+        if not folder.has_deliveries:
             yield None
             return
-        with DeliveryDatabase(str(path)) as database:
+        with DeliveryDatabase(folder.delivery_database) as database:
             yield database
 
 
 def _feed_of(text: str, definitions: Mapping[str, Statement]) -> CreateFeed:
-    if text.isidentifier() and isinstance(registered := definitions.get(text), CreateFeed):
-        return registered
+    if text.isidentifier():
+        registered = definitions.get(text)
+        if isinstance(registered, CreateFeed):
+            return registered
+        hint = did_you_mean(text, definitions)
+        what = f"there is no feed '{text}'" if registered is None else f"'{text}' is no feed"
+        raise UnknownName(what + (f"; {hint}" if hint and registered is None else ""))
     statement = parse(text)
     if not isinstance(statement, CreateFeed):
         raise InvalidValue("a backtest is of a feed: 'create feed …'")

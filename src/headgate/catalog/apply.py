@@ -15,7 +15,7 @@ error prints the cycle: `feed cycle: A → B → A`. The cost is that of sorting
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import get_args
 
@@ -52,6 +52,32 @@ def apply(transaction: Transaction, statements: Sequence[Statement]) -> list[Out
             raise
     transaction.finish(changed=any(outcome.changed for outcome in outcomes.values()))
     return [outcomes[index] for index in range(len(statements))]
+
+
+def find_errors(
+    transaction: Transaction, statements: Sequence[Statement], *, missing: Collection[str] = ()
+) -> list[HeadgateError]:
+    """All errors of a script, in its order; the transaction must be undone. What is built on a
+    wrong statement, or on one of the `missing` names, is not checked: its error would be another
+    one's."""
+    transaction.definitions.fetch(_names(statements))
+    wrong = set(missing)
+    errors: list[HeadgateError] = []
+    try:
+        for index in order(statements):
+            statement = statements[index]
+            try:
+                if not wrong.isdisjoint(names_used(statement)):
+                    wrong.add(getattr(statement, "name", ""))
+                else:
+                    _apply_one(transaction, statement)
+            except HeadgateError as error:
+                error.statement_number = error.statement_number or index + 1
+                errors.append(error)
+                wrong.add(getattr(statement, "name", ""))
+    except HeadgateError as error:
+        errors.append(error)  # a cycle: there is no order
+    return sorted(errors, key=lambda each: each.statement_number or 0)
 
 
 def _names(statements: Iterable[Statement]) -> Iterable[str]:

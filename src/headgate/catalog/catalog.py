@@ -20,14 +20,14 @@ from typing import Self
 from sqlalchemy import Connection, delete, insert, select
 
 from headgate.catalog import queries, statistics, tables
-from headgate.catalog.apply import apply
+from headgate.catalog.apply import apply, find_errors
 from headgate.catalog.database import Database
 from headgate.catalog.definitions import CatalogDefinitions, DefinitionKind, load_all
 from headgate.catalog.statistics import SourceStatistics
 from headgate.catalog.transaction import Clock, Outcome, Transaction
 from headgate.catalog.upgrade import upgrade
 from headgate.language.statements import Statement
-from headgate.model.errors import CatalogError, UnknownName, did_you_mean
+from headgate.model.errors import CatalogError, HeadgateError, UnknownName, did_you_mean
 
 LOCK_TIMEOUT_S = 30.0
 
@@ -96,6 +96,15 @@ class Catalog:
         with self._database.writing(undo=dry_run) as connection:
             transaction = Transaction(connection, clock=self._clock, dry_run=dry_run)
             return apply(transaction, statements)
+
+    def find_errors(
+        self, statements: Sequence[Statement], *, missing: Collection[str] = ()
+    ) -> list[HeadgateError]:
+        """All errors that a dry run of the statements finds, in their order; `missing` are names of
+        statements that cannot be read, and what is built on them is not checked."""
+        with self._database.writing(undo=True) as connection:
+            transaction = Transaction(connection, clock=self._clock, dry_run=True)
+            return find_errors(transaction, statements, missing=missing)
 
     def expire(self, now: datetime | None = None) -> int:
         """Remove the expired subscriptions, and return how many there were."""

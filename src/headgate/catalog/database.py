@@ -13,13 +13,15 @@ transactions by itself, and too late; that is switched off, and BEGIN is issued 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -141,7 +143,25 @@ def _name_of(url: URL) -> str:
     return f"'{shown.render_as_string()}'"
 
 
+def sqlite_file(url: str) -> Path | None:
+    """The file of a database, if it is one."""
+    if not url:
+        return None
+    read = _parse_url(url, "catalog")
+    is_file = read.get_backend_name() == "sqlite" and read.database not in (None, "", ":memory:")
+    return Path(str(read.database)) if is_file else None
+
+
+def make_private(path: Path) -> None:
+    """Create a database file that only its owner can read; SQLite's other files take its mode. One
+    that exists already keeps its mode: its owner may have given others access."""
+    with suppress(OSError):  # SQLite says better what is wrong with the path
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
 def _open_sqlite(url: URL, *, lock_timeout_s: float, in_memory: bool) -> Engine:
+    if not in_memory and url.database and not url.database.startswith("file:"):
+        make_private(Path(url.database))
     engine = create_engine(
         url,
         connect_args={"timeout": lock_timeout_s},

@@ -8,6 +8,7 @@ command only.
     run                                run
     deliver                            deliver
     demo                               demo
+    prepare                            prepare
     check, apply, drop                 scripts
     show                               show
     explain                            explain
@@ -37,6 +38,7 @@ Files in reading order:
     run_display     the screen, the log line and the summary of a run
     deliver         a delivery worker
     demo            run the pipeline on the feeds of headgate.demo
+    prepare         make once what all runs use: compiled kernels, archived classes, jars
     post            give events to a source
     items           stored items: tail a feed, explain one item, list rejected input
     stats           totals of the store and the outbox; statistics for the optimisers

@@ -26,6 +26,7 @@ from headgate.cli.options import (
     CatalogUrl,
     LogUrl,
     RunFolder,
+    StateUrl,
     local_folder,
     log_option,
 )
@@ -38,9 +39,7 @@ def deliver(
     catalog: CatalogUrl = CATALOG_DEFAULT,
     folder: RunFolder = FOLDER_DEFAULT,
     log: LogUrl = "",
-    state: Annotated[
-        str, typer.Option(help="The delivery database; by default deliver.db in the folder.")
-    ] = "",
+    state: StateUrl = "",
     output: Annotated[Path, typer.Option(help="Where 'output file' writes.")] = Path("output"),
     stylesheets: Annotated[Path, typer.Option(help="The folder of stylesheets.")] = Path(),
     config: Annotated[
@@ -71,7 +70,7 @@ def deliver(
             catalog=catalog,
             folder=local_folder(folder),
             log=log_option(log),
-            database=state,
+            state=state,
             output=output,
             stylesheets=stylesheets,
         )

@@ -73,7 +73,7 @@ def demo(
         open_headgate(str(folder / "catalog.db"), folder=folder / "data") as h,
     ):
         print_line(f"the newsroom publishes at {newsroom.base_url}")
-        newsroom.write_files(folder)
+        newsroom.write_files(folder / "files")
         text = script_for(text, newsroom.base_url)
         statements = read_statements(text, file=script, as_json=False)
         apply_once(h, statements, text=text, file=script)
@@ -81,7 +81,7 @@ def demo(
             folder=folder / "data",
             output=folder / "feeds",
             stylesheets=script.parent,
-            data=folder,
+            data=folder / "files",
             lateness_s=LATENESS_S,
             sources=FAST_FETCHING,
         )

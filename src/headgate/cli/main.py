@@ -7,6 +7,7 @@ and `headgate show` should not wait for them.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterable
 
@@ -16,7 +17,7 @@ from headgate import __version__
 from headgate.model.errors import HeadgateError
 
 COMMANDS = {
-    **{name: name for name in ("run", "demo", "deliver")},
+    **{name: name for name in ("run", "demo", "deliver", "prepare")},
     **dict.fromkeys(("check", "apply", "drop"), "scripts"),
     **{name: name for name in ("show", "explain", "network", "relay", "simulate")},
     **dict.fromkeys(("subscribe", "renew", "unsubscribe"), "subscriptions"),
@@ -71,7 +72,10 @@ def main() -> None:
     else:
         names = (command,) if command in COMMANDS else tuple(COMMANDS)
     try:
-        make_app(names)()
+        try:
+            make_app(names)()
+        finally:
+            sys.stdout.flush()  # a full disk is found here at the latest
     except HeadgateError as error:
         from headgate.cli.output import exit_code, report_error  # noqa: PLC0415
 
@@ -81,3 +85,11 @@ def main() -> None:
         # The reader has closed the pipe, as in `headgate show | head`.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        from headgate.cli.output import print_error  # noqa: PLC0415
+
+        # What is left in the buffer would fail again at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        what = "the output" if error.filename is None else f"'{error.filename}'"
+        print_error(f"{what} cannot be used: {error.strerror or error}")
+        sys.exit(2)

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from headgate.api.check_run import check_data_root
 from headgate.catalog.catalog import Catalog
 from headgate.cli.network_views import (
     LIMIT_DEFAULT,
@@ -52,6 +53,7 @@ LEFT_OUT_SHOWN_MAX = 10
 Data = Annotated[
     Path, typer.Option(metavar="FOLDER", help="Files of sources are looked for below this folder.")
 ]
+"""There is no default: statements may read every file below it."""
 Output = Annotated[
     Path, typer.Option("--output", metavar="FOLDER", help="Where a folder for this run is made.")
 ]
@@ -61,6 +63,7 @@ Check = Annotated[
 
 
 def run(
+    data: Data,
     catalog: CatalogUrl = CATALOG_DEFAULT,
     limit: FeedLimit = LIMIT_DEFAULT,
     source_limit: SourceLimit = None,
@@ -68,7 +71,6 @@ def run(
     time: PlanningTime = TIME_DEFAULT_S,
     solver: SolverOption = "auto",
     loga: UseLoga = True,
-    data: Data = Path(),
     output: Output = OUTPUT_DEFAULT,
     check: Check = False,
     master: JobMaster = "",
@@ -80,6 +82,7 @@ def run(
 
     [bold]headgate network run --data examples --check[/bold]
     """
+    check_data_root(data, {"--output": output}, catalog=catalog)
     views, plan = planned(
         catalog,
         limit=limit,

@@ -62,7 +62,7 @@ def export(
     [bold]headgate opml export subscriptions.opml[/bold]
     """
     with Catalog.open(catalog) as opened:
-        feeds = [OpmlFeed(str(feed.name), str(feed.url)) for feed in _registered(opened)]
+        feeds = [OpmlFeed(str(each.name), each.url, each.folders) for each in _registered(opened)]
     document = write_opml(feeds)
     if str(file) == "-":
         sys.stdout.write(document.decode())
@@ -90,7 +90,7 @@ def _register(catalog: Catalog, feeds: list[OpmlFeed]) -> tuple[int, list[tuple[
     waiting, refused = list(feeds), []
     while waiting:
         try:
-            catalog.apply([RegisterFeed(feed.name, feed.url) for feed in waiting])
+            catalog.apply([RegisterFeed(feed.name, feed.url, (), feed.folders) for feed in waiting])
             break
         except HeadgateError as error:
             number = error.statement_number

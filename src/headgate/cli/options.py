@@ -43,6 +43,13 @@ AllowedModules = Annotated[
         help="Modules from which operators may come, separated by commas.",
     ),
 ]
+OperatorReads = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="PATH", help="A file or folder that operators may read; may be repeated."),
+]
+OperatorNetwork = Annotated[
+    bool, typer.Option("--operator-network", help="Let operators open network connections.")
+]
 RunFolder = Annotated[
     Path,
     typer.Option(
@@ -60,6 +67,15 @@ LogUrl = Annotated[
         envvar="HEADGATE_LOG",
         metavar="URL",
         help="Where the log is, if it is not in the folder: s3://bucket/prefix, gs://…, az://…",
+    ),
+]
+StateUrl = Annotated[
+    str,
+    typer.Option(
+        "--state",
+        envvar="HEADGATE_STATE",
+        metavar="URL",
+        help="The delivery database, if it is not deliver.db in the folder: postgresql://…",
     ),
 ]
 Since = Annotated[

@@ -29,8 +29,11 @@ from headgate.cli.options import (
     Factorize,
     JoinScheme,
     LogUrl,
+    OperatorNetwork,
     OperatorOrder,
+    OperatorReads,
     RunFolder,
+    StateUrl,
     duration_option,
     local_folder,
     log_option,
@@ -41,6 +44,7 @@ from headgate.cli.scripts import apply_script, read_statements, read_text
 from headgate.language.statements import Statement, Subscribe
 from headgate.language.unparse import unparse
 from headgate.model.errors import PipelineError
+from headgate.sandbox.confinement import standing_walls
 
 if TYPE_CHECKING:
     from headgate.cli.run_display import ConsoleLines
@@ -66,7 +70,11 @@ Stylesheets = Annotated[
     typer.Option(metavar="FOLDER", help="Where stylesheets are; else next to the script."),
 ]
 Data = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Files of sources are looked for below this folder.")
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="The folder below which sources may read files; none by default.",
+    ),
 ]
 Allow = Annotated[
     str,
@@ -120,10 +128,11 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     catalog: CatalogUrl = CATALOG_DEFAULT,
     folder: RunFolder = FOLDER_DEFAULT,
     log: LogUrl = "",
+    state: StateUrl = "",
     master: Master = MASTER_DEFAULT,
     output: Output = Path("feeds"),
     stylesheets: Stylesheets = None,
-    data: Data = Path(),
+    data: Data = None,
     allow: Allow = "",
     budget: Budget = 600,
     interval: Interval = "5 minutes",
@@ -137,6 +146,8 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     metrics: Metrics = METRICS_DEFAULT,
     seconds: Until = "",
     operators: AllowedModules = "",
+    operator_reads: OperatorReads = None,
+    operator_network: OperatorNetwork = False,
     factorize: Factorize = FACTORIZE_DEFAULT,
     operator_order: OperatorOrder = OPERATOR_ORDER_DEFAULT,
     join_scheme: JoinScheme = "",
@@ -149,32 +160,29 @@ def run(  # noqa: PLR0917 - typer passes by keyword
 
     [bold]headgate run examples/newsroom.feeds --allow loopback[/bold]
     """
-    every = duration_option(interval, "--interval")
     seconds_max = seconds_option(seconds)
-    late = duration_option(lateness, "--lateness")
-    script_folder = script.parent if script is not None and str(script) != "-" else Path()
     options = RunOptions(
         folder=local_folder(folder),
         log=log_option(log),
+        state=state,
         output=output,
-        stylesheets=stylesheets or script_folder,
+        stylesheets=stylesheets or _folder_of(script),
         data=data,
-        lateness_s=60.0 if late is None else float(late.seconds),
+        lateness_s=seconds_option(lateness, "--lateness") or 60.0,
         operators=modules_of(operators),
+        operator_reads=tuple(map(str, operator_reads or ())),
+        operator_network=operator_network,
         sources={
-            "allow": allow,
-            "brokers": brokers,
-            "budget": str(budget),
-            "interval_min_s": str(300 if every is None else every.seconds),
-            "trigger_ms": str(trigger),
-            **batch_limits(batch_rows, batch_bytes),
+            **{"allow": allow, "brokers": brokers, "budget": str(budget)},
+            "interval_min_s": str(seconds_option(interval, "--interval") or 300.0),
+            **batch_limits(batch_rows, batch_bytes, trigger),
             **kafka_options(kafka or []),
         },
         factorize=factorize,
         operator_order=operator_order,
         join_scheme=join_scheme,
     )
-    check_machine(options, metrics=metrics, jars=jars)
+    check_machine(options, metrics=metrics, jars=jars, catalog=catalog)
     text = "" if script is None else read_text(script)
     statements = read_statements(text, file=script, as_json=False) if script else []
     with (
@@ -187,15 +195,19 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_max)
 
 
-def seconds_option(text: str) -> float | None:
-    """The seconds of `--for`."""
-    until = duration_option(text, "--for")
-    return None if until is None else float(until.seconds)
+def _folder_of(script: Path | None) -> Path:
+    return script.parent if script is not None and str(script) != "-" else Path()
 
 
-def batch_limits(rows: int | None, size: int | None) -> dict[str, str]:
-    """Options of sources from `--batch-rows` and `--batch-bytes`."""
-    given = {"rows_max": rows, "bytes_max": size}
+def seconds_option(text: str, option: str = "--for") -> float | None:
+    """The seconds of a duration; None where nothing is given."""
+    duration = duration_option(text, option)
+    return None if duration is None else float(duration.seconds)
+
+
+def batch_limits(rows: int | None, size: int | None, trigger: int) -> dict[str, str]:
+    """Options of sources from `--batch-rows`, `--batch-bytes` and `--trigger`."""
+    given = {"rows_max": rows, "bytes_max": size, "trigger_ms": trigger}
     return {name: str(limit) for name, limit in given.items() if limit is not None}
 
 
@@ -241,6 +253,7 @@ def run_until_stopped(
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     stop, began = _stop_by_signal(), time.monotonic()
+    stderr.print(f"sandbox of operators and stylesheets: {standing_walls()}", highlight=False)
     lines = ConsoleLines() if stdout.is_terminal else None
     with ExitStack() as opened:
         with stderr.status("starting Spark …") as display:

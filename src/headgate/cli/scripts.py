@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from headgate.cli.output import (
 from headgate.cli.show import print_listing
 from headgate.language.names import Name
 from headgate.language.parse import read_script
+from headgate.language.script import cut
 from headgate.language.statements import (
     Advertise,
     CreateFeed,
@@ -57,6 +59,7 @@ from headgate.model.errors import HeadgateError, LanguageError
 ERRORS_SHOWN_MAX = 20
 OUTCOMES_SHOWN_MAX = 1_000
 STATUS_EVERY = 1_000
+WORD = re.compile(r"\w+")
 
 Tickets = Annotated[
     Path | None,
@@ -73,22 +76,35 @@ def check(
     json: AsJson = False,
     operators: AllowedModules = "",
 ) -> None:
-    """Check a script: its statements, names, types and plans. Nothing is changed.
+    """Check a script: its statements, names, types and plans. All errors are listed, and nothing
+    is changed.
 
     The script is checked against the catalog if there is one, else on its own. Operators that
     cannot be loaded here are listed; that is not an error.
 
     [bold]headgate check examples/newsroom.feeds[/bold]
     """
-    from headgate.api.check_script import check_outcomes  # noqa: PLC0415 - loads operators
+    from headgate.api.check_script import check_outcomes, plan_errors  # noqa: PLC0415 - operators
 
     text = read_text(file)
-    statements = read_statements(text, file=file, as_json=json)
+    statements, errors, unread = _read_all(text)
     without_catalog = catalog == CATALOG_DEFAULT and not Path(catalog).exists()
     with open_headgate(IN_MEMORY if without_catalog else catalog) as h:
-        outcomes = apply_script(h, statements, text=text, file=file, as_json=json, dry_run=True)
-        checked = check_outcomes(h.catalog, outcomes, modules_of(operators))
+        outcomes: list[Outcome] = []
+        try:
+            if not errors:
+                outcomes = h.apply(statements, text=text, dry_run=True)
+                checked = check_outcomes(h.catalog, outcomes, modules_of(operators))
+        except HeadgateError as error:
+            found = plan_errors(h.catalog, outcomes) if outcomes else []
+            errors += found or h.catalog.find_errors(statements) or [error]
+        else:
+            if errors:
+                errors += h.catalog.find_errors(statements, missing=unread)
         name = h.catalog.name
+    if errors:
+        _report_errors(errors, statements, text=text, file=file, as_json=json)
+        raise typer.Exit(max(map(exit_code, errors)))
     cannot_run = list(checked.cannot_run)
     if json:
         result = {"file": str(file), "statements": len(outcomes), "ok": True}
@@ -159,28 +175,49 @@ def read_text(file: Path) -> str:
 
 def read_statements(text: str, *, file: Path, as_json: bool) -> list[Statement]:
     """All statements of a script. If it has errors, all are printed and the exit code is 1."""
-    statements: list[Statement] = []
-    errors: list[LanguageError] = []
-    with stderr.status("reading the script …") as status:
-        for number, result in enumerate(read_script(text), start=1):
-            if isinstance(result, LanguageError):
-                errors.append(result)
-            else:
-                statements.append(result)
-            if number % STATUS_EVERY == 0:
-                status.update(f"reading the script … {number:,} statements")
+    statements, errors, _ = _read_all(text)
     if errors:
-        _report_errors(errors, file=file, as_json=as_json)
+        _report_errors(errors, statements, text=text, file=file, as_json=as_json)
         raise typer.Exit(1)
     return statements
 
 
-def _report_errors(errors: list[LanguageError], *, file: Path, as_json: bool) -> None:
+def _read_all(text: str) -> tuple[list[Statement], list[HeadgateError], set[str]]:
+    """The statements of a script, the errors of the others, and all words of the others."""
+    statements: list[Statement] = []
+    errors: list[HeadgateError] = []
+    unread: set[str] = set()
+    with stderr.status("reading the script …") as status:
+        for number, (chunk, result) in enumerate(
+            zip(cut(text), read_script(text), strict=True), start=1
+        ):
+            if isinstance(result, LanguageError):
+                errors.append(result)
+                unread |= set(WORD.findall(result.source if chunk is result else str(chunk)))
+            else:
+                statements.append(result)
+            if number % STATUS_EVERY == 0:
+                status.update(f"reading the script … {number:,} statements")
+    return statements, errors, unread
+
+
+def _report_errors(
+    errors: list[HeadgateError],
+    statements: Sequence[Statement],
+    *,
+    text: str,
+    file: Path,
+    as_json: bool,
+) -> None:
+    lines = [_line(each, statements) for each in errors]
+    for error in errors:
+        if isinstance(error, LanguageError):
+            error.within(text)
     if as_json:
         print_json({"errors": [error_json(error, file=str(file)) for error in errors]})
         return
-    for error in errors[:ERRORS_SHOWN_MAX]:
-        report_error(error, as_json=False, file=str(file))
+    for error, line in list(zip(errors, lines, strict=True))[:ERRORS_SHOWN_MAX]:
+        report_error(error, as_json=False, file=str(file), line=line)
     if len(errors) > ERRORS_SHOWN_MAX:
         print_error(f"… and {len(errors) - ERRORS_SHOWN_MAX:,} more errors in {file}")
 

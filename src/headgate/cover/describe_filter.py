@@ -15,10 +15,10 @@ then F's description lies within G's, place by place. If G is *exact*, which mea
 equivalent to its description, the converse holds too. So the forest of descriptions finds every
 pair, and only pairs with an inexact G must be checked with `implies_filter`.
 
-Exact are conjunctions of comparisons, ranges, lists, `is present`, `starts with`, `contains` and
-operator calls, of negations that restrict values, and of disjunctions at one place. Negations about
-texts and links, and disjunctions over several places, are left out of the description, and the
-filter is not exact.
+Exact are conjunctions of comparisons, ranges, lists, `is present`, `starts with`, `contains` of
+words and operator calls, of negations that restrict values, and of disjunctions at one place.
+Negations about texts and links, and disjunctions over several places, are left out of the
+description, and the filter is not exact.
 
 Cost: linear for conjunctions. A disjunction over several places is multiplied out, up to
 `CASES_MAX` cases; beyond that it is left out. A negated prefix is known by its values only where
@@ -94,9 +94,11 @@ def describe(filter_: Filter) -> FilterDescription:
     at_one_place = [(choice, _one_place(choice)) for choice in choices]
     values = [(place, _values_of(choice)) for choice, place in at_one_place if place is not None]
     others = [choice for choice, place in at_one_place if place is None]
+    # Values at one place do not say which words their prefixes have in common.
+    prefixes = [choice for choice, place in at_one_place if place and _has_prefix(choice)]
     cases = [
         case
-        for alternative in _alternatives(others)
+        for alternative in _alternatives([*others, *prefixes])
         if (case := _describe_case((*facts, *alternative), values)) is not None
     ]
     if not cases:
@@ -156,6 +158,10 @@ def _leaves(node: Node) -> Iterator[Literal]:
         yield from _leaves(part)
 
 
+def _has_prefix(node: Node) -> bool:
+    return any(isinstance(leaf.atom, StartsWith) and leaf.positive for leaf in _leaves(node))
+
+
 def _one_place(node: Node) -> DescriptionPlace | None:
     """The only place that a disjunction restricts, if all its literals restrict values there."""
     places = {_value_place(leaf) for leaf in _leaves(node)}
@@ -191,8 +197,8 @@ def _is_exact(literal: Literal) -> bool:
     match literal.atom:
         case Comparison(value=WindowAttribute()):
             return literal.positive
-        case Contains(phrase=phrase):
-            return literal.positive and not phrase
+        case Contains(phrase=phrase, phrases=phrases):
+            return literal.positive and not phrase and not phrases
         case Call():
             return True
     return _value_place(literal) is not None

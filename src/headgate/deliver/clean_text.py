@@ -6,9 +6,9 @@
     html_to_text     … and no markup at all
     safe_link        http, https, ftp and mailto only, percent-encoded; otherwise nothing
 
-nh3 takes time quadratic in the nesting depth: 100,000 open `<div>` took 25 s. A text with more than
-4,000 tags is therefore treated as plain text, tags included; up to there the worst case found takes
-50 ms.
+nh3 takes time quadratic in the number of open elements: 100,000 open `<div>` took 25 s. Markup that
+is not cheap (sandbox/markup_cost.py) is therefore treated as plain text, tags included. Texts of
+web feeds were sanitised when they were fetched and have no tags; what has none is not parsed here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import httpx
 import nh3
 
 from headgate.model.errors import printable
+from headgate.sandbox.markup_cost import has_grown, is_cheap
 
-TAGS_MAX = 4_000
 LENGTH_MAX = 1_000_000
 LINK_LENGTH_MAX = 2_000
 LINK_SCHEMES = {"http", "https", "ftp", "mailto"}
@@ -32,6 +32,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _BLOCKS = {"p", "br", "div", "li", "ul", "ol", "dt", "dd", "tr", "h1", "h2", "h3", "h4", "pre"}
 _BLOCK = re.compile(f"</?(?:{'|'.join(sorted(_BLOCKS))})>")
 _SPACES = re.compile(r"[ \t]*\n\s*")
+_TAG = re.compile(r"<[A-Za-z/!?]")
 _TAG_WITH_MORE = re.compile(r"<(?!/?[A-Za-z0-9]+>)")
 """Anything but `<b>` or `</b>`. A text without it has no attributes, so no links either."""
 _REL = "nofollow noopener noreferrer"
@@ -67,13 +68,15 @@ def safe_html(text: str, base: str | None = None) -> str:
     '<p>a &amp; b</p>'
     """
     text = xml_characters(text)
-    if "<" not in text or text.count("<") > TAGS_MAX:
+    if not _TAG.search(text) or not is_cheap(text):
         # References are resolved first, as they would be in HTML, and then all is escaped.
         return html.escape(xml_characters(html.unescape(text)), quote=False)
     try:
         cleaned = _clean(text, base)
     except ValueError:  # what the base is no base for
         cleaned = _clean(text, None)
+    if has_grown(cleaned, text):
+        return html.escape(text, quote=False)
     # A reference such as &#1; has become the character by now.
     return xml_characters(cleaned)
 
@@ -97,7 +100,9 @@ def html_to_text(text: str) -> str:
     text = xml_characters(text)
     if "<" not in text and "&" not in text:
         return _SPACES.sub("\n", text).strip()
-    if text.count("<") <= TAGS_MAX:
+    if not _TAG.search(text):
+        text = html.unescape(text)
+    elif is_cheap(text):
         text = html.unescape(_BLOCK.sub("\n", _TEXT_CLEANER.clean(text)))
     return _SPACES.sub("\n", xml_characters(text)).strip()
 

@@ -20,7 +20,6 @@ from headgate.deliver.output_webhook import WebhookSettings
 from headgate.deliver.settings import DeliverySettings
 from headgate.deliver.transform import TransformLimits
 from headgate.model.addresses import AllowedNetworks
-from headgate.store.data_folder import DataFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class DeliveryConfig:
     folder: str
     """The folder of the run: the log is in it, or where it says."""
     database: str
-    """The URL of the delivery database; by default `<folder>/deliver.db`."""
+    """The URL or path of the delivery database."""
     output_folder: str
     stylesheet_folder: str
     mail: dict[str, object] | None = None
@@ -52,7 +51,7 @@ class DeliveryConfig:
 
     @classmethod
     def of(
-        cls, settings: DeliverySettings, *, catalog: str, folder: Path, database: str = ""
+        cls, settings: DeliverySettings, *, catalog: str, folder: Path, database: str
     ) -> DeliveryConfig:
         """The settings of a run. The console is that of the process, and the resolver is the
         system's."""
@@ -60,7 +59,7 @@ class DeliveryConfig:
         return cls(
             catalog=catalog,
             folder=str(folder),
-            database=database or str(DataFolder(folder).deliveries),
+            database=database,
             output_folder=str(settings.output_folder),
             stylesheet_folder=str(settings.stylesheet_folder),
             mail=mail,

@@ -162,7 +162,7 @@ class DocumentFiles:
             body = bodies.get(each.format)
             if body is None:
                 pieces = self._items.pieces(each.positions[::-1].tolist(), each.format)
-                body = bodies[each.format] = _body_of(pieces, each.format)
+                body = bodies[each.format] = document_body_of(pieces, each.format)
             self._stage(each.task.subscription, body, each.format, compare=not each.is_known)
             self._keep(each.task.subscription.id, each.positions)
 
@@ -197,7 +197,7 @@ class DocumentFiles:
             if message.first not in broken
             for part in message.parts
         ]
-        self._stage(subscription, _body_of(pieces, format_), format_, compare=True)
+        self._stage(subscription, document_body_of(pieces, format_), format_, compare=True)
 
     def _stage(
         self, subscription: PushSubscription, body: DocumentBody, format_: str, *, compare: bool
@@ -228,12 +228,14 @@ def _document_id(subscription: int) -> str:
     return stable_id("subscription", str(subscription))
 
 
-def _body_of(pieces: Iterable[EntryPiece], format_: str) -> DocumentBody:
-    """An item that was published again is shown once, as it was last."""
+def document_body_of(pieces: Iterable[EntryPiece], format_: str) -> DocumentBody:
+    """The newest first, by date, then by arrival. An item that was published again is shown once,
+    as it was last."""
     newest: dict[str, EntryPiece] = {}
     for each in pieces:
         newest.setdefault(each.key, each)
-    return body_of(list(newest.values()), format_)
+    by_date = sorted(newest.values(), key=lambda each: each.shown_at, reverse=True)
+    return body_of(by_date, format_)
 
 
 @contextmanager

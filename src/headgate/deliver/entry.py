@@ -24,7 +24,7 @@ from headgate.deliver.clean_text import html_to_text, one_line, safe_html, safe_
 from headgate.deliver.item_encoding import in_order
 from headgate.model.items import Item
 from headgate.model.schema import FEED_SCHEMA
-from headgate.model.text import xml_text
+from headgate.model.text import normal_link, xml_text
 from headgate.model.values import Value, Xml
 
 NAMESPACE = uuid.UUID("6f0ad3f6-7c4b-5d0e-9d0f-0a4a4c6e2b11")
@@ -76,6 +76,11 @@ class OutputEntry:
     def is_transformed(self) -> bool:
         return self.transformed is not None
 
+    @property
+    def shown_at(self) -> datetime:
+        """The date under which readers sort it."""
+        return self.published or self.updated
+
 
 @dataclass(frozen=True, slots=True)
 class OutputDocument:
@@ -91,6 +96,16 @@ class OutputDocument:
         return max(
             (each.updated for each in self.entries), default=datetime(1970, 1, 1, tzinfo=UTC)
         )
+
+
+def site_of(link: str | None) -> str | None:
+    """The front page of the site that a link leads to.
+
+    >>> site_of("https://muse.mu/news/1?a=b")
+    'https://muse.mu/'
+    """
+    parts = normal_link(link) if link else None
+    return f"{parts.scheme}://{parts.host}/" if parts and parts.scheme and parts.host else None
 
 
 def stable_id(*names: str) -> str:

@@ -1,7 +1,11 @@
 """Files and lines: a document that is replaced as a whole, and lines for a terminal.
 
     .atom .xml   Atom        .rss    RSS 2.0      .json   JSON Feed
-    .html .htm   a page      .txt    text         others, with a stylesheet: its output
+    .html .htm   a page      .txt    text
+    .csv .tsv .md .ics       with a stylesheet: its outputs, one after the other
+
+There are no others. What a browser takes for markup is made by a renderer, which sanitises it; what
+a stylesheet has written is kept as it is only in formats that nobody runs.
 
 A file is exact: it is made from the log, where each item is once, and the same entries give the
 same bytes. A crash between writing the file and marking its items leads to the same file again,
@@ -56,28 +60,37 @@ _FORMATS = {
 }
 
 
+STYLESHEET_TYPES = {
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    ".md": "text/markdown",
+    ".ics": "text/calendar",
+}
+"""Extensions of files with the outputs of a stylesheet, and their media types."""
+
+
 def _suffix(name: str) -> str:
     return os.path.splitext(name)[1].lower()
 
 
 def format_of(path: str, *, has_stylesheet: bool) -> str:
-    """The format of the document at this path: atom, rss, json, html, text; or, of another
-    extension, the outputs of its stylesheet."""
-    found = _FORMATS.get(_suffix(checked_parts(path)[-1]))
-    if found is None and not has_stylesheet:
-        renderer_of(path, has_stylesheet=False)
-    return found or "output"
+    """The format of the document at this path: atom, rss, json, html, text; or 'output', the
+    outputs of its stylesheet."""
+    renderer_of(path, has_stylesheet=has_stylesheet)
+    return _FORMATS.get(_suffix(checked_parts(path)[-1]), "output")
 
 
 def renderer_of(path: str, *, has_stylesheet: bool) -> Render:
     """How the document of this path is written, by its extension."""
-    found = RENDERERS.get(_suffix(checked_parts(path)[-1]))
+    suffix = _suffix(checked_parts(path)[-1])
+    found = RENDERERS.get(suffix)
     if found is not None:
         return found
-    if has_stylesheet:
+    if has_stylesheet and suffix in STYLESHEET_TYPES:
         return _joined
+    allowed = [*RENDERERS, *(STYLESHEET_TYPES if has_stylesheet else ())]
     raise OutputError(
-        f"'{path}' has no known extension; name it {alternatives(list(RENDERERS))}", lasting=True
+        f"'{path}' has no extension that is allowed; name it {alternatives(allowed)}", lasting=True
     )
 
 

@@ -3,7 +3,8 @@
     Atom        RFC 4287. Joined items are `related` links (§4.2.7.2) and a list in the content.
     RSS 2.0     RSS Advisory Board 2.0.11. The author is `dc:creator`, as `author` must be a mail
                 address; the body is `content:encoded`. A channel must have a link, and a
-                subscription has no page: the link is its URN. Enclosure lengths are unknown: 0.
+                subscription has no page: the link is the site of the newest entry that has one, or
+                else its URN. Enclosure lengths are unknown: 0.
     JSON Feed   1.1. The source and joined items are under `_headgate`.
     HTML        Everything is sanitised or escaped (entry.py); a content security policy forbids
                 scripts, frames and forms again. No styles: mail readers differ too much.
@@ -24,7 +25,7 @@ from textwrap import indent
 
 from lxml import etree
 
-from headgate.deliver.entry import OutputDocument, OutputEntry, shown_value, stable_id
+from headgate.deliver.entry import OutputDocument, OutputEntry, shown_value, site_of, stable_id
 from headgate.deliver.item_encoding import Json
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -129,7 +130,8 @@ def render_rss(document: OutputDocument) -> bytes:
     rss.set("version", "2.0")
     channel = etree.SubElement(rss, "channel")
     _add(channel, "title", document.title)
-    _add(channel, "link", document.id)
+    links = (site_of(each.link) for each in document.entries)
+    _add(channel, "link", next(filter(None, links), document.id))
     _add(channel, "description", f"What matched {document.title}")
     _add(channel, "lastBuildDate", format_datetime(document.updated, usegmt=True))
     _add(channel, "generator", "Headgate")

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from functools import lru_cache
+from html import escape
 
-from headgate.deliver.entry import OutputDocument, OutputEntry
+from headgate.deliver.entry import OutputDocument, OutputEntry, site_of
 from headgate.deliver.render import (
     entry_text,
     render_atom,
@@ -39,12 +40,15 @@ class EntryPiece:
 
     key: str
     updated: datetime
+    shown_at: datetime
+    site: str | None
     content: bytes
 
 
 def piece_of(entry: OutputEntry, format_: str) -> EntryPiece:
     """The entry as part of a document of this format (`format_of`)."""
-    return EntryPiece(entry.id, entry.updated, _CUTTERS[format_](entry))
+    content = _CUTTERS[format_](entry)
+    return EntryPiece(entry.id, entry.updated, entry.shown_at, site_of(entry.link), content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,15 @@ class DocumentBody:
 
     content: bytes
     updated: bytes
+    site: str | None
     is_empty: bool
 
 
 def body_of(pieces: Sequence[EntryPiece], format_: str) -> DocumentBody:
     updated = max((each.updated for each in pieces), default=_EPOCH)
     content = _BETWEEN[format_].join([each.content for each in pieces])
-    return DocumentBody(content, _SHOWN_TIME[format_](updated).encode(), is_empty=not pieces)
+    site = next((each.site for each in pieces if each.site), None)
+    return DocumentBody(content, _SHOWN_TIME[format_](updated).encode(), site, is_empty=not pieces)
 
 
 def document_of(
@@ -68,6 +74,8 @@ def document_of(
 ) -> tuple[bytes, bytes, bytes]:
     """The parts of the document with these entries. The id is a URN (`stable_id`)."""
     frame = _frame(title, format_, is_empty=body.is_empty)
+    if format_ == "rss" and body.site:
+        id_ = escape(body.site, quote=False)
     return frame.head(id_, body.updated), body.content, frame.foot
 
 

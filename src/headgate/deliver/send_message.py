@@ -63,10 +63,12 @@ class MessageSender:
             raise OutputError(
                 "no mail server is set; name one by HEADGATE_SMTP_HOST", unreachable=True
             )
+        # The latest first, as in a document: by date, then by arrival.
+        entries = [entry_of(each.item, each.transformed) for each in reversed(message.parts)]
         document = OutputDocument(
             id=stable_id("subscription", str(subscription.id)),
             title=subscription.feed,
-            entries=tuple(entry_of(each.item, each.transformed) for each in message.parts),
+            entries=tuple(sorted(entries, key=lambda each: each.shown_at, reverse=True)),
         )
         mail = make_mail(
             subscription,

@@ -1,16 +1,19 @@
-"""The process in which stylesheets of strangers run. It imports nothing of ours; transform.py
-starts it as a script, sends it one request after the other, and kills it where it takes too long.
+"""What runs in the process for stylesheets of strangers. transform.py asks it, one request after
+the other, and ends it where it takes too long.
 
-    stdin   ──►  4 bytes length, JSON {"stylesheet": base64, "item": text, "cpu_s": …}
-    stdout  ◄──  4 bytes length, JSON {"output": text, "is_html": …} or {"error": …, "line": …}
+    request   JSON {"stylesheet": base64, "item": text, "cpu_s": …}
+    answer    JSON {"output": text, "is_html": …} or {"error": …, "line": …}
 
 What holds a stylesheet back, the later for where the earlier has a hole:
 1. what it is: no DTD, no xsl:include, xsl:import or xsl:document, no extension namespace at all;
 2. libxslt: access to files and network denied, depth of templates limited; libxml2: no entities,
    no network, no huge trees; a resolver that refuses everything;
-3. the kernel: no descriptor beyond stdin, stdout and stderr, so nothing can be opened, no file, no
-   socket; no byte to files; no process; memory, CPU time and stack limited;
+3. the sandbox (headgate/sandbox), and no further file descriptor;
 4. the parent: a limit on the wall clock and on the length of the answer.
+
+Nothing of a request is left for the next: the log of errors, which lxml keeps for the process, is
+cleared before each. Output is always made as UTF-8, whatever encoding a stylesheet names, as it
+becomes text again here; other encodings would load code late, when nothing can be opened.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import resource
-import sys
-from typing import BinaryIO
 
 from lxml import etree
+
+from headgate.sandbox.enter import ConfinedProcess
 
 XSLT = "{http://www.w3.org/1999/XSL/Transform}"
 REFUSED_ELEMENTS = {f"{XSLT}include", f"{XSLT}import", f"{XSLT}document"}
@@ -61,34 +65,12 @@ class RefuseAll(etree.Resolver):
         raise Refused(f"nothing may be loaded, and so not '{system_url}'")
 
 
-def limit_process(memory_bytes: int) -> None:
+def limit_process(process: ConfinedProcess, memory_bytes: int) -> None:
     """After this nothing can be opened any more; so everything must have been imported."""
-    used = 0
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        used = 512 * 1024 * 1024
-    _limit(resource.RLIMIT_AS, used + memory_bytes)
-    _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_NPROC, 0)
-    _limit(resource.RLIMIT_STACK, STACK_BYTES)
-    _limit(resource.RLIMIT_NOFILE, 3)
-
-
-def _limit(which: int, value: int) -> None:
-    _, hard = resource.getrlimit(which)
-    value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (value, value))
-
-
-def allow_cpu(seconds: float) -> None:
-    """So much from now on. The soft limit kills; the hard one cannot be raised again."""
-    spent = resource.getrusage(resource.RUSAGE_SELF)
-    until = int(spent.ru_utime + spent.ru_stime + seconds) + 1
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
+    process.limit_memory(memory_bytes)
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES))
+    os.close(process.memory_file)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
 
 
 def peak_bytes() -> int:
@@ -128,7 +110,10 @@ def compile_stylesheet(content: bytes) -> tuple[etree.XSLT, str]:
     """The stylesheet, and the output method that it names."""
     root = etree.fromstring(content, parser())
     check(root)
-    stated = [str(each.get("method", "")) for each in root.iter(f"{XSLT}output")]
+    outputs = list(root.iter(f"{XSLT}output"))
+    stated = [str(each.get("method", "")) for each in outputs]
+    for each in outputs:
+        each.set("encoding", "UTF-8")
     transform = etree.XSLT(root, access_control=etree.XSLTAccessControl.DENY_ALL)
     return transform, next(filter(None, stated), "")
 
@@ -163,6 +148,7 @@ def transform(stylesheets: Stylesheets, request: dict[str, str]) -> dict[str, ob
 
 
 def answer(stylesheets: Stylesheets, request: dict[str, str]) -> dict[str, object]:
+    etree.clear_error_log()
     try:
         return transform(stylesheets, request)
     except Refused as refused:
@@ -191,31 +177,25 @@ def line_of(error: etree.LxmlError) -> int:
     return int(stated or (lines[-1] if lines else 0))
 
 
-def serve(incoming: BinaryIO, outgoing: BinaryIO, *, memory_bytes: int, output_max: int) -> None:
+def serve(process: ConfinedProcess, *, memory_bytes: int, output_max: int) -> None:
     stylesheets = Stylesheets(memory_bytes)
-    send(outgoing, {"ready": True})
-    while (header := incoming.read(4)) and len(header) == 4:
-        request = json.loads(incoming.read(int.from_bytes(header, "big")))
-        allow_cpu(float(request["cpu_s"]))
+    process.send(json.dumps({"ready": True}).encode())
+    while (content := process.receive()) is not None:
+        request = json.loads(content)
+        process.limit_cpu(float(request["cpu_s"]))
         found = answer(stylesheets, request)
         output = found.get("output")
         if isinstance(output, str) and len(output) > output_max:
             message = f"its output is longer than {output_max:,} characters"
             found = {"error": message, "line": 0, "limit": True}
-        send(outgoing, found)
+        process.send(json.dumps(found).encode())
 
 
-def send(outgoing: BinaryIO, content: dict[str, object]) -> None:
-    encoded = json.dumps(content).encode()
-    outgoing.write(len(encoded).to_bytes(4, "big") + encoded)
-    outgoing.flush()
-
-
-if __name__ == "__main__":
+def main(process: ConfinedProcess) -> None:
     etree.XSLT.set_global_max_depth(TEMPLATE_DEPTH_MAX)
-    # What is loaded late must be loaded now: codecs of stylesheets, and libxslt's own tables.
+    # What is loaded late must be loaded now: codecs of documents, and libxslt's own tables.
     for codec in ("ascii", "latin-1", "utf-16", "cp1252", "idna"):
         "a".encode(codec)
-    memory, output = int(sys.argv[1]), int(sys.argv[2])
-    limit_process(memory)
-    serve(sys.stdin.buffer, sys.stdout.buffer, memory_bytes=memory, output_max=output)
+    memory, output = (int(each) for each in process.arguments)
+    limit_process(process, memory)
+    serve(process, memory_bytes=memory, output_max=output)

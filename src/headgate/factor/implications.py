@@ -43,6 +43,8 @@ GENERAL_MAX = 256
 SPECIFIC_MAX = 20_000
 """Of the literals on one attribute, only the SPECIFIC_MAX most used are tested as implying ones."""
 IMPLIED_MAX = 6
+PHRASE_MAX = 12
+"""Phrases of more words are not tested for the phrases within them."""
 
 Literals = Mapping[int, set[int]]
 """For each literal the other literals that it implies. A literal is a row of the program."""
@@ -178,26 +180,38 @@ def _literal_implications(
 
 
 def _by_words(atoms: Iterable[Atom]) -> Iterator[tuple[int, int]]:
-    """`contains` of several words, and `=` of a text, imply `contains` of each word."""
+    """`contains` of several words, and `=` of a text, imply `contains` of each word; a phrase, as
+    '東京都' is one, implies the phrases within it."""
     listed = list(atoms)
     row_of = {
-        (atom.attribute, atom.words): row
+        (atom.attribute, atom.words, atom.phrase): row
         for row, atom in enumerate(listed)
-        if isinstance(atom, Contains) and not atom.phrase
+        if isinstance(atom, Contains)
     }
     for row, atom in enumerate(listed):
         match atom:
             case Contains(attribute):
-                inside: Iterable[str] = atom.words
+                inside: set[tuple[tuple[str, ...], bool]] = {
+                    ((word,), False) for word in atom.words
+                }
+                if atom.phrase and len(atom.words) <= PHRASE_MAX:
+                    inside |= {(part, True) for part in _runs(atom.words)}
             case Comparison(attribute, Relation.EQUAL, str() as text, None):
-                inside = words(text)
+                inside = {((word,), False) for word in words(text)}
             case _:
                 continue
-        for word in inside:
+        for part, is_phrase in sorted(inside):
             for where in dict.fromkeys((attribute, None)):
-                general = row_of.get((where, (word,)), row)
+                general = row_of.get((where, part, is_phrase), row)
                 if general != row and implies(atom, listed[general]):
                     yield row, general
+
+
+def _runs(phrase: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """All runs of words within a phrase."""
+    for first in range(len(phrase)):
+        for last in range(first + 1, len(phrase) + 1):
+            yield phrase[first:last]
 
 
 def _by_attribute(

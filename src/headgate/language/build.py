@@ -15,6 +15,7 @@ from headgate.language.literals import (
     read_duration,
     read_name,
     read_number,
+    read_text,
     read_window_size,
     read_word,
 )
@@ -63,6 +64,8 @@ from headgate.model.values import Type, Value
 
 Option = tuple[str, object]
 ELLIPSIS = "..."
+FOLDER_LENGTH_MAX = 200
+FOLDERS_MAX = 20
 NodePart = frozenset[Mark] | ValuePredicate | PatternNode
 
 
@@ -75,8 +78,12 @@ class StatementBuilder(FilterBuilder):
     def item_variable(self, token: Name) -> Name:
         return Name(token[1:], token.position)
 
-    def url(self, token: Name) -> str:
-        return str(token)
+    def url(self, token: Name) -> Name:
+        return token
+
+    def target(self, token: Name) -> Name:
+        """A text with its position, as it is checked later."""
+        return Name(read_text(token), token.position)
 
     # --- sources, operators, advertisements -----------------------------------------------------
 
@@ -84,9 +91,23 @@ class StatementBuilder(FilterBuilder):
         return statement
 
     def register_feed(
-        self, url: str, name: Name, attributes: tuple[Attribute, ...] | None
+        self,
+        url: Name,
+        name: Name,
+        attributes: tuple[Attribute, ...] | None,
+        folders: tuple[str, ...] | None,
     ) -> RegisterFeed:
-        return RegisterFeed(name, url, attributes or ())
+        return RegisterFeed(name, url, attributes or (), folders or ())
+
+    def folders(self, word: Name, *names: str) -> tuple[str, ...]:
+        if word.lower() != "folder":
+            raise InvalidValue(f"expected folder, not '{word}'", subject=word)
+        if any(not each.strip() or len(each) > FOLDER_LENGTH_MAX for each in names):
+            reason = f"a folder has a name of at most {FOLDER_LENGTH_MAX} characters"
+            raise InvalidValue(reason, subject=word)
+        if len(names) > FOLDERS_MAX:
+            raise InvalidValue(f"a feed is in at most {FOLDERS_MAX} folders", subject=word)
+        return names
 
     def materialize_feed(self, feed: Name, stylesheet: str, name: Name) -> MaterializeFeed:
         return MaterializeFeed(name, feed, stylesheet)
@@ -281,7 +302,7 @@ class StatementBuilder(FilterBuilder):
         feed: Name,
         stylesheet: str | None,
         output: Name,
-        target: str | None,
+        target: Name | None,
         *options: Option,
     ) -> Subscribe:
         option_values = _option_values(options)
@@ -294,7 +315,9 @@ class StatementBuilder(FilterBuilder):
         assert validity is None or isinstance(validity, Duration)
         assert site is None or isinstance(site, str)
         kind = read_word(OutputKind, output, called="output")
-        return Subscribe(feed, Output(kind, target or ""), stylesheet, period, validity, site)
+        # Without a target, an error points at the kind of output.
+        target = Name("", output.position) if target is None else target
+        return Subscribe(feed, Output(kind, target), stylesheet, period, validity, site)
 
     def every(self, count: Name, unit: Name) -> Option:
         return "every", read_duration(count, unit)

@@ -45,8 +45,9 @@ _WEB = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _STREAM_FORMATS = (Format.JSON, Format.CSV, Format.PARQUET, Format.KAFKA, Format.NATS, Format.POST)
 _FILE_ENDINGS = (".rss", ".atom", ".xml", ".json", ".html", ".htm", ".txt")
-_STYLESHEET_ENDINGS = (".csv", ".tsv", ".md", ".ics", ".opml", ".xhtml")
-"""Further endings if there is a stylesheet. Others are refused: a web server may run such files."""
+_STYLESHEET_ENDINGS = (".csv", ".tsv", ".md", ".ics")
+"""Further endings if there is a stylesheet. Others are refused: a web server or a browser may run
+such files. deliver/output_file.py has the same list."""
 
 
 def check(statement: Statement, definitions: Definitions) -> Statement:
@@ -77,7 +78,7 @@ def check(statement: Statement, definitions: Definitions) -> Statement:
             return check_feed(statement, definitions)
         case Subscribe(feed, output):
             definition_of(feed, definitions)
-            _check_output(feed, output, has_stylesheet=bool(statement.stylesheet))
+            _check_output(output, has_stylesheet=bool(statement.stylesheet))
         case Explain(feed):
             definition_of(feed, definitions)
     return statement
@@ -87,7 +88,7 @@ def _register_feed(statement: RegisterFeed) -> RegisterFeed:
     name, url = statement.name, statement.url
     _check_name(name)
     if not _WEB.fullmatch(url):
-        raise error_at(name, f"'{url}' is not the URL of a feed", hint="it begins with https://")
+        raise error_at(url, f"'{url}' is not the URL of a feed", hint="it begins with https://")
     for attribute in statement.attributes:
         if FEED_SCHEMA.get(attribute.name) is not None:
             raise error_at(attribute.name, f"every feed has '{attribute.name}' already")
@@ -184,39 +185,39 @@ def _advertise(statement: Advertise, definitions: Definitions) -> Advertise:
     return replace(statement, filter=typed)
 
 
-def _check_output(feed: str, output: Output, *, has_stylesheet: bool) -> None:
+def _check_output(output: Output, *, has_stylesheet: bool) -> None:
     kind, target = output.kind, output.target
     if kind is OutputKind.CONSOLE:
         if target:
-            raise error_at(feed, "output console has no target")
+            raise error_at(target, "output console has no target")
         return
     if not target:
-        raise error_at(feed, f"output {kind} needs a target in quotes")
+        raise error_at(target, f"output {kind} needs a target in quotes")
     if kind is OutputKind.MAIL and not _MAIL.fullmatch(target):
-        raise error_at(feed, f"'{target}' is not a mail address")
+        raise error_at(target, f"'{target}' is not a mail address")
     if kind is OutputKind.WEBHOOK and not _WEB.fullmatch(target):
         raise error_at(
-            feed, f"'{target}' is not the URL of a webhook", hint="it begins with https://"
+            target, f"'{target}' is not the URL of a webhook", hint="it begins with https://"
         )
     if kind is OutputKind.KAFKA and (not _TOPIC.fullmatch(target) or target in (".", "..")):
         raise error_at(
-            feed, f"'{target}' is not a topic", hint="use letters, digits, '.', '_' and '-'"
+            target, f"'{target}' is not a topic", hint="use letters, digits, '.', '_' and '-'"
         )
     if kind is OutputKind.FILE:
-        _check_file(feed, target, has_stylesheet=has_stylesheet)
+        _check_file(target, has_stylesheet=has_stylesheet)
 
 
-def _check_file(feed: str, target: str, *, has_stylesheet: bool) -> None:
+def _check_file(target: str, *, has_stylesheet: bool) -> None:
     """A file must lie below the output folder: no absolute path and no '..'."""
     parts = target.replace("\\", "/").split("/")
     if target.startswith(("/", "\\", "~")) or ":" in parts[0] or ".." in parts or not parts[-1]:
         raise error_at(
-            feed,
+            target,
             f"'{target}' leaves the output folder",
             hint="name a file below it, such as 'rock/concerts.rss'",
         )
     if not target.isprintable():
-        raise error_at(feed, f"'{target}' has characters that cannot be printed")
+        raise error_at(target, f"'{target}' has characters that cannot be printed")
     endings = _FILE_ENDINGS + (_STYLESHEET_ENDINGS if has_stylesheet else ())
     if not target.lower().endswith(endings):
-        raise error_at(feed, f"'{target}' must end in {alternatives(endings)}")
+        raise error_at(target, f"'{target}' must end in {alternatives(endings)}")

@@ -88,11 +88,15 @@ class Listing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegisterFeed:
-    """`register feed http://muse.mu/rss/news as MuseNews (price float);`"""
+    """`register feed http://muse.mu/rss/news as MuseNews (price float) in folder 'Music', 'Rock';`
+
+    The folders, the outermost first, are those of a list of feeds (OPML); they have no effect.
+    """
 
     name: str
     url: str
     attributes: tuple[Attribute, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ _CALLED = {
     "RELATION": "a comparison",
 }
 _WORD = re.compile(r"[^\W\d]\w*(?:-\w+)*|\S")
+_NO_ADDRESS = re.compile(r"register\s+feed\s+(as)\s+(\S{1,60})", re.IGNORECASE)
 _STATEMENT_WORDS = frozenset({"_REGISTER", "_CREATE", "_SUBSCRIBE"})
 _QUOTES = frozenset("'\"“‘")
 _EXPECTED_MAX = 7
@@ -74,6 +75,10 @@ def explain_unexpected(
     unexpected: UnexpectedInput, chunk: Chunk, *, expected: frozenset[str]
 ) -> LanguageError:
     """The error with what was found, what was expected, and the nearest expected word."""
+    if "_APPLY" in expected and (missing := _NO_ADDRESS.match(chunk.text)):
+        # 'as' was read as the name of a feed to transform.
+        hint = f"write: register feed https://… as {missing[2]}"
+        return chunk.error("the address of the feed is missing", missing.start(1), hint=hint)
     offset = _offset(unexpected, chunk)
     found_match = _WORD.match(chunk.text, offset)
     found = found_match[0] if found_match else ""

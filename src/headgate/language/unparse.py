@@ -239,9 +239,10 @@ def unparse(statement: Statement) -> str:
 
 def _unparse(statement: Statement) -> str:
     match statement:
-        case RegisterFeed(name, url, attributes):
+        case RegisterFeed(name, url, attributes, folders):
             declared = f" {_attributes(attributes)}" if attributes else ""
-            return f"register feed {write_text(url)} as {write_name(name)}{declared}"
+            listed = f" in folder {', '.join(map(write_text, folders))}" if folders else ""
+            return f"register feed {write_text(url)} as {write_name(name)}{declared}{listed}"
         case MaterializeFeed(name, feed, stylesheet):
             applied = f"{write_name(feed)} apply {write_text(stylesheet)}"
             return f"register feed {applied} as {write_name(name)}"

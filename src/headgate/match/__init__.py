@@ -22,7 +22,9 @@ In reading order:
     ordered_kernels     their kernels
     ranges              comparisons as ranges between cuts
     texts               texts as arrays; a text column and its forms
-    text_kernels        kernels over bytes: folding, words, sorted texts
+    characters          what is known of each character: how it folds, what words it is in
+    fold_kernels        kernels that fold texts
+    text_kernels        kernels over bytes: words, sorted texts
     vocabulary          words as numbers; hash tables
     word_atoms          contains, phrases and similar: one reading for all
     phrase_atoms        contains phrase, by an automaton

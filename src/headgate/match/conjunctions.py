@@ -105,7 +105,7 @@ def _derived_filter(operator: int, parts: Sequence[Filter]) -> Filter:
 
 def _simplified(filter_: Filter) -> Filter:
     """The filter with `true` and `false` simplified away (unless they are all of it), and with each
-    `contains` of several words as a conjunction of single words."""
+    `contains` of several words as a conjunction of words and phrases."""
     match filter_:
         case And(parts):
             return conjunction(map(_simplified, parts))
@@ -116,8 +116,8 @@ def _simplified(filter_: Filter) -> Filter:
             if inner in (TRUE, FALSE):
                 return FALSE if inner == TRUE else TRUE
             return Not(inner)
-        case Contains(attribute, _, False) if len(filter_.words) > 1:
-            return conjunction(Contains(attribute, word) for word in filter_.words)
+        case Contains(phrase=False) if len(filter_.words) > 1 or filter_.phrases:
+            return conjunction(filter_.parts())
     return filter_
 
 

@@ -1,6 +1,7 @@
 r"""Atoms on patterns: `title matches '^re:'`, many patterns searched in many texts by google-re2.
 
-Patterns see texts as they are, unfolded; an empty text is a text, a missing one is not.
+Patterns see texts as they are, unfolded, and their first PATTERN_TEXT_MAX bytes; an empty text is a
+text, a missing one is not.
 
 `re2.Set` compiles patterns into one automaton, which reads a text once for all of them:
 
@@ -53,7 +54,7 @@ from headgate.match.batch import Batch
 from headgate.match.bit_rows import LOW_BITS, ONE, Ints, Longs, Words
 from headgate.match.bounds import check_indices, refuse_unless
 from headgate.match.texts import TEXT_TYPES, Texts, texts_of
-from headgate.model.atoms import PATTERN_MEMORY_MAX, Matches, compile_pattern
+from headgate.model.atoms import PATTERN_MEMORY_MAX, PATTERN_TEXT_MAX, Matches, compile_pattern
 
 LITERAL_LENGTH_MIN = 3
 """Shorter ones are in most texts."""
@@ -295,6 +296,20 @@ class _Part:
         return self._took_s > self._allowed_s
 
 
+def seen_by_patterns(text: bytes) -> bytes:
+    """The part of a text that patterns see: whole characters, at most PATTERN_TEXT_MAX bytes.
+
+    >>> len(seen_by_patterns(("x" + "é" * PATTERN_TEXT_MAX).encode()))
+    32767
+    """
+    end = PATTERN_TEXT_MAX
+    if len(text) <= end:
+        return text
+    while text[end] & 0xC0 == 0x80:  # within a character
+        end -= 1
+    return text[:end]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PatternAtoms:
     """The patterns on an attribute, or on the whole item."""
@@ -312,7 +327,7 @@ class PatternAtoms:
         """Set the bits of these atoms in rows that are zero."""
         for column in batch.columns_of(self.attribute, *TEXT_TYPES):
             items = np.nonzero(column.valid)[0]
-            texts = [column.texts.encoded(item) for item in items.tolist()]
+            texts = [seen_by_patterns(column.texts.encoded(item)) for item in items.tolist()]
             matches = self.search.find(texts)
             if matches:
                 patterns, places = np.array(matches, np.int64).T

@@ -61,9 +61,10 @@ from headgate.model.atoms import (
     StartsWith,
     WindowAttribute,
 )
-from headgate.model.errors import PlanError
+from headgate.model.errors import PlanError, SnapshotError
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
+from headgate.model.text import TEXT_VERSION
 from headgate.model.values import Type
 
 Group = OrderedAtoms | WordAtoms | PrefixAtoms | PatternAtoms | LinkAtoms
@@ -136,6 +137,8 @@ class Program:
     names: Ints
     """The number by which each subscription is known outside of the program, ascending."""
     types: Mapping[str, Type]
+    text_version: int = TEXT_VERSION
+    """The definition of words (model/text.py) that the vocabularies were made with."""
 
     @property
     def row_count(self) -> int:
@@ -148,6 +151,11 @@ class Program:
     def check(self) -> None:
         """Raise `SnapshotError` if an index is out of bounds, whatever file this comes from
         (bounds.py)."""
+        if self.text_version != TEXT_VERSION:
+            raise SnapshotError(
+                f"its words are of version {self.text_version}, and this is version "
+                f"{TEXT_VERSION}; make it anew"
+            )
         refuse_unless(0 <= self.atom_count < ATOMS_MAX, "atom_count", f"it is {self.atom_count}")
         for group in self.groups:
             group.check(self.atom_count)
@@ -253,7 +261,7 @@ def _rarity(atom: Atom) -> int:
     return 2 if isinstance(atom, Between) else 1
 
 
-KIND, VERSION = "program", 2
+KIND, VERSION = "program", 3
 """The version of the fields of a program; a file of another version is refused."""
 
 

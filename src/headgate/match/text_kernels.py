@@ -1,9 +1,8 @@
-"""The kernels over bytes: folding, words, and the places of texts among sorted texts.
+"""The kernels over bytes: words, and the places of texts among sorted texts.
 
-Texts come as TextArrays (start, data; see texts.py). What is not ASCII has been folded by
-model/text.py before a kernel reads it; a kernel only finds where a word ends, and for that it has a
-bit for each code point (`letters`, uint8). Bytes that are no UTF-8 end a word; they never lead
-outside of an array.
+Texts come as TextArrays (start, data; see texts.py). What is not ASCII has been folded
+(fold_kernels.py) before its words are read; where a word ends is in the tables of characters.py.
+Bytes that are no UTF-8 end a word; they never lead outside of an array.
 
 Hashes are FNV-1a from an initial value that the hash table chooses (vocabulary.py says why).
 """
@@ -18,6 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.match.bit_rows import LOW_BITS, ONE
+from headgate.match.characters import (
+    CLUSTERED,
+    CONJUNCT_SHIFT,
+    CONSONANT,
+    CONTINUES,
+    EXTEND,
+    LETTER,
+    LINKER,
+    MARK,
+    WORD_SHIFT,
+    decode,
+    entry_of,
+)
 
 LOWER = np.zeros(256, np.uint8)
 """The folded form of each byte of a word; 0 for what is in no word."""
@@ -26,14 +38,6 @@ LOWER[65:91] = np.arange(97, 123)
 LOWER[97:123] = np.arange(97, 123)
 LOWER[128:] = np.arange(128, 256)
 
-FOLDED = np.arange(256).astype(np.uint8)
-"""The folded form of each byte of an ASCII text; all kinds of space are a space."""
-FOLDED[65:91] += 32
-FOLDED[9:14] = 32
-FOLDED[28:32] = 32
-
-SPACE = np.uint8(32)
-GAP_MAX = 4
 PROCESS_MIX = np.uint64(secrets.randbits(64))
 """Where the hashes of words of items begin, different in each process: nobody can send words that
 are known to collide. Tables of such hashes live as long as a batch, and never reach a file."""
@@ -82,106 +86,6 @@ def hash_end(mixed):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nogil=True, cache=True)
-def find_pieces(texts, pieces):  # type: ignore[no-untyped-def]
-    """Find the pieces that are not ASCII, each with the ASCII character before it; how many.
-
-    Out: pieces int64, begin and end of each, written if there is room for all. A few ASCII
-    characters between two pieces join them, so that a text in another script is one piece and not
-    one for each word; a NUL is in no piece.
-    """
-    start, data = texts
-    count = 0
-    for text in range(start.shape[0] - 1):
-        begin, end = start[text], start[text + 1]
-        position = begin
-        while position < end:
-            if data[position] < 128:
-                position += 1
-                continue
-            first = position - 1 if position > begin and data[position - 1] != 0 else position
-            last = position
-            while position < end and position - last <= GAP_MAX and data[position] != 0:
-                position += 1
-                if data[position - 1] >= 128:
-                    last = position
-            if 2 * count < pieces.shape[0]:
-                pieces[2 * count] = first
-                pieces[2 * count + 1] = last
-            count += 1
-            position = last
-    return count
-
-
-@nb.njit(nogil=True, cache=True)
-def number_pieces(data, pieces, mix, table, numbers, first):  # type: ignore[no-untyped-def]
-    """Number the distinct pieces; how many.
-
-    In: data uint8; pieces int64, begin and end of each; mix uint64, the initial value of the hash;
-    table int64, a hash table with −1 everywhere and room for twice the pieces. Out: numbers int64,
-    which distinct piece each is; first int64, the first piece of each number.
-    """
-    count, mask = 0, table.shape[0] - 1
-    for piece in range(numbers.shape[0]):
-        begin, end = pieces[2 * piece], pieces[2 * piece + 1]
-        mixed = mix
-        for position in range(begin, end):
-            mixed = hash_byte(mixed, data[position])
-        slot = np.int64(hash_end(mixed) & np.uint64(mask))
-        while table[slot] >= 0:
-            other_begin = pieces[2 * first[table[slot]]]
-            if pieces[2 * first[table[slot]] + 1] - other_begin == end - begin:
-                same = True
-                for position in range(end - begin):
-                    same &= data[begin + position] == data[other_begin + position]
-                if same:
-                    break
-            slot = (slot + 1) & mask
-        if table[slot] < 0:
-            table[slot] = count
-            first[count] = piece
-            count += 1
-        numbers[piece] = table[slot]
-    return count
-
-
-@nb.njit(nogil=True, cache=True)
-def fold_texts(texts, pieces, numbers, folded_pieces, folded):  # type: ignore[no-untyped-def]
-    """Out: folded (TextArrays), each text in lower case, its words separated by single spaces.
-
-    In: texts TextArrays; pieces int64, begin and end of each piece that is not ASCII; numbers
-    int64, the entry of folded_pieces (TextArrays) that replaces each piece.
-    """
-    start, data = texts
-    given_start, given_bytes = folded_pieces
-    folded_start, into = folded
-    used, piece = 0, 0
-    folded_start[0] = 0
-    for text in range(start.shape[0] - 1):
-        begin, position = used, start[text]
-        while position < start[text + 1]:
-            if piece < numbers.shape[0] and pieces[2 * piece] == position:
-                for place in range(given_start[numbers[piece]], given_start[numbers[piece] + 1]):
-                    used = _append_byte(given_bytes[place], begin, used, into)
-                position = pieces[2 * piece + 1]
-                piece += 1
-            else:
-                used = _append_byte(FOLDED[data[position]], begin, used, into)
-                position += 1
-        if used > begin and into[used - 1] == SPACE:
-            used -= 1
-        folded_start[text + 1] = used
-
-
-@nb.njit(nogil=True, cache=True, inline="always")
-def _append_byte(byte, begin, used, folded):  # type: ignore[no-untyped-def]
-    """Append a byte, unless it is a space at the beginning or after another one."""
-    if byte == SPACE and (used == begin or folded[used - 1] == SPACE):
-        return used
-    folded[used] = byte
-    return used + 1
-
-
-@nb.njit(nogil=True, cache=True)
 def copy_texts(texts, into, places):  # type: ignore[no-untyped-def]
     """Copy each text to its place (int64) in `into` (uint8)."""
     start, data = texts
@@ -203,22 +107,52 @@ def hash_texts(texts, seed, hashes):  # type: ignore[no-untyped-def]
         hashes[text] = hash_end(mixed)
 
 
-@nb.njit(nogil=True, cache=True)
-def _letter_length(data, position, end, letters):  # type: ignore[no-untyped-def]
-    """How many bytes the character at this place has, which is not ASCII; negative if it is no
-    letter."""
-    lead = data[position]
-    if lead < 0xC0:
-        return -1
-    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-    if position + length > end:
-        return -1
-    code = np.int64(lead & (0x7F >> length))
-    for place in range(position + 1, position + length):
-        code = code << 6 | np.int64(data[place] & 0x3F)
-    if code >> 3 >= letters.shape[0] or not (letters[code >> 3] >> (code & 7)) & 1:
-        return -length
-    return length
+@nb.njit(nogil=True, cache=True, inline="always")
+def _cluster_end(data, position, end, block, entries):  # type: ignore[no-untyped-def]
+    """Where the grapheme cluster ends that begins here, with a letter of a script without spaces
+    or with a mark behind one (UAX #29, GB9, GB9a and GB9c). In: data
+    uint8, block and entries as in CharacterArrays."""
+    code, length = decode(data, position, end)
+    is_conjunct = (entry_of(code, block, entries) >> CONJUNCT_SHIFT) & 3 == CONSONANT
+    is_linked = False
+    position += length
+    while position < end and data[position] >= 128:
+        code, length = decode(data, position, end)
+        entry = entry_of(code, block, entries)
+        word_class, conjunct = (entry >> WORD_SHIFT) & 3, (entry >> CONJUNCT_SHIFT) & 3
+        if word_class == MARK and entry & CONTINUES:
+            if conjunct == LINKER:
+                is_linked = is_conjunct
+            elif conjunct != EXTEND:
+                is_conjunct = is_linked = False
+        elif word_class == CLUSTERED and conjunct == CONSONANT and is_linked:
+            is_linked = False
+        else:
+            break
+        position += length
+    return position
+
+
+_GOES_ON, _STOPS, _CLUSTER = range(3)
+
+
+@nb.njit(nogil=True, cache=True, inline="always")
+def _read_part(data, position, end, is_first, follows_cluster, block, entries):  # type: ignore[no-untyped-def]
+    """What the character at this place, which is not ASCII, does to a word, and where to read on.
+
+    _GOES_ON   the character is a part of the word
+    _STOPS     the word, if there is one, ends before it; what belongs to no word is skipped
+    _CLUSTER   it begins a grapheme cluster, which is a word
+    """
+    code, length = decode(data, position, end)
+    word_class = (entry_of(code, block, entries) >> WORD_SHIFT) & 3
+    if word_class == LETTER or (word_class == MARK and not is_first):
+        return _GOES_ON, position + length
+    if word_class == CLUSTERED or (word_class == MARK and follows_cluster):
+        if is_first:
+            return _CLUSTER, _cluster_end(data, position, end, block, entries)
+        return _STOPS, position
+    return _STOPS, position + length
 
 
 @nb.njit(nogil=True, cache=True)
@@ -239,19 +173,20 @@ def _find_word(data, begin, end, slot, slots, word_start, word_bytes):  # type: 
 
 
 @nb.njit(nogil=True, cache=True)
-def read_words(texts, letters, table, tokens):  # type: ignore[no-untyped-def]
+def read_words(texts, characters, table, tokens):  # type: ignore[no-untyped-def]
     """Out: tokens (TokenArrays), each text as the numbers of its words, in order. How many.
 
-    In: texts TextArrays, ASCII or folded; letters uint8, a bit for each code point, may be empty if
-    all texts are ASCII; table WordTable.
+    In: texts TextArrays, ASCII or folded; characters CharacterArrays; table WordTable.
     """
     start, data = texts
     token_start, numbers, places = tokens
     seed, slots, word_start, word_bytes = table
+    block, entries = characters[0], characters[1]
     used, mask = 0, np.uint64(slots.shape[0] - 1)
     token_start[0] = 0
     for text in range(start.shape[0] - 1):
         position, end = start[text], start[text + 1]
+        clusters_end = np.int64(-1)  # where the last cluster ended, which a mark may follow
         while position < end:
             begin, mixed, skipped = position, _HASH_START ^ seed, 1
             while position < end:
@@ -259,13 +194,17 @@ def read_words(texts, letters, table, tokens):  # type: ignore[no-untyped-def]
                 if byte == 0:
                     break
                 if byte >= 128:
-                    length = _letter_length(data, position, end, letters)
-                    if length < 0:
-                        skipped = -length
+                    is_first, follows = position == begin, position == clusters_end
+                    part, last = _read_part(data, position, end, is_first, follows, block, entries)
+                    if part == _STOPS:
+                        skipped = last - position
                         break
-                    for _ in range(length):
+                    while position < last:
                         mixed = hash_byte(mixed, data[position])
                         position += 1
+                    if part == _CLUSTER:
+                        skipped, clusters_end = 0, last
+                        break
                 else:
                     mixed = hash_byte(mixed, byte)
                     position += 1

@@ -9,16 +9,13 @@ surrogate pair, which JSON allows, is kept as the three bytes that it would have
 A `TextColumn` has these forms, each computed once for a batch:
 
     raw ──► texts             XML without its tags                           matches
-              ├──► folded     as model/text.py folds them                    starts with
+              ├──► folded     as model/text.py defines it                    starts with
               └──► readable   where a kernel can find the words              contains, similar
         ──► compared          bytes that compare as the values do            =, <, in
 
-Invariant: the form of a text depends on this text alone, and `model` defines it. ASCII is folded by
-a kernel. *Pieces* that are not ASCII are folded by `model.text.fold`: each distinct piece of a
-column once, together with the ASCII character before it, which an accent may belong to. That is
-correct because no character combines with an ASCII character after it: if all parts but the first
-begin with an ASCII character, folding the parts gives the folded text. So 'it’s' costs one
-look-up.
+Invariant: the form of a text depends on this text alone, and `model` defines it. Kernels compute it
+from tables (fold_kernels.py); only a text with a character that is younger than the tables is
+folded by model/text.py itself.
 
 Texts in ASCII are readable as they are; if a column has others, the folded form is read instead.
 """
@@ -27,21 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from headgate.match.bounds import check_starts
+from headgate.match.characters import character_arrays
+from headgate.match.fold_kernels import SCRATCH_MORE, SCRATCH_PER_BYTE, fold_texts
 from headgate.match.link_forms import ordered_link
-from headgate.match.text_kernels import (
-    PROCESS_MIX,
-    TextArrays,
-    copy_texts,
-    find_pieces,
-    fold_texts,
-    number_pieces,
-)
+from headgate.match.text_kernels import TextArrays, copy_texts
 from headgate.model.text import fold, xml_text
 from headgate.model.values import Type
 
@@ -98,9 +90,6 @@ def frozen(data: Bytes) -> Bytes:
 
 Mask = npt.NDArray[np.bool_]
 TEXT_TYPES = (Type.TEXT, Type.XML)
-NO_LETTERS = frozen(np.zeros(0, np.uint8))
-PIECES_AT_ONCE = 64
-"""How many pieces are folded by one call: more would not fit into the CPU cache."""
 
 
 @dataclass(frozen=True, eq=False)  # no slots: cached properties need a dictionary
@@ -121,39 +110,13 @@ class TextColumn:
         )
 
     @cached_property
-    def pieces(self) -> Longs:
-        """Begin and end of each piece that is not ASCII."""
-        bounds = np.empty(0, np.int64)
-        count = find_pieces(self.texts.arrays, bounds)
-        if count:
-            bounds = np.empty(2 * count, np.int64)
-            find_pieces(self.texts.arrays, bounds)
-        return bounds
-
-    @property
     def is_ascii(self) -> bool:
-        return not self.pieces.size
+        start, data = self.texts.start, self.texts.data
+        return int(data[start[0] : start[-1]].max(initial=0)) < 128
 
     @cached_property
     def folded(self) -> Texts:
-        texts, pieces = self.texts, self.pieces
-        numbers, distinct = self._distinct_pieces()
-        folded_pieces = texts_of(
-            fold_pieces([each.decode("utf-8", "surrogatepass") for each in distinct])
-        )
-        size = int(texts.start[-1] - texts.start[0] + np.diff(folded_pieces.start)[numbers].sum())
-        start, data = np.empty(texts.start.size, np.int64), np.empty(size, np.uint8)
-        fold_texts(texts.arrays, pieces, numbers, folded_pieces.arrays, TextArrays(start, data))
-        return Texts(start, frozen(data[: start[-1]]))
-
-    def _distinct_pieces(self) -> tuple[Longs, list[bytes]]:
-        """The distinct pieces, and which one of them each piece is."""
-        data, pieces = self.texts.data, self.pieces
-        numbers, first = np.empty((2, pieces.size // 2), np.int64)
-        table = np.full(1 << pieces.size.bit_length(), -1, np.int64)
-        count = number_pieces(data, pieces, PROCESS_MIX, table, numbers, first)
-        places = pieces.reshape(-1, 2)[first[:count]].tolist()
-        return numbers, [data[begin:end].tobytes() for begin, end in places]
+        return fold_all(self.texts)
 
     @property
     def readable(self) -> Texts:
@@ -170,13 +133,25 @@ class TextColumn:
         return self.folded
 
 
-def fold_pieces(pieces: Sequence[str]) -> list[str]:
-    """Each piece folded, with the space that it begins or ends with. No piece has a NUL in it."""
-    folded: list[str] = []
-    for first in range(0, len(pieces), PIECES_AT_ONCE):
-        joined = "\0".join(["", *pieces[first : first + PIECES_AT_ONCE], ""])
-        folded += fold(joined).split("\0")[1:-1]
-    return folded
+def fold_all(texts: Texts) -> Texts:
+    """Each text folded, as model/text.py does it."""
+    source, characters = tuple(texts.arrays), character_arrays()
+    start, is_young = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts), bool)
+    size = int(texts.start[-1] - texts.start[0])
+    data = np.empty(size + size // 16 + 256, np.uint8)
+    longest = int(np.diff(texts.start).max(initial=0))
+    room = SCRATCH_PER_BYTE * longest + SCRATCH_MORE
+    scratch = np.empty(room, np.int32), np.empty(room, np.int32)
+    done = fold_texts(source, 0, characters, scratch, (start, data), is_young)
+    while done < len(texts):  # what is longer when it is folded needs more room
+        data = np.concatenate([data, np.empty_like(data)])
+        done = fold_texts(source, done, characters, scratch, (start, data), is_young)
+    folded = Texts(start, frozen(data[: start[-1]]))
+    if not is_young.any():
+        return folded
+    return texts_of(
+        fold(texts.text(at)) if is_young[at] else folded.encoded(at) for at in range(len(texts))
+    )
 
 
 def texts_of_items(columns: Sequence[TextColumn]) -> Texts:
@@ -191,10 +166,3 @@ def texts_of_items(columns: Sequence[TextColumn]) -> Texts:
     for part, texts in enumerate(parts):
         copy_texts(texts.arrays, data, start[part :: len(parts)])
     return Texts(start, frozen(data))
-
-
-@cache
-def letter_bits() -> Bytes:
-    """A bit for each code point: whether it is part of a word, as model/text.py defines it."""
-    bits = [chr(code).isalnum() for code in range(0x110000)]
-    return frozen(np.packbits(bits, bitorder="little"))

@@ -29,15 +29,9 @@ import numpy as np
 
 from headgate.match.bit_rows import Ints, Longs, Words
 from headgate.match.bounds import check_slots, refuse_unless
+from headgate.match.characters import character_arrays
 from headgate.match.text_kernels import TokenArrays, WordTable, hash_texts, read_words
-from headgate.match.texts import (
-    NO_LETTERS,
-    TextColumn,
-    Texts,
-    letter_bits,
-    texts_of,
-    texts_of_items,
-)
+from headgate.match.texts import TextColumn, Texts, texts_of, texts_of_items
 
 SEEDS = 16
 
@@ -110,8 +104,7 @@ class Vocabulary:
     def read(self, columns: Sequence[TextColumn], *, with_places: bool) -> TokenColumn:
         """The words of these columns, of which there is at least one."""
         texts = texts_of_items(columns)
-        letters = NO_LETTERS if all(each.is_ascii for each in columns) else letter_bits()
-        # A word has at least a byte, and one between it and the next.
+        # A word has at least a byte and one between it and the next; a cluster has three bytes.
         room = (int(texts.start[-1] - texts.start[0]) + len(texts)) // 2
         numbers = np.empty(room, np.int32)
         places = np.empty(2 * room, np.int64) if with_places else _NO_PLACES
@@ -120,7 +113,7 @@ class Vocabulary:
         table = WordTable(np.uint64(self.seed), self.slots, words.start, words.data)
         tokens = TokenArrays(start, numbers, places)
         # As plain tuples, which Numba takes faster (walks.py).
-        read_words(tuple(texts.arrays), letters, tuple(table), tuple(tokens))
+        read_words(tuple(texts.arrays), tuple(character_arrays()), tuple(table), tuple(tokens))
         return TokenColumn(len(columns), start, numbers, texts, places)
 
     def check(self) -> None:

@@ -7,9 +7,10 @@ numbers (vocabulary.py):
                                           ──►  phrase_atoms.py       rock concert, in concert, …
                                           ──►  similar_atoms.py      rock in concert tonight, …
 
-`contains 'rock concert'` is the conjunction of its words (conjunctions.py makes it so). Atoms on
-the whole item have a vocabulary of their own, with which all texts of the item are read, each by
-itself: a phrase lies within one text, while similarity and single words refer to all of them.
+`contains 'rock concert'` is the conjunction of its words (conjunctions.py makes it so), and
+`contains '東京 rock'` that of a phrase and a word. Atoms on the whole item have a vocabulary of
+their own, with which all texts of the item are read, each by itself: a phrase lies within one text,
+while similarity and single words refer to all of them.
 """
 
 from __future__ import annotations

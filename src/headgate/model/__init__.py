@@ -7,6 +7,7 @@ oracle: it says whether an item satisfies a filter, and every optimiser is teste
 
     values           types, kinds and values; which values are comparable
     text             how texts, words, links and XML are compared
+    checked_xml      which XML is accepted as a value
     atoms            one predicate on one item each
     filters          Boolean expressions over atoms; which variables they bind
     schema           the attributes of a source's items; names in a join of tables

@@ -21,18 +21,32 @@ Python.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 
 import re2
 
 from headgate.model.errors import InvalidValue
-from headgate.model.text import fold, words
+from headgate.model.text import fold, terms, words
 from headgate.model.values import Comparable, Kind, Value, comparable, describe, is_missing, kind_of
 
 PATTERN_LENGTH_MAX = 1_000
 PATTERN_MEMORY_MAX = 1 << 20
+PATTERN_STEPS_MAX = 500
+"""How many steps repetitions may add to a pattern, if each class of characters is one step. Where
+the automaton has more states than fit into memory, re2 looks at all steps that a byte of a text may
+belong to, at about 15 ns each."""
+PATTERN_TEXT_MAX = 32_768
+"""A pattern sees so many bytes of a text in UTF-8, as if the text ended there: the worst pattern
+then takes 0.4 s for a text."""
+_ONE_STEP = re.compile(
+    r"\\[pP]\{[^}]*\}|\\[pP].|\\x\{[^}]*\}|\\[bBAzQE]|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\.",
+    re.DOTALL,
+)
+"""Elements of a pattern that are one character of a text, or a place in it."""
 SIMILARITY_DEFAULT = 0.5
 
 
@@ -152,17 +166,37 @@ class IsPresent:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """All words in any order, or, as a phrase, adjacent and in this order."""
+    """All terms in any order, or, as a phrase, all words adjacent and in this order.
+
+    A term of several words, which only a script without spaces has, is found as a phrase.
+    """
 
     attribute: str | None
     text: str = field(compare=False)
     phrase: bool = False
     words: tuple[str, ...] = field(init=False, repr=False)
+    """As a phrase, its words in order; else the distinct words, sorted."""
+    phrases: tuple[tuple[str, ...], ...] = field(init=False, repr=False)
+    """The terms of several words, if it is no phrase itself: distinct and sorted."""
 
     def __post_init__(self) -> None:
         text_words = _words_of(self.text)
-        distinct = tuple(sorted(set(text_words)))
-        object.__setattr__(self, "words", text_words if self.phrase else distinct)
+        if not self.phrase:
+            text_words = tuple(sorted(set(text_words)))
+        object.__setattr__(self, "words", text_words)
+        has_clusters = not (self.phrase or self.text.isascii())
+        long_terms = {each for each in terms(self.text) if len(each) > 1} if has_clusters else ()
+        object.__setattr__(self, "phrases", tuple(sorted(long_terms)))
+
+    def parts(self) -> list[Contains]:
+        """Atoms of one word or one phrase each, which together say the same."""
+        if self.phrase:
+            return [self]
+        in_phrases = {word for phrase in self.phrases for word in phrase}
+        return [
+            *(Contains(self.attribute, word) for word in self.words if word not in in_phrases),
+            *(Contains(self.attribute, "".join(each), phrase=True) for each in self.phrases),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +233,8 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """A google-re2 pattern is found somewhere in the text. Patterns see the text unfolded."""
+    """A google-re2 pattern is found in the first PATTERN_TEXT_MAX bytes of the text. Patterns see
+    the text unfolded."""
 
     attribute: str | None
     pattern: str
@@ -285,23 +320,52 @@ AttributeAtom = (
 
 def leaves_of(expression: Expression) -> list[Value | Variable]:
     """The constants and variables of an expression, from left to right."""
-    if isinstance(expression, Arithmetic):
-        return leaves_of(expression.left) + leaves_of(expression.right)
-    return [expression]
+    leaves: list[Value | Variable] = []
+    waiting = [expression]  # without recursion: the depth is limited only after parsing
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Arithmetic):
+            waiting += [part.right, part.left]
+        else:
+            leaves.append(part)
+    return leaves
 
 
 def compile_pattern(pattern: str) -> re2._Regexp[str]:
     """The pattern compiled by google-re2, within its limits."""
     if len(pattern) > PATTERN_LENGTH_MAX:
         raise InvalidValue(f"a pattern has at most {PATTERN_LENGTH_MAX:,} characters")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_MEMORY_MAX
+    options = _pattern_options()
     try:
-        return re2.compile(pattern, options)
+        compiled = re2.compile(pattern, options)
     except re2.error as reason:
         detail = reason.args[0].decode() if isinstance(reason.args[0], bytes) else reason.args[0]
         raise InvalidValue(f"the pattern '{pattern}' is not valid: {detail}") from None
+    added = _step_count(pattern) - len(pattern)
+    if added > PATTERN_STEPS_MAX:
+        raise InvalidValue(
+            f"the pattern '{pattern}' is too expensive: its repetitions add {added:,} steps, and "
+            f"{PATTERN_STEPS_MAX} are allowed; repeat less often, or write '*' for the number"
+        )
+    return compiled
+
+
+def _pattern_options() -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = PATTERN_MEMORY_MAX
+    return options
+
+
+@lru_cache(maxsize=4_096)
+def _step_count(pattern: str) -> int:
+    """The instructions of a pattern in which each class of characters is one letter: `\\pL` alone
+    has 1,200, as many as Unicode has ranges of letters, but only one at a time is looked at."""
+    options = _pattern_options()
+    try:
+        return int(re2.compile(_ONE_STEP.sub("a", pattern), options).programsize)
+    except re2.error:
+        return int(re2.compile(pattern, options).programsize)
 
 
 def _words_of(text: str) -> tuple[str, ...]:

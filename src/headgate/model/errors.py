@@ -36,6 +36,7 @@ A broken invariant is an assertion, never one of these.
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -64,17 +65,17 @@ class LanguageError(HeadgateError):
         self, message: str, *, line: int = 1, column: int = 1, source: str = "", hint: str = ""
     ) -> None:
         super().__init__(message)
-        self.message = printable(message)
+        self.message = printable(without_tickets(message))
         self.line = line
         self.column = column
-        self.source = source
+        self.source = without_tickets(source)
         self.hint = printable(hint)
 
     def within(self, text: str) -> LanguageError:
         """The same error, with its source line taken from this text."""
         lines = text.split("\n")
         if not self.source and self.line <= len(lines):
-            self.source = lines[self.line - 1].rstrip("\r")
+            self.source = without_tickets(lines[self.line - 1].rstrip("\r"))
         return self
 
     def __str__(self) -> str:
@@ -224,6 +225,19 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else " " for each in text)
+
+
+_TICKET = re.compile(r"(?<![A-Za-z0-9_-])([0-9]{1,18}-[A-Za-z0-9_-])([A-Za-z0-9_-]{12,})")
+
+
+def without_tickets(text: str) -> str:
+    """The text with only the beginning of each ticket, and as long as before: errors end up in
+    logs, and whoever has a ticket can cancel the subscription.
+
+    >>> without_tickets("renew '12-q7Yd4kXzP0wGtR5uVb' for 3 days")
+    "renew '12-q·················' for 3 days"
+    """
+    return _TICKET.sub(lambda found: found[1] + "·" * len(found[2]), text)
 
 
 def caret_line(source: str, *, column: int, width: int = 96) -> str:

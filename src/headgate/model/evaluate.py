@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import operator as python_operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 
 from headgate.model.atoms import (
+    PATTERN_TEXT_MAX,
     Argument,
     Arithmetic,
     AttributeAtom,
@@ -136,7 +138,9 @@ def _atom_matches(atom: AttributeAtom, item: Item, window_item: Item | None) -> 
             texts = [words(text) for text in _texts(item, attribute)]
             if phrase:
                 return any(contains_phrase(text, atom.words) for text in texts)
-            return set(atom.words) <= {word for text in texts for word in text}
+            return set(atom.words) <= {word for text in texts for word in text} and all(
+                any(contains_phrase(text, each) for text in texts) for each in atom.phrases
+            )
         case Similar(attribute, text, threshold):
             other_text = _operand_value(text, window_item)
             if not isinstance(other_text, str):
@@ -147,10 +151,19 @@ def _atom_matches(atom: AttributeAtom, item: Item, window_item: Item | None) -> 
             return any(fold(text).startswith(atom.folded) for text in _texts(item, attribute))
         case Matches(attribute, pattern):
             compiled = compile_pattern(pattern)
-            return any(compiled.search(text) is not None for text in _texts(item, attribute))
+            return any(
+                compiled.search(_seen_by_patterns(text)) is not None
+                for text in _texts(item, attribute)
+            )
         case LinkAtom(attribute, relation, urls):
             test = extends if relation is LinkRelation.EXTENDS else references
             return any(test(link, url) for link in _links(item, attribute) for url in urls)
+
+
+def _seen_by_patterns(text: str) -> str:
+    """The longest beginning of a text that has at most PATTERN_TEXT_MAX bytes."""
+    sizes = accumulate(len(each.encode("utf-8", "surrogatepass")) for each in text)
+    return text[: sum(size <= PATTERN_TEXT_MAX for size in sizes)]
 
 
 def _value_of(item: Item, attribute: str) -> Value | None:

@@ -4,6 +4,7 @@ Text atoms, if true, say which words and phrases a text certainly has:
 
     title contains 'rock concert'          title: words {rock, concert}
     title contains phrase 'rock concert'   title: the same, and the phrase (rock, concert)
+    title contains '東京 rock'             title: words {東, 京, rock}, and the phrase (東, 京)
     title starts with 'rock conc'          title: the phrase (rock); its last word may go on
     title similar(0.9) 'rock concert'      title: words {rock, concert}, see `_certain_of`
 
@@ -42,7 +43,15 @@ from headgate.model.atoms import (
     StartsWith,
 )
 from headgate.model.implies_normal import VariableGroup
-from headgate.model.text import NormalLink, contains_phrase, is_below, jaccard, normal_link, words
+from headgate.model.text import (
+    NormalLink,
+    contains_phrase,
+    is_below,
+    jaccard,
+    normal_link,
+    words,
+    words_of_prefix,
+)
 
 
 @dataclass(slots=True)
@@ -53,9 +62,12 @@ class KnownWords:
     phrases: list[tuple[str, ...]] = field(default_factory=list)
 
     def satisfies(self, atom: Contains) -> bool:
-        if not atom.phrase or len(atom.words) == 1:
-            return self.words.issuperset(atom.words)
-        return any(contains_phrase(phrase, atom.words) for phrase in self.phrases)
+        if atom.phrase and len(atom.words) > 1:
+            return self._has_phrase(atom.words)
+        return self.words.issuperset(atom.words) and all(map(self._has_phrase, atom.phrases))
+
+    def _has_phrase(self, words: tuple[str, ...]) -> bool:
+        return any(contains_phrase(phrase, words) for phrase in self.phrases)
 
 
 def known_words(
@@ -79,7 +91,7 @@ def known_words(
 def _add(known: KnownWords, atom: Contains | Similar | StartsWith) -> None:
     match atom:
         case StartsWith():
-            phrase = words(atom.folded + "x")[:-1]  # without the last word, which may go on
+            phrase = words_of_prefix(atom.folded)
             known.words.update(phrase)
             known.phrases.append(phrase)
         case Contains(phrase=True):
@@ -87,6 +99,7 @@ def _add(known: KnownWords, atom: Contains | Similar | StartsWith) -> None:
             known.phrases.append(atom.words)
         case Contains():
             known.words.update(atom.words)
+            known.phrases.extend(atom.phrases)
         case Similar():
             known.words.update(_certain_of(atom))
 
@@ -126,7 +139,8 @@ def text_satisfies(folded: str, atom: Contains | Similar) -> bool | None:
         case Contains(phrase=True):
             return contains_phrase(text_words, atom.words)
         case Contains():
-            return set(atom.words) <= set(text_words)
+            has_phrases = (contains_phrase(text_words, each) for each in atom.phrases)
+            return set(atom.words) <= set(text_words) and all(has_phrases)
         case Similar(attribute, words=tuple(wanted)) if attribute is not None:
             return jaccard(frozenset(text_words), frozenset(wanted)) >= atom.threshold
     return None

@@ -49,7 +49,7 @@ def attributes_of_json(json_object: Mapping[str, object], schema: Schema) -> dic
     """The attributes of an item from a JSON object; keys that the schema lacks are ignored.
 
     type              in JSON
-    int, float, bool  a number, or true and false
+    int, float, bool  a number, or true and false; a float has no negative zero
     text, link, xml   a text
     timestamp         a text in ISO 8601; without a zone it is UTC
     bytes             a text in base64
@@ -84,7 +84,9 @@ def value_of_json(value: object, type_: Type) -> Value:
     typed = coerce(value, type_)
     if type_ is Type.INT:
         return _integer(typed)
-    return float(typed) if type_ is Type.FLOAT and isinstance(typed, int) else typed
+    if type_ is Type.FLOAT and isinstance(typed, int | float):
+        return float(typed) + 0.0  # '-0' is an int for Python and -0.0 for other readers of JSON
+    return typed
 
 
 def _integer(number: Value) -> int:

@@ -1,7 +1,17 @@
 """How texts, links and XML are compared.
 
 `fold` decides equality and order of texts: 'Rock ' = 'rock', but 'C++' is not 'C'.
-`words` decides `contains` and `similar`: a word is a run of letters and digits.
+`words` decides `contains` and `similar`. A word is a run of letters, marks and digits. Where a
+script writes no spaces, a word is a grapheme cluster (docs/design/2026-11-17-words.md):
+
+    Rock'n'Roll        rock, n, roll
+    हिन्दी में             हिन्दी, में             marks belong to the letter before them
+    東京都              東, 京, 都             one term of three words: found as a phrase
+    iPhone15発売        iphone15, 発, 売       cut where the script changes: two terms
+
+This is the definition, written to be obviously right. The kernels of match/ have their own tables
+and share nothing with it.
+
 `references` and `extends` decide the link atoms of the same names ([RoSeS §3.2]). A target is a URL
 ('https://muse.mu/news') or, without a scheme, a host with or without a path ('muse.mu',
 'muse.mu/news'), which then stands for any scheme:
@@ -23,9 +33,36 @@ from typing import NamedTuple
 from unicodedata import normalize
 from urllib.parse import urlsplit
 
+import regex
 from lxml import etree
 
-_WORD = re.compile(r"[^\W_]+")
+TEXT_VERSION = 2
+"""The version of what `fold` and `words` give. It is raised with the pin of `regex`, whose Unicode
+data they follow: programs hold folded words, and those of another version are refused."""
+
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+
+ZERO_WIDTH_SPACE = "\u200b"
+_GOES_ON = regex.compile(r"[\p{L}\p{N}\p{M}]")
+_IGNORED = regex.compile(r"\p{Default_Ignorable_Code_Point}+")
+"""Soft hyphens, joiners, variation selectors, marks of direction."""
+
+# Letters of scripts without spaces; UAX #29 leaves the same ones to dictionaries.
+_UNSPACED = (
+    r"[[\p{L}\p{Nl}]&&"
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Ideographic}\p{WB=Katakana}\p{Line_Break=SA}]]"
+)
+_SPACED = rf"[[\p{{L}}\p{{N}}]--{_UNSPACED}]"
+_TERM = regex.compile(
+    rf"(?P<word>{_SPACED}[{_SPACED}\p{{M}}]*)|(?P<clusters>{_UNSPACED}[{_UNSPACED}\p{{M}}]*)",
+    regex.VERSION1,
+)
+# UAX #29, table 1c: a letter or a conjunct, and what extends it.
+_LINKED = r"[\p{InCB=Extend}\p{InCB=Linker}]*"
+_CLUSTER = regex.compile(
+    rf"(?:\p{{InCB=Consonant}}(?:{_LINKED}\p{{InCB=Linker}}{_LINKED}\p{{InCB=Consonant}})+|.)"
+    r"[\p{GCB=Extend}\p{GCB=SpacingMark}]*",
+)
 
 
 def fold(text: str) -> str:
@@ -36,10 +73,23 @@ def fold(text: str) -> str:
     """
     if text.isascii():
         return " ".join(text.lower().split())
-    # Folding can denormalise and normalising can unfold (U+037A does both), so it is done twice.
+    text = _IGNORED.sub("", text.replace(ZERO_WIDTH_SPACE, " "))
+    # Twice, as folding can denormalise and normalising can unfold (the Unicode Standard, D146).
     for _ in range(2):
-        text = normalize("NFKC", normalize("NFKC", text).casefold())
-    return " ".join(text.split())
+        text = normalize("NFKD", text).casefold()
+    return " ".join(normalize("NFKC", text).split())
+
+
+def terms(text: str) -> list[tuple[str, ...]]:
+    """The terms of a text, in order: a word, or the clusters of a script without spaces.
+
+    >>> terms("Rock 東京")
+    [('rock',), ('東', '京')]
+    """
+    return [
+        tuple(_CLUSTER.findall(found[0])) if found["clusters"] else (found[0],)
+        for found in _TERM.finditer(fold(text))
+    ]
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -48,7 +98,21 @@ def words(text: str) -> tuple[str, ...]:
     >>> words("Rock'n'Roll, in CONCERT!")
     ('rock', 'n', 'roll', 'in', 'concert')
     """
-    return tuple(_WORD.findall(fold(text)))
+    if text.isascii():
+        return tuple(_ASCII_WORD.findall(text.lower()))
+    return tuple(word for term in terms(text) for word in term)
+
+
+def words_of_prefix(folded: str) -> tuple[str, ...]:
+    """The words that every text has whose folded form begins so.
+
+    The last one is left out if it may go on.
+
+    >>> words_of_prefix("rock con"), words_of_prefix("rock-")
+    (('rock',), ('rock',))
+    """
+    certain = words(folded)
+    return certain[:-1] if _GOES_ON.match(folded[-1:]) else certain
 
 
 def contains_phrase(text_words: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
@@ -139,11 +203,24 @@ def is_below(path: str, ancestor: str) -> bool:
 _DECLARATION = re.compile(r"^\s*<\?xml\s[^>]*\?>")
 
 
-def safe_parser() -> etree.XMLParser:
-    """A parser that resolves no entities, loads nothing and refuses huge trees."""
+def safe_parser(*, recover: bool = False, only_elements: bool = False) -> etree.XMLParser:
+    """A parser that resolves no entities, loads nothing and refuses huge trees; with
+    `only_elements` it leaves out comments and processing instructions."""
     return etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=False
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        recover=recover,
+        remove_comments=only_elements,
+        remove_pis=only_elements,
     )
+
+
+def without_declaration(document: str) -> str:
+    """The document without its XML declaration. A text is decoded already: what its declaration
+    says of an encoding no longer holds."""
+    return _DECLARATION.sub("", document, count=1)
 
 
 def xml_text(document: str) -> str:
@@ -159,7 +236,6 @@ def xml_text(document: str) -> str:
 def parse_xml(document: str) -> etree._Element | None:
     """The root element, or nothing where the text is no well-formed XML."""
     try:
-        # A text is decoded already: what its declaration says of an encoding no longer holds.
-        return etree.fromstring(_DECLARATION.sub("", document, count=1).encode(), safe_parser())
+        return etree.fromstring(without_declaration(document).encode(), safe_parser())
     except (etree.XMLSyntaxError, ValueError):
         return None

@@ -90,7 +90,7 @@ def matches_pattern(pattern: PatternNode, document: str) -> bool:
 
 
 def _element_matches(pattern: PatternNode, element: etree._Element) -> bool:
-    if pattern.label not in ("*", label_of(element, str(element.tag))):
+    if pattern.label not in ("*", label_of(element)):
         return False
     if pattern.predicates:
         # Not itertext(), which includes the text of comments.
@@ -110,10 +110,9 @@ def _child_matches(pattern: PatternNode, parent: etree._Element) -> bool:
 def _attribute_matches(pattern: PatternNode, owner: etree._Element) -> bool:
     owners = _elements(owner) if pattern.axis is Axis.DESCENDANT else iter([owner])
     return any(
-        pattern.label == "@" + label_of(element, str(name))
-        and all(holds(predicate, str(value)) for predicate in pattern.predicates)
+        pattern.label == label and all(holds(predicate, value) for predicate in pattern.predicates)
         for element in owners
-        for name, value in element.attrib.items()
+        for label, value in attributes_of(element)
     )
 
 
@@ -122,17 +121,41 @@ def _elements(root: etree._Element) -> Iterator[etree._Element]:
     return root.iter("*")
 
 
-def label_of(element: etree._Element, tag: str) -> str:
-    """The name as it is written in the document, with its prefix if it has one."""
-    name = etree.QName(tag)
-    if name.namespace is None:
-        return name.localname
-    if tag == element.tag:
-        prefix = element.prefix
+def label_of(element: etree._Element) -> str:
+    """The element's name as it is written in the document, with its prefix if it has one."""
+    tag = str(element.tag)
+    if tag[0] != "{":
+        return tag
+    local = tag[tag.index("}") + 1 :]
+    return f"{element.prefix}:{local}" if element.prefix else local
+
+
+ATTRIBUTES_FEW = 64
+"""lxml's `items` searches an element's attributes from the first one for each value."""
+
+
+def attributes_of(element: etree._Element) -> list[tuple[str, str]]:
+    """The labels of the attributes, '@name' with a prefix if it has one, and their values."""
+    attributes = element.attrib
+    if not attributes:
+        return []
+    if len(attributes) <= ATTRIBUTES_FEW:
+        found = [(str(name), str(value)) for name, value in attributes.items()]
     else:
-        prefixes = (key for key, url in element.nsmap.items() if url == name.namespace and key)
-        prefix = next(prefixes, "xml")
-    return f"{prefix}:{name.localname}" if prefix else name.localname
+        found = [(str(each.attrname), str(each)) for each in element.xpath("@*")]
+    prefix_of: dict[str | None, str] = {}
+    if any(name[0] == "{" for name, _ in found):
+        for prefix, url in element.nsmap.items():
+            if prefix:
+                prefix_of.setdefault(url, prefix)
+    return [(_attribute_label(name, prefix_of), value) for name, value in found]
+
+
+def _attribute_label(name: str, prefix_of: dict[str | None, str]) -> str:
+    if name[0] != "{":
+        return "@" + name
+    namespace, _, local = name[1:].rpartition("}")
+    return f"@{prefix_of.get(namespace, 'xml')}:{local}"
 
 
 def holds(predicate: ValuePredicate, text: str) -> bool:

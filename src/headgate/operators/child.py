@@ -1,15 +1,13 @@
 """The program that runs in the child process: it loads operators, and calls them as requested.
 
-child_process.py starts it, sends requests and kills it. The limits of an operator: the kernel
-limits its memory; it can neither read requests nor write responses, because both use file
-descriptors that it does not know; its standard output is discarded. It may open files and
-connections, because operators look things up ([Operators §2.1.2]) and the administrator has allowed
-their modules by name. If an operator forks, the copy cannot answer, and exits when it returns to
-the loop below.
+child_process.py starts it in a sandbox (headgate/sandbox), sends requests and ends it. An operator
+sees the items that it is given, what is installed, the modules that the administrator has allowed
+by name, and what he has granted besides; nothing else of the machine. Its memory is limited, and
+its standard output is discarded. It can start no process; where the kernel cannot forbid that, a
+forked copy cannot answer, and exits when it returns to the loop below.
 
-If the parent ends, a thread notices and ends the process, whatever operator is running. An operator
-that does not release the interpreter lock is limited by processor time, which is set anew with each
-response.
+An operator that does not release the interpreter lock is limited by processor time, which is set
+anew with each response.
 """
 
 from __future__ import annotations
@@ -17,12 +15,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import resource
-import select
-import sys
-import threading
 import time
-from typing import BinaryIO
 
 import numpy as np
 
@@ -35,6 +28,7 @@ from headgate.operators.declaration import Declaration, OperatorLimits
 from headgate.operators.failures import FAILURES_MAX, Failure
 from headgate.operators.load import LoadedOperator, load
 from headgate.operators.prepared_call import PreparedCall, decode_call, prepare, variable_types
+from headgate.sandbox.enter import ConfinedProcess
 
 RESPONSE_S = 0.05
 """Responses are sent so often: after a crash no more than that must be evaluated again."""
@@ -43,8 +37,9 @@ _CPU_SLACK_S = 5.0
 
 
 class ChildServer:
-    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO, page: mmap.mmap) -> None:
-        self._incoming, self._outgoing = incoming, outgoing
+    def __init__(self, process: ConfinedProcess, page: mmap.mmap) -> None:
+        self._process = process
+        self._incoming, self._outgoing = process.incoming, process.outgoing
         # The two halves of frames.PAGE, without packing them.
         self._positions, self._times = memoryview(page).cast("q"), memoryview(page).cast("d")
         self._is_copy = False
@@ -69,9 +64,8 @@ class ChildServer:
 
     def _set_up(self, content: bytes) -> None:
         setup = json.loads(content)
-        sys.path[:] = setup["path"]
         self._limits = OperatorLimits(**setup["limits"])
-        limit_memory(self._limits.memory_bytes)
+        self._process.limit_memory(self._limits.memory_bytes)
         loaded: dict[str, dict[str, object]] = {}
         declarations = [Declaration.from_json(each) for each in setup["operators"]]
         for position, declaration in enumerate(declarations):
@@ -120,7 +114,8 @@ class ChildServer:
 
     def _begin_response(self) -> float:
         """Renew the limit of processor time; returns when the next response is due."""
-        self._limit_cpu(max(self._limits.item_s, self._limits.batch_s))
+        allowed_s = max(self._limits.item_s, self._limits.batch_s) + _CPU_SLACK_S
+        self._process.limit_cpu(allowed_s * (os.cpu_count() or 1))
         return time.monotonic() + RESPONSE_S
 
     def _call(self, encoded: bytes, rows: Rows, position: int, until: float) -> CallResult:
@@ -185,50 +180,12 @@ class ChildServer:
         self._outgoing.write(frame)
         self._outgoing.flush()
 
-    def _limit_cpu(self, seconds: float) -> None:
-        """Allow so much processor time from now on, on each core."""
-        spent = resource.getrusage(resource.RUSAGE_SELF)
-        allowed = (seconds + _CPU_SLACK_S) * (os.cpu_count() or 1)
-        until = int(spent.ru_utime + spent.ru_stime + allowed) + 1
-        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        soft = until if hard == resource.RLIM_INFINITY else min(until, hard)
-        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
-
     def _mark_as_copy(self) -> None:
         self._is_copy = True
 
 
-def end_with_parent(incoming: int) -> None:
-    """Exit when the other end of the pipe is closed."""
-    waiting = select.poll()
-    waiting.register(incoming, 0)
-    waiting.poll()
-    os._exit(1)
-
-
-def limit_memory(allowed_bytes: int) -> None:
-    """Limit the address space beyond what is in use now; no core dump after a crash."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        used = 1 << 30
-    for limit, value in ((resource.RLIMIT_AS, used + allowed_bytes), (resource.RLIMIT_CORE, 0)):
-        _, hard = resource.getrlimit(limit)
-        soft = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(limit, (soft, hard))
-
-
-def main() -> None:
-    """Move the pipes from standard input and output to descriptors that operators do not know."""
-    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1):
-        os.dup2(nowhere, standard)
-    threading.Thread(target=end_with_parent, args=[incoming.fileno()], daemon=True).start()
-    page = mmap.mmap(int(sys.argv[1]), frames.PAGE_BYTES)
-    ChildServer(incoming, outgoing, page).serve()
-
-
-if __name__ == "__main__":
-    main()
+def main(process: ConfinedProcess) -> None:
+    descriptor = int(process.arguments[0])
+    page = mmap.mmap(descriptor, frames.PAGE_BYTES)
+    os.close(descriptor)
+    ChildServer(process, page).serve()

@@ -6,9 +6,10 @@
       └── page: item 17 since 12:00:03.2 ──► longer than it may? kill
 
 Invariant: every exchange ends, whatever the operator does: it sleeps, loops in C with the
-interpreter lock held, crashes, exits, stops itself. The whole process group is killed.
+interpreter lock held, crashes, exits, stops itself. The process and whatever it has started end
+(headgate/sandbox).
 
-Cost: 0.3 to 0.4 s for starting a child, most of it for NumPy and Arrow; 0.15 ms for an exchange, of
+Cost: 0.4 to 0.5 s for starting a child, most of it for NumPy and Arrow; 0.15 ms for an exchange, of
 however many calls, and 0.1 to 0.3 µs for each item in them more than the same call costs in the
 same process (`headgate bench operator-calls`).
 
@@ -28,22 +29,20 @@ import mmap
 import os
 import select
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from headgate.model.errors import OperatorError
 from headgate.operators import frames
-from headgate.operators.declaration import Declaration, OperatorLimits
+from headgate.operators.declaration import Declaration, OperatorGrants, OperatorLimits
 from headgate.operators.failures import Failure
+from headgate.sandbox.confinement import SandboxedProcess, SandboxError
 
-CHILD_MODULE = "headgate.operators.child"
 IDLE_S = 60.0
 """How long the child may take outside of operators: to start, to read a batch."""
 _POLL_S = 0.1
+_ENDING_S = 2.0
 _PIPE_BYTES = 1 << 16
 _ANSWER_BYTES_MAX = 1 << 30
 
@@ -60,49 +59,34 @@ class Stopped(Exception):
 class ChildProcess:
     """Not thread-safe. After `Stopped` it cannot be used any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: Sequence[str], grants: OperatorGrants) -> None:
         self._buffer = bytearray()
         with tempfile.TemporaryFile() as file:
             file.truncate(frames.PAGE_BYTES)
             self._page = mmap.mmap(file.fileno(), frames.PAGE_BYTES)
             frames.PAGE.pack_into(self._page, 0, frames.IDLE, 0.0)
             try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", CHILD_MODULE, str(file.fileno())],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    bufsize=0,
-                    env=_environment(),
-                    start_new_session=True,
-                    pass_fds=[file.fileno()],
+                self._process = SandboxedProcess(
+                    grants.confinement(allowed, page=file.fileno()), pass_fds=(file.fileno(),)
                 )
-            except OSError as error:
+            except SandboxError as error:
                 raise OperatorError(f"no process for operators can be started: {error}") from error
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._pipes = (self._process.stdin, self._process.stdout)
+        self._pipes = (self._process.to_child, self._process.from_child)
         self._writable, self._readable = select.poll(), select.poll()
-        for pipe, waiting, event in zip(
-            self._pipes,
-            (self._writable, self._readable),
-            (select.POLLOUT, select.POLLIN),
-            strict=True,
-        ):
-            os.set_blocking(pipe.fileno(), False)
-            waiting.register(pipe.fileno(), event)
+        self._writable.register(self._pipes[0].fileno(), select.POLLOUT)
+        self._readable.register(self._pipes[1].fileno(), select.POLLIN)
+        self._allowed = allowed
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def set_up(
-        self, declarations: Sequence[Declaration], allowed: Sequence[str], limits: OperatorLimits
+        self, declarations: Sequence[Declaration], limits: OperatorLimits
     ) -> dict[str, dict[str, object]]:
         """Load the operators; returns the form or the error of each."""
         setup = {
-            "path": sys.path,
-            "allowed": list(allowed),
+            "allowed": list(self._allowed),
             "limits": limits.to_json(),
             "operators": [each.to_json() for each in declarations],
         }
@@ -139,12 +123,7 @@ class ChildProcess:
         return frame
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait()
-        for pipe in self._pipes:
-            pipe.close()
+        self._process.end()
 
     def _next_frame(self) -> tuple[bytes, bytes] | None:
         if len(self._buffer) < frames.HEAD.size:
@@ -165,16 +144,14 @@ class ChildProcess:
             self._buffer += part
             if part:
                 return
-        elif self._process.poll() is None:
+        elif self._process.exit_code(0.0) is None:
             return
         # The pipe is closed, or the process has ended and a forked copy keeps the pipe open.
         raise self._died()
 
     def _died(self) -> Stopped:
         position, _ = frames.PAGE.unpack_from(self._page)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=_POLL_S)
-        code = self._process.poll()
+        code = self._process.exit_code(_ENDING_S)
         message = "it was stopped"
         if code is not None:
             message = f"its process ended with {code}" if code >= 0 else _signalled(-code)
@@ -183,13 +160,6 @@ class ChildProcess:
     def _stopped(self, failure: Failure, message: str, position: int | None) -> Stopped:
         self.kill()
         return Stopped(failure, message, position)
-
-
-def _environment() -> dict[str, str]:
-    """That of the parent, with the modules that it finds, and an allocator that does not reserve
-    more than the operators may take."""
-    path = os.pathsep.join(filter(None, sys.path))
-    return {**os.environ, "PYTHONPATH": path, "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
 def _signalled(number: int) -> str:

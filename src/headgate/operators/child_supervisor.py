@@ -16,7 +16,7 @@ import pyarrow as pa
 from headgate.model.errors import OperatorError
 from headgate.operators import frames
 from headgate.operators.child_process import ChildProcess, Stopped
-from headgate.operators.declaration import Declaration, Form, OperatorLimits
+from headgate.operators.declaration import Declaration, Form, OperatorGrants, OperatorLimits
 from headgate.operators.failures import Failure
 
 PAUSE_S, PAUSE_MAX_S = 1.0, 60.0
@@ -42,10 +42,11 @@ class ChildSupervisor:
         allowed: Sequence[str],
         limits: OperatorLimits,
         clock: Callable[[], float],
+        grants: OperatorGrants,
     ) -> None:
         self.starts = 0
         self._declarations, self._allowed, self._limits = list(declarations), allowed, limits
-        self._clock = clock
+        self._clock, self._grants = clock, grants
         self._child: ChildProcess | None = None
         self._forms: dict[str, Form] = {}
         self._refused: dict[str, str] = {}
@@ -116,9 +117,9 @@ class ChildSupervisor:
     def _start(self) -> ChildProcess:
         while True:
             self.starts += 1
-            child = ChildProcess()
+            child = ChildProcess(self._allowed, self._grants)
             try:
-                loaded = child.set_up(self._declarations, self._allowed, self._limits)
+                loaded = child.set_up(self._declarations, self._limits)
             except UNPACKING_ERRORS as error:
                 child.kill()
                 raise OperatorError(f"the process for operators answers {error!r}") from error

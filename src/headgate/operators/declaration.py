@@ -33,11 +33,13 @@ A batch form gets an Arrow record batch, one row for each item, with the attribu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar, overload
 
 from headgate.model.values import Type
+from headgate.sandbox.confinement import Confinement
+from headgate.sandbox.enter import WALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,33 @@ class OperatorLimits:
 
     def to_json(self) -> dict[str, float | int]:
         return asdict(self)
+
+
+CHILD = "headgate.operators.child:main"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorGrants:
+    """What the operators of a run may reach besides the items that they are given."""
+
+    read: tuple[str, ...] = ()
+    """Files and folders."""
+    network: bool = False
+    walls: tuple[str, ...] = WALLS
+    """Tests leave out some (sandbox/enter.py)."""
+
+    def confinement(self, allowed: Sequence[str], *, page: int) -> Confinement:
+        """How the child process is confined; `page` is the descriptor of the shared page."""
+        return Confinement(
+            CHILD,
+            (str(page),),
+            modules=tuple(allowed),
+            read=self.read,
+            network=self.network,
+            # An allocator that does not reserve more than the operators may take.
+            environment={"ARROW_DEFAULT_MEMORY_POOL": "system"},
+            walls=self.walls,
+        )
 
 
 MARK = "__headgate_form__"

@@ -35,7 +35,7 @@ from headgate.operators.answers import (
     TypedTexts,
 )
 from headgate.operators.child_supervisor import ChildSupervisor
-from headgate.operators.declaration import Declaration, Form, OperatorLimits
+from headgate.operators.declaration import Declaration, Form, OperatorGrants, OperatorLimits
 from headgate.operators.failures import Breaker, Failures
 from headgate.operators.load import check_call
 from headgate.operators.prepared_call import encode_call, variable_types
@@ -54,13 +54,15 @@ class OperatorRuntime:
         *,
         allowed: Sequence[str] = (),
         limits: OperatorLimits | None = None,
+        grants: OperatorGrants | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.declarations = {each.name: each for each in declarations}
         self.limits = limits or OperatorLimits()
         self.statistics = OperatorStatistics(declarations)
         self._lock = threading.Lock()
-        self._child = ChildSupervisor(declarations, allowed, self.limits, clock)
+        granted = grants or OperatorGrants()
+        self._child = ChildSupervisor(declarations, allowed, self.limits, clock, granted)
         breakers = {name: Breaker(clock) for name in self.declarations}
         self._context = RoundContext(self._child, self.limits, breakers, self.statistics, clock)
 

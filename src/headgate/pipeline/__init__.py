@@ -40,6 +40,7 @@ In reading order:
     session              Spark sessions and their settings
     daemon               Spark's Python daemon, with modules loaded before it forks
     java_archive         a class data archive that makes the JVM start faster
+    rehearsal            a small run that makes this archive and compiles the kernels
     spark_jars           the jars of Spark's Kafka connector
     warm_workers         keeps Spark's Python workers alive and their plans open
     latest_matches       the last matches, for the screen

@@ -38,7 +38,6 @@ from headgate.deliver.transform import (
 )
 from headgate.language.statements import MaterializeFeed
 from headgate.match.batch import microseconds
-from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import group_of, items_from_arrow, items_to_arrow
 from headgate.model.items import Item
 from headgate.model.schema import FEED_SCHEMA, Schema
@@ -144,9 +143,9 @@ class MaterialiseStage:
         if part is None:
             return
         plans = self._context.plans
-        feeds = self._feeds(plans)
-        files = [each for each in part.files if self._has_items(each, feeds)] if feeds else []
-        if not files:
+        files, numbers = self._with_items(part.files, plans)
+        feeds = self._feeds(plans, numbers)
+        if not feeds:
             self.follower.reached(part.end)
             return
         summaries = self._run(self._task(part, feeds, plans), files)
@@ -157,10 +156,26 @@ class MaterialiseStage:
             self.errors |= summary.errors
             self._context.meters.add_items(summary.sources)
 
-    def _feeds(self, plans: CurrentPlans) -> list[SheetOfFeed]:
-        """The materialised feeds whose stylesheets can be read."""
+    def _with_items(
+        self, files: Sequence[LogFile], plans: CurrentPlans
+    ) -> tuple[list[LogFile], list[int]]:
+        """The files with items of materialised feeds, and the numbers of these feeds."""
+        materialised = np.array([*plans.materialised], np.int64)
+        found = np.zeros(materialised.size, np.bool_)
+        kept: list[LogFile] = []
+        if materialised.size:
+            for file in files:
+                keys = open_placed(self._context.log.storage, file).feeds.keys
+                if (in_file := np.isin(materialised, keys)).any():
+                    kept.append(file)
+                    found |= in_file
+        return kept, materialised[found].tolist()
+
+    def _feeds(self, plans: CurrentPlans, numbers: Iterable[int]) -> list[SheetOfFeed]:
+        """Those of these feeds whose stylesheets can be read."""
         feeds: list[SheetOfFeed] = []
-        for number, name in plans.materialised.items():
+        for number in numbers:
+            name = plans.materialised[number]
             statement = plans.sources[name]
             assert isinstance(statement, MaterializeFeed)
             created = self._context.catalog.created_at(name)
@@ -172,10 +187,6 @@ class MaterialiseStage:
             since_us = 0 if created is None else microseconds(created)
             feeds.append(SheetOfFeed(name, number, since_us, sheet))
         return feeds
-
-    def _has_items(self, file: LogFile, feeds: Sequence[SheetOfFeed]) -> bool:
-        keys = open_placed(self._context.log.storage, file).feeds.keys
-        return bool(np.isin(_numbers(feeds), keys).any())
 
     def _task(
         self, part: LogPart, feeds: Sequence[SheetOfFeed], plans: CurrentPlans
@@ -194,10 +205,6 @@ class MaterialiseStage:
         tasks = self._session.range(0, len(files), 1, len(files))
         frame = tasks.mapInArrow(_stage(task, files), ddl(PartitionSummary))
         return from_table(PartitionSummary, frame.toArrow())
-
-
-def _numbers(feeds: Iterable[SheetOfFeed]) -> Longs:
-    return np.array([feed.number for feed in feeds], np.int64)
 
 
 def _stage(task: MaterialiseTask, files: Sequence[LogFile]) -> Stage:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from headgate.match.bit_rows import Ints
 from headgate.match.matcher import BatchMatches
 from headgate.model.schema import Schema
-from headgate.operators.declaration import Declaration, OperatorLimits
+from headgate.operators.declaration import Declaration, OperatorGrants, OperatorLimits
 from headgate.operators.orders.clause_table import ClauseTable
 from headgate.operators.orders.estimates import DeclaredEstimate, PredicateEstimates
 from headgate.operators.orders.evaluator import CandidateClauses, Evaluator
@@ -50,6 +50,7 @@ class OperatorRules:
     allowed: tuple[str, ...] = ()
     """Modules that operators may be imported from, besides Headgate's own."""
     limits: OperatorLimits = field(default_factory=OperatorLimits)
+    grants: OperatorGrants = field(default_factory=OperatorGrants)
     order: str = DEFAULT_ORDER
     """The evaluation order, by name (operators/orders/methods.py)."""
 
@@ -129,7 +130,10 @@ class _ProcessRuntime:
                 if self._operators is not None:
                     self._operators.close()
                 self._operators = OperatorRuntime(
-                    setup.declarations, allowed=setup.rules.allowed, limits=setup.rules.limits
+                    setup.declarations,
+                    allowed=setup.rules.allowed,
+                    limits=setup.rules.limits,
+                    grants=setup.rules.grants,
                 )
                 self._operators.statistics.add(read_report(Path(setup.learned)))
                 self._setup = setup

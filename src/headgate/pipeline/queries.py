@@ -116,7 +116,7 @@ class Queries:
 
     session: SparkSession
     folder: DataFolder
-    base: Path
+    base: Path | None
     options: Mapping[str, str]
     run_batch: RunBatch
     log: RunLog
@@ -209,7 +209,9 @@ class Queries:
         reader = self.session.readStream.format(FORMATS[group.kind]).options(**options)
         reader = reader.option("list", str((self.folder.lists / f"{name}.json").absolute()))
         reader = reader.option("folder", str((self.folder.sources / name).absolute()))
-        return reader.option("base", str(self.base.absolute())).load()
+        if self.base is not None:
+            reader = reader.option("base", str(self.base.absolute()))
+        return reader.load()
 
     def trigger(self) -> dict[str, str]:
         """How often a query looks for new data (option `trigger_ms`). A batch that takes longer is

@@ -82,7 +82,7 @@ class Run:
     ) -> None:
         self.catalog, self.session, self.settings = catalog, session, settings
         path = checked_folder(settings.folder).absolute()
-        self.folder = claim_folder(path, settings.log).make()
+        self.folder = claim_folder(path, settings.log, state=settings.state).make()
         self.errors: dict[str, str] = {}
         """The last error of each thread of the run that does not work at the moment."""
         self._threads: list[threading.Thread] = []
@@ -106,8 +106,8 @@ class Run:
         no other process runs the same folder."""
         settings, folder = self.settings, self.folder
         opened.enter_context(folder.lock())
-        database = settings.delivery_database or str(folder.deliveries)
-        self.delivery_database = opened.enter_context(DeliveryDatabase(database))
+        folder.record_data_root(settings.base)
+        self.delivery_database = opened.enter_context(DeliveryDatabase(folder.delivery_database))
         self.delivery = self._delivery()
         self.ledger = OperatorLedger(folder.operators)
         opened.callback(self.ledger.write)
@@ -163,7 +163,7 @@ class Run:
             settings.deliver,
             catalog=settings.catalog_url,
             folder=folder.path,
-            database=settings.delivery_database,
+            database=folder.delivery_database,
         )
         return DeliveryProcess(config, settings.deliver.console.write)
 
@@ -288,7 +288,12 @@ class Run:
             self._weights = {name: 1.0 + count for name, count in self.catalog.demand().items()}
         streams = self.queries.streams
         sources = {name: each for name, each in plans.sources.items() if name not in streams}
-        self.source_groups = group_sources(sources, plans.schemas, weights=self._weights)
+        self.source_groups = group_sources(
+            sources,
+            plans.schemas,
+            weights=self._weights,
+            has_files=self.settings.base is not None,
+        )
         self.queries.reconcile(self.source_groups.groups)
 
     def _join_tables(self) -> None:

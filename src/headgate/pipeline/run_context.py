@@ -109,8 +109,8 @@ class RunSettings:
     deliver: DeliverySettings
     log: str = ""
     """The address of the log (store/open_storage.py); empty for the folder."""
-    base: Path = field(default_factory=Path)
-    """Relative paths of file sources start here."""
+    base: Path | None = None
+    """The folder that statements may read files from; without one, they read none."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of the sources: allow, budget, interval_min_s, … (pipeline/sources/)."""
     store_days: int = 30
@@ -122,8 +122,9 @@ class RunSettings:
     deliver_in: Where = "thread"
     """Where deliveries are made (delivery.py); a process needs `catalog_url`."""
     catalog_url: str = ""
-    delivery_database: str = ""
-    """By default a file in the folder; PostgreSQL where workers run on several hosts."""
+    state: str = ""
+    """The delivery database; by default a file in the folder, PostgreSQL where workers run on
+    several hosts."""
 
     @property
     def operator_rules(self) -> OperatorRules:

@@ -16,6 +16,9 @@ The reason for each setting (measured on two cores, PySpark 4.3):
     raw local file system      writes no checksum file for each file of a checkpoint
     non-empty checkpoints      a query that is interrupted while it writes its first offset leaves a
                                temporary file, and Spark would then refuse to start it again
+    no Python for the driver   Spark would start two Python processes that look for installed data
+                               sources (0.5 s); it does not if it finds no Python of its own
+                               (`_without_lookup`). Ours are registered by name
     polling delay              sources are polled 40 times a second
     jars                       Spark's Kafka connector, where it is installed (spark_jars.py)
     loopback                   with a local master nothing is reachable from other machines
@@ -29,6 +32,7 @@ since the second compiler uses the cores in the first minute; but Spark reads Pa
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +42,7 @@ from pathlib import Path
 
 import pyspark
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.model.errors import PipelineError
@@ -67,6 +72,7 @@ LATE_COMPILER = (
 FEW_CORES = 4
 LOOPBACK = "127.0.0.1"
 POLL_S = 0.05
+DRIVER_PYTHON = "PYSPARK_DRIVER_PYTHON"
 SECRET_VARIABLE = "HEADGATE_SPARK_SECRET"
 """The secret of a standalone cluster, or file:PATH."""
 SETTINGS = {
@@ -85,6 +91,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d{0,3})(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|spark://\S+|k8s://\S+|yarn"
+)
 LOST_SPARK = (
     "Spark's JVM has ended; nothing is lost: start the run again, or let whatever watches over it "
     "do so"
@@ -95,6 +104,7 @@ def start_session(
     master: str = "local[*]", *, name: str = "headgate", settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """The session of this process. `settings` override those of this module."""
+    check_master(master)
     require_java()
     # Workers must run the Python that has Headgate installed, not the first one on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -107,9 +117,38 @@ def start_session(
     chosen[JAVA_OPTIONS] = " ".join([*_java_options(), chosen.get(JAVA_OPTIONS, "")]).strip()
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
+    try:
+        with _without_lookup():
+            session: SparkSession = builder.getOrCreate()
+    except PySparkException as error:
+        first = (str(error).strip() or "no reason given").splitlines()[0]
+        raise PipelineError(f"Spark does not start with --master {master}: {first}") from None
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _without_lookup() -> Iterator[None]:
+    """A JVM that is started in the `with` block looks for no installed Python data sources."""
+    is_given = DRIVER_PYTHON in os.environ
+    os.environ.setdefault(DRIVER_PYTHON, "none")
+    try:
+        yield
+    finally:
+        if not is_given:
+            del os.environ[DRIVER_PYTHON]
+
+
+def check_master(master: str) -> None:
+    """
+    >>> check_master("foo://x")
+    Traceback (most recent call last):
+    headgate.model.errors.PipelineError: --master: 'foo://x' is no master of Spark: expected \
+local[*], local[4], spark://host:7077, k8s://host:443 or yarn
+    """
+    if not _MASTER.fullmatch(master):
+        known = "local[*], local[4], spark://host:7077, k8s://host:443 or yarn"
+        raise PipelineError(f"--master: '{master}' is no master of Spark: expected {known}")
 
 
 def security_settings(master: str) -> dict[str, str]:

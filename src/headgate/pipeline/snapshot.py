@@ -35,7 +35,7 @@ from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
 from headgate.tables.join_groups import JoinGroup
 
-FORMAT = 4
+FORMAT = 5
 SNAPSHOT = ".snapshot.json"
 FEEDS = ".feeds"
 CURRENT = "current"
@@ -213,7 +213,10 @@ def _read_feeds(path: Path) -> Ints:
 def _read_content(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(_checked(path))
     if content["format"] != FORMAT:
-        raise ValueError(f"it has format {content['format']}, not {FORMAT}")
+        raise ValueError(
+            f"it has format {content['format']}, not {FORMAT}: "
+            "another version of Headgate made it; start with a new folder"
+        )
     return content
 
 

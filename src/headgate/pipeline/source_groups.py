@@ -30,6 +30,7 @@ from headgate.match.item_columns import group_of
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Schema
 from headgate.pipeline.sources.kafka_topics import check_metadata, connection_hash, topic_of
+from headgate.pipeline.sources.source_format import NO_DATA
 
 if TYPE_CHECKING:  # workers import this module, and need no catalog
     from headgate.pipeline.layer_builder import Source
@@ -74,8 +75,10 @@ def group_sources(
     schemas: Mapping[str, Schema],
     *,
     weights: Mapping[str, float] | None = None,
+    has_files: bool = True,
 ) -> SourceGroups:
-    """The groups of all sources. `weights` are the fetch priorities of web feeds (default 1)."""
+    """The groups of all sources. `weights` are the fetch priorities of web feeds (default 1).
+    Unless `has_files`, there is no folder to read files from."""
     result = SourceGroups()
     for name, statement in sources.items():
         if isinstance(statement, MaterializeFeed):
@@ -84,6 +87,9 @@ def group_sources(
         if kind is None:
             format_ = getattr(statement, "format", "")
             result.refused[name] = f"sources of format '{format_}' cannot be read yet"
+            continue
+        if kind is GroupKind.FILES and not has_files:
+            result.refused[name] = NO_DATA
             continue
         listed = _listed(name, statement, (weights or {}).get(name, 1.0))
         try:

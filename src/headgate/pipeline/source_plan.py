@@ -41,7 +41,7 @@ from headgate.operators.orders.clause_table import (
 )
 from headgate.plan.leaves import FilterUsers, Leaves
 
-KIND, VERSION = "source plan", 2
+KIND, VERSION = "source plan", 3
 FEED_MAX = 2**31 - 1
 PLANS_OPEN_MAX = 4_096
 

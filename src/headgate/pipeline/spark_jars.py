@@ -1,6 +1,6 @@
 """The jars of Spark's Kafka connector, which PySpark's package does not contain.
 
-    python -m headgate.pipeline.spark_jars        once, when Headgate is installed
+    headgate prepare                               once, when Headgate is installed
         mvn dependency:copy-dependencies  ──►  <environment>/spark-jars/*.jar
     headgate run                                   spark.jars = these files
 
@@ -56,8 +56,8 @@ TIMEOUT_S = 600
 SCALA = "2.13"
 CONNECTOR = f"spark-sql-kafka-0-10_{SCALA}"
 MISSING = (
-    "Kafka needs Spark's connector, and its jars are not there: get them with 'python -m "
-    "headgate.pipeline.spark_jars' (it uses Maven), or give them with --jars or "
+    "Kafka needs Spark's connector, and its jars are not there: get them with "
+    "'headgate prepare' (it uses Maven), or give them with --jars or "
     f"{JARS_VARIABLE}"
 )
 NO_TOKENS = {"spark.security.credentials.kafka.enabled": "false"}
@@ -233,13 +233,3 @@ def _first_error(output: str) -> str:
         line.partition("[ERROR]")[2].strip() for line in output.splitlines() if "ERROR" in line
     ]
     return (errors or ["Maven failed"])[0][:500]
-
-
-def main() -> int:
-    versions, problem = get_connector(jars_folder())
-    sys.stdout.write(f"{versions.describe()} ({jars_folder()})\n" if versions else f"{problem}\n")
-    return 0 if versions else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from headgate.catalog.database import make_private
 from headgate.model.errors import StateError
 from headgate.store.file_lock import FileLock
 
@@ -53,7 +54,7 @@ class DurableDatabase:
         self._depth = 0
         self._lock: FileLock | None = None
         if not read_only:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             name = f"the {layout.what} '{path}'"
             self._lock = FileLock(path.with_name(f"{path.name}.lock"), name, wait_s=wait_s)
         try:
@@ -100,6 +101,8 @@ class DurableDatabase:
 
     def _open(self, *, read_only: bool) -> sqlite3.Connection:
         mode = "ro" if read_only else "rwc"
+        if not read_only:
+            make_private(self.path)
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}",
             uri=True,

@@ -20,10 +20,13 @@ import pyarrow.parquet as pq
 ROW_GROUP_ROWS, ROW_GROUP_BYTES = 100_000, 64_000_000
 
 
-def write_whole(path: Path, content: bytes | pa.Buffer) -> None:
+def write_whole(path: Path, content: bytes | pa.Buffer, *, mode: int | None = None) -> None:
+    """`mode` are the permissions of the file, if they are not those that the umask leaves."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = fresh_name(path)
     try:
+        if mode is not None:
+            fresh.touch(mode=mode)
         write_synced(fresh, content)
         rename_whole(fresh, path)
     except BaseException:

@@ -33,7 +33,7 @@ import numpy as np
 from lxml import etree
 
 from headgate.model.text import fold, parse_xml
-from headgate.model.tree_pattern import Mark, label_of
+from headgate.model.tree_pattern import Mark, attributes_of, label_of
 from headgate.views.pattern_arrays import Ints, Longs, PatternVocabulary
 from headgate.views.tuple_tables import NO_VALUE
 
@@ -82,7 +82,7 @@ class Document:
 
 
 def _read(root: etree._Element) -> Document:
-    parents, labels = [-1], [_label(root, str(root.tag))]
+    parents, labels = [-1], [label_of(root)]
     nodes: list[etree._Element | str] = [root]
     number_of = {root: 0}
     for element in root.iter("*"):
@@ -93,20 +93,14 @@ def _read(root: etree._Element) -> Document:
             assert above is not None
             number = number_of[element] = len(nodes)
             parents.append(number_of[above])
-            labels.append(_label(element, str(element.tag)))
+            labels.append(label_of(element))
             nodes.append(element)
-        if element.attrib:
-            for name, value in element.attrib.items():
-                parents.append(number)
-                labels.append("@" + _label(element, str(name)))
-                nodes.append(str(value))
+        for label, value in attributes_of(element):
+            parents.append(number)
+            labels.append(label)
+            nodes.append(value)
     parent = np.array(parents, np.int64)
     return Document(identifiers(parent), parent, labels, nodes)
-
-
-def _label(element: etree._Element, name: str) -> str:
-    """As model/tree_pattern.py defines it, with a shortcut for names without a namespace."""
-    return label_of(element, name) if name[0] == "{" else name
 
 
 # Arrays for kernels.

@@ -239,7 +239,7 @@ def _implies(specific: Filter, general: Filter) -> bool:
     """`implies_filter`, with a fast path for conditions on words."""
     if isinstance(specific, Contains) and isinstance(general, Contains):
         is_alike = specific.attribute == general.attribute
-        if is_alike and not specific.phrase and not general.phrase:
+        if is_alike and not specific.phrase and not general.phrase and not general.phrases:
             return set(general.words) <= set(specific.words)
     return implies_filter(specific, general)
 

@@ -23,7 +23,7 @@ from lxml import etree
 
 from headgate.model.items import Item
 from headgate.model.text import parse_xml
-from headgate.model.tree_pattern import Axis, PatternNode, holds, label_of
+from headgate.model.tree_pattern import Axis, PatternNode, attributes_of, holds, label_of
 
 
 def embeds_patterns(patterns: Sequence[PatternNode], item: Item) -> list[bool]:
@@ -50,7 +50,7 @@ class _Document:
         number_of = {element: number for number, element in enumerate(self.elements)}
         parents = [element.getparent() for element in self.elements[1:]]
         self.parent = [-1, *(number_of[each] for each in parents if each is not None)]
-        self.labels = [label_of(element, str(element.tag)) for element in self.elements]
+        self.labels = [label_of(element) for element in self.elements]
 
     def embeds(self, pattern: PatternNode) -> bool:
         images = self._images(pattern)
@@ -82,9 +82,9 @@ class _Document:
             return pattern.label in ("*", self.labels[number])
         element = self.elements[number]
         return any(
-            pattern.label == "@" + label_of(element, str(name))
-            and all(holds(predicate, str(value)) for predicate in pattern.predicates)
-            for name, value in element.attrib.items()
+            pattern.label == label
+            and all(holds(predicate, value) for predicate in pattern.predicates)
+            for label, value in attributes_of(element)
         )
 
     def _holds(self, pattern: PatternNode, number: int) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.match.bit_rows import Ints, Longs
+from headgate.plan import algebra
 from headgate.windows.column_window import ColumnWindow
 from headgate.windows.find_pairs import Pairs
 from headgate.windows.log_rows import SourceRows
@@ -64,7 +65,8 @@ class FamilyOutput:
 
 
 def latest_first(pairs: Pairs, found: Longs, window: ColumnWindow) -> tuple[Longs, Longs]:
-    """The partners of each lookup in `found`, the latest first, then by source and id."""
+    """The partners of each lookup in `found`, the latest first, then by source and id; at most
+    PARTNERS_MAX of each."""
     times = window.times.array[pairs.rows]
     order = np.lexsort((-times, pairs.lookups))
     lookups, rows, times = pairs.lookups[order], pairs.rows[order], times[order]
@@ -72,6 +74,11 @@ def latest_first(pairs: Pairs, found: Longs, window: ColumnWindow) -> tuple[Long
     if same.any():
         _sort_ties(rows, same, window)
     start = np.append(np.searchsorted(lookups, found), rows.size).astype(np.int64)
+    sizes = np.diff(start)
+    if sizes.size and sizes.max() > algebra.PARTNERS_MAX:
+        rank = np.arange(rows.size) - np.repeat(start[:-1], sizes)
+        rows = rows[rank < algebra.PARTNERS_MAX]
+        np.cumsum(np.minimum(sizes, algebra.PARTNERS_MAX), out=start[1:])
     return start, rows
 
 

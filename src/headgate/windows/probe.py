@@ -19,6 +19,7 @@ from headgate.match.bit_rows import Longs
 from headgate.model.evaluate import matches
 from headgate.model.filters import TRUE, Filter
 from headgate.model.items import Item
+from headgate.plan import algebra
 from headgate.windows.access_path import (
     EqualTo,
     OrderedBy,
@@ -117,7 +118,14 @@ class Probe:
             for lookup, row in zip(*_as_lists(pairs), strict=True):
                 if matches(residual, primary[lookup], window_item=items[row]):
                     partners[lookup].append(items[row])
-        return [frozenset(each) for each in partners]
+        return [_latest(each) for each in partners]
+
+
+def _latest(partners: list[Item]) -> Joined:
+    if len(partners) > algebra.PARTNERS_MAX:
+        partners.sort(key=lambda item: (-item.time.timestamp(), item.source, item.id))
+        del partners[algebra.PARTNERS_MAX :]
+    return frozenset(partners)
 
 
 def _as_lists(pairs: Pairs) -> tuple[list[int], list[int]]:

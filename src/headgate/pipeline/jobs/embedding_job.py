@@ -34,7 +34,7 @@ from headgate.views.label_trie import LabelTrie
 from headgate.views.pattern_arrays import Patterns, PatternVocabulary
 from headgate.views.rewrite_cgr import Part, Rewritings, put_together, rewriter_of_ranges
 
-KIND, VERSION = "encoded views", 1
+KIND, VERSION = "encoded views", 2
 TUPLES = {"patterns": Patterns._fields, "by_key": Patterns._fields, "trie": LabelTrie._fields}
 LISTS = ("counts", "sizes", "members")
 RESULT = pa.schema(

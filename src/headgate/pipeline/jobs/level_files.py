@@ -35,7 +35,7 @@ from headgate.views.rewriting_joins import (
 )
 from headgate.views.run_levels import LevelRunner
 
-KIND, FLAT_KIND, VERSION = "level program", "flat levels", 1
+KIND, FLAT_KIND, VERSION = "level program", "flat levels", 2
 PARTS = {"steps": Steps._fields, "joins": Joins._fields, "views": ViewTables._fields}
 
 

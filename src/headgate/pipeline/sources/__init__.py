@@ -11,6 +11,7 @@ In reading order:
 
     source_format          what all sources share: options, columns, partitions of equal size
     feeds_source           "feeds": RSS, Atom and JSON Feed from the web
+    acquisition            what fetches these, in the process that plans their offsets
     files_source           "headgate_files": JSON, CSV, Parquet and XML files, table changes
     posted_source          "headgate_post": events that were posted to the spool of the run
     kafka_source           the queries of Kafka topics, by Spark's connector; what is lost

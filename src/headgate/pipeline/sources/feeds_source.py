@@ -29,12 +29,8 @@ counts of its documents.
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -45,12 +41,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headgate.acquire.acquirer import Acquirer, AcquirerSettings
-from headgate.acquire.inbox import Inbox, rows_path
-from headgate.acquire.inbox_tables import ListedFeed
-from headgate.acquire.limits import DEFAULT_LIMITS
-from headgate.acquire.refresh_queue import DEFAULT_POLICY, RefreshPolicy
-from headgate.acquire.source_list import WatchedList, read_source_list
+from headgate.acquire.inbox import rows_path
+from headgate.acquire.source_list import read_source_list
 from headgate.match.item_columns import item_columns
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Schema
@@ -59,17 +51,13 @@ from headgate.pipeline.sources.source_format import (
     chunks,
     partition_count,
     read_rows_files,
-    rows_file,
     spark_columns,
 )
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from headgate.pipeline.sources.acquisition import Acquisition
 
 PARTITION_ROWS = 1_000
-FIRST_S = 1.5
-"""How long a new query waits for its first document."""
-LOCK_WAIT_S = 30.0
-"""A restarted query waits this long for the process of its predecessor to release the inbox."""
 
 
 class FeedsSource(DataSource):
@@ -102,8 +90,7 @@ class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._folder = options.path("folder")
         self._rows_max = options.whole("rows_max", 50_000)
         self._parts = options.whole("parts", 2)
-        self._settings = acquirer_settings(options)
-        self._acquisition: _Acquisition | None = None
+        self._acquisition: Acquisition | None = None
         self._until: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
@@ -158,69 +145,9 @@ class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._acquisition.close()
             self._acquisition = None
 
-    def _started(self) -> _Acquisition:
+    def _started(self) -> Acquisition:
         if self._acquisition is None:
-            self._acquisition = _Acquisition(
-                self._folder, self._options.path("list"), self._schema, self._settings
-            )
+            from headgate.pipeline.sources.acquisition import Acquisition  # noqa: PLC0415
+
+            self._acquisition = Acquisition(self._options, self._schema)
         return self._acquisition
-
-
-class _Acquisition:
-    """The inbox, the threads that fill it, and the list of feeds that they fetch."""
-
-    def __init__(
-        self, folder: Path, list_path: Path, schema: Schema, settings: AcquirerSettings
-    ) -> None:
-        self.inbox = Inbox(folder, wait_s=LOCK_WAIT_S)
-        self.acquirer = Acquirer(
-            self.inbox, partial(rows_file, schema=schema), schema=schema, settings=settings
-        )
-        self._list = WatchedList(list_path)
-        self.read_list()
-        self.acquirer.start()
-        self._first_until = time.monotonic() + FIRST_S
-
-    def read_list(self) -> None:
-        """Pass the feeds of the list file to the acquirer, if the file has changed."""
-        try:
-            source_list = self._list.changed()
-        except PipelineError as error:
-            log.error("%s", error)  # the previous list stays in force
-            return
-        if source_list is not None:
-            self.acquirer.watch(
-                ListedFeed(source.name, source.path, source.weight)
-                for source in source_list.sources
-            )
-
-    def wait_for_first(self, begin: int) -> None:
-        """Wait for the first document, once and for FIRST_S at most. Spark begins a query with a
-        batch, and an empty one would only delay the next."""
-        while self.inbox.last <= begin and time.monotonic() < self._first_until:
-            time.sleep(0.01)
-        self._first_until = 0.0
-
-    def close(self) -> None:
-        self.acquirer.close()
-        self.inbox.close()
-
-
-def acquirer_settings(options: Options) -> AcquirerSettings:
-    limits = replace(
-        DEFAULT_LIMITS,
-        host_delay_s=options.number("host_delay_s", DEFAULT_LIMITS.host_delay_s),
-        total_s=options.number("fetch_s", DEFAULT_LIMITS.total_s, least=0.1),
-    )
-    policy = RefreshPolicy(
-        options.number("interval_min_s", DEFAULT_POLICY.interval_min_s),
-        options.number("interval_max_s", DEFAULT_POLICY.interval_max_s),
-        options.number("backoff_s", DEFAULT_POLICY.backoff_first_s),
-    )
-    return AcquirerSettings(
-        threads=options.whole("threads", 16),
-        fetches_per_minute=options.number("budget", 600.0),
-        policy=policy,
-        limits=limits,
-        allowed=options.allowed(),
-    )

@@ -69,6 +69,7 @@ def read_messages(sources: Sequence[TopicSource], schema: Schema, folder: Path) 
                     if items.num_rows:
                         yield items
         for reader in readers.values():
+            reader.rejects.balance(0, items=reader.items)
             reader.rejects.write(folder, reader.rejected_name)
 
     return stage
@@ -93,6 +94,7 @@ class MessageReader:
         self._source = source
         self._schema = schema
         self._place = f"{source.place}:{partition}"
+        self.items = 0
         self.rejects = Rejects(source.source, f"{source.topic}:{partition}")
         digest = hashlib.sha256(f"{source.source}\0{source.place}".encode()).hexdigest()[:12]
         self.rejected_name = f"{digest}-{partition}-{first}"
@@ -104,6 +106,13 @@ class MessageReader:
         self._columns = SourceColumns(source.source, source.kind, schema)
 
     def rows(self, messages: pa.RecordBatch) -> pa.RecordBatch:
+        """The items of these messages; the others are rejected."""
+        self.rejects.take(0, records=messages.num_rows)
+        rows = self._rows(messages)
+        self.items += rows.num_rows
+        return rows
+
+    def _rows(self, messages: pa.RecordBatch) -> pa.RecordBatch:
         attributes, chosen = self._value_rows(messages)
         if len(chosen) != messages.num_rows:
             messages = messages.take(pa.array(chosen, pa.int64()))

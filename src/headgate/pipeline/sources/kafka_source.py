@@ -139,10 +139,11 @@ class KafkaTopics:
         folder: DataFolder,
         options: Mapping[str, str],
         *,
-        base: Path = Path(),
+        base: Path | None = None,
     ) -> None:
         """`base` is the folder of the schema files."""
-        self._session, self._folder, self._base = session, folder, base.absolute()
+        self._session, self._folder = session, folder
+        self._base = None if base is None else base.absolute()
         self._options = Options(options)
         self._groups: tuple[KafkaGroup, ...] = ()
         self._queries: dict[str, KafkaQuery] = {}

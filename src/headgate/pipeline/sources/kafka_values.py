@@ -29,6 +29,7 @@ from headgate.pipeline.sources.kafka_avro import AvroReader
 from headgate.pipeline.sources.kafka_fields import SchemaFile, ValueReader
 from headgate.pipeline.sources.kafka_protobuf import ProtobufReader
 from headgate.pipeline.sources.kafka_topics import value_attributes
+from headgate.pipeline.sources.source_format import NO_DATA
 from headgate.store.whole_files import write_whole
 
 SCHEMA_BYTES_MAX = 4_000_000
@@ -46,7 +47,7 @@ def value_reader(file: SchemaFile, schema: Schema, optional: str) -> ValueReader
 
 
 def current_schema(
-    source: ListedSource, schema: Schema, *, base: Path, folder: Path
+    source: ListedSource, schema: Schema, *, base: Path | None, folder: Path
 ) -> tuple[SchemaFile | None, str]:
     """The schema of a source's values, None if there is none that can be used, and a problem."""
     named = [source.name, source.value_format, source.value_schema, source.value_message]
@@ -75,8 +76,10 @@ def _schema_file(source: ListedSource, content: bytes) -> SchemaFile:
     )
 
 
-def read_schema(base: Path, name: str) -> bytes:
+def read_schema(base: Path | None, name: str) -> bytes:
     """The content of a file below the base folder, with all links resolved."""
+    if base is None:
+        raise PipelineError(f"schema '{name}': {NO_DATA}")
     path = base / checked_pattern(name)
     if not is_below(path, base.resolve()):
         raise PipelineError(f"schema '{name}' leads out of the base folder by a symbolic link")

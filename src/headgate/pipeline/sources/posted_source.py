@@ -113,13 +113,17 @@ class PostedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, SpoolPartition)
         rejects = Rejects("post", self._folder.name)
         waiting: list[pa.RecordBatch] = []
+        size = items = 0
         for frame in self._spool.frames(partition.start, partition.end):
-            waiting += self._rows(frame, rejects)
+            rows = self._rows(frame, rejects)
+            size, items = size + len(frame.lines), items + sum(each.num_rows for each in rows)
+            waiting += rows
             if len(waiting) >= FRAMES_AT_ONCE:
                 yield from together(waiting, waiting[0].schema)
                 waiting = []
         if waiting:
             yield from together(waiting, waiting[0].schema)
+        rejects.balance(size, items=items)
         segment, byte = segment_of(partition.start), byte_of(partition.start)
         rejects.write(self._folder, f"{segment}-{byte}")
 

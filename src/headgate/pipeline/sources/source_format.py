@@ -20,6 +20,8 @@ from headgate.model.errors import PipelineError
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 
+NO_DATA = "files are read only from a folder that the run is granted: add --data FOLDER"
+
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -1,0 +1,146 @@
+"""Hostile inputs: crashes, CPU, memory and the account of every byte, for each door.
+
+Inputs are bombs, and seeds that were changed by flips, cuts, repetitions, splices, noise and other
+encodings (bench/hostile_inputs/). They are entered in child processes. An input is over the limit
+if one of its units of work (a document, a part of a file, a statement) takes more than 2
+CPU-seconds, or if the process has more than 512 MB meanwhile. A process that dies, or says nothing
+for 60 s, counts as a crash of its input; the next process goes on behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from bench import Result, Row, Say
+from bench.hostile_inputs.doors import DOORS, Door
+from bench.hostile_inputs.inputs import SHARES
+
+CPU_S_MAX = 2.0
+BYTES_MAX = 512_000_000
+SILENT_S_MAX = 60.0
+INPUTS, INPUTS_QUICK = 20_000, 250
+SEED = 16
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(slots=True)
+class DoorFigures:
+    """What happened at one door; inputs are named by their number."""
+
+    inputs: int = 0
+    crashes: dict[int, str] = field(default_factory=dict)
+    slow: dict[int, float] = field(default_factory=dict)
+    large: dict[int, int] = field(default_factory=dict)
+    wrong: dict[int, str] = field(default_factory=dict)
+    slowest_s: float = 0.0
+    slowest: int = 0
+    largest: int = 0
+
+    def add(self, number: int, report: dict[str, object]) -> None:
+        cpu_s, size = float(str(report["cpu_s"])), int(str(report["bytes"]))
+        self.inputs += 1
+        if report["crash"]:
+            self.crashes[number] = str(report["crash"])
+        if report["wrong"]:
+            self.wrong[number] = str(report["wrong"])
+        if cpu_s > CPU_S_MAX:
+            self.slow[number] = cpu_s
+        if size > BYTES_MAX:
+            self.large[number] = size
+        if cpu_s > self.slowest_s:
+            self.slowest_s, self.slowest = cpu_s, number
+        self.largest = max(self.largest, size)
+
+
+def run(*, quick: bool, say: Say) -> Result:
+    rows = []
+    for door in DOORS.values():
+        # A quick run leaves out the larger sizes of bombs, which take most of the time.
+        start = len(door.bombs) * (len(SHARES) - 1) if quick else 0
+        stop = start + INPUTS_QUICK if quick else INPUTS
+        rows.append(_row(door, figures_of(door, stop, start=start, say=say)))
+    return Result(rows)
+
+
+def _row(door: Door, figures: DoorFigures) -> Row:
+    crashes, slow = len(figures.crashes), len(figures.slow)
+    large, wrong = len(figures.large), len(figures.wrong)
+    ours = (
+        f"{crashes} crashes, {slow} over 2 CPU-s, {large} over 512 MB, {wrong} not accounted for; "
+        f"slowest {figures.slowest_s:.2f} s, largest {figures.largest / 1e6:.0f} MB"
+    )
+    met = not (crashes or slow or large or wrong)
+    return Row(door.name, f"{figures.inputs:,} inputs", ours, "0, 0, 0, 0", met)
+
+
+def figures_of(door: Door, stop: int, *, say: Say, start: int = 0, seed: int = SEED) -> DoorFigures:
+    """Enter the inputs of a door up to `stop`, in as many processes as it takes."""
+    figures = DoorFigures()
+    while start < stop:
+        start = _one_process(door, start, stop, figures, say=say, seed=seed)
+    return figures
+
+
+def _one_process(
+    door: Door, start: int, stop: int, figures: DoorFigures, *, say: Say, seed: int
+) -> int:
+    """The number of the input with which the next process begins."""
+    command = [sys.executable, "-m", "bench.hostile_inputs.worker", door.name]
+    paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    process = subprocess.Popen(
+        [*command, str(start), str(stop), str(seed)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    lines, reader = _lines_of(process.stdout)
+    number, is_inside = start, False
+    try:
+        while True:
+            line = lines.get(timeout=SILENT_S_MAX if is_inside else 120.0)
+            if line is None:
+                break
+            report = json.loads(line)
+            if "began" in report:
+                number, is_inside = int(report["began"]), True
+                continue
+            figures.add(number, report)
+            is_inside = False
+            if number % 500 == 0:
+                say(f"{door.name}: {number:,} of {stop:,}")
+    except queue.Empty:
+        process.kill()
+    code = process.wait()
+    reader.join()
+    process.stdout.close()
+    if not is_inside and code == 0:
+        return stop
+    if not is_inside and number == start:
+        raise RuntimeError(f"no input of '{door.name}' can be entered: {command} ended with {code}")
+    figures.inputs += 1
+    figures.crashes[number] = f"the process ended with {code}"
+    return number + 1
+
+
+def _lines_of(stream: IO[bytes]) -> tuple[queue.SimpleQueue[bytes | None], threading.Thread]:
+    """The lines of a process as they come, then None; and the thread that reads them."""
+    lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in stream:
+            lines.put(line)
+        lines.put(None)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    return lines, reader

@@ -1,0 +1,75 @@
+"""Enters a range of inputs in a process of its own: `python -m … DOOR START STOP SEED`.
+
+One line of JSON before each input and one after it, so that the parent knows which input a process
+has died of. Memory is the largest resident size while the input was inside, the interpreter and
+its libraries included.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from bench.hostile_inputs.doors import DOORS, Door
+from bench.hostile_inputs.inputs import input_of
+from headgate.model.errors import HeadgateError
+
+ADDRESS_SPACE_BYTES = 8 << 30
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+
+
+def main() -> None:
+    name, start, stop, seed = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
+    door = DOORS[name]
+    list(door.enter(door.seeds()[0]))  # what is loaded and compiled once is not the input's cost
+    for number in range(int(start), int(stop)):
+        data = input_of(door, number, seed=int(seed))
+        _say({"began": number, "size": len(data)})
+        _say(report_on(door, data))
+
+
+def report_on(door: Door, data: bytes) -> dict[str, object]:
+    """CPU seconds of the slowest unit of work, largest resident size, what is wrong with the
+    account, and a crash if any."""
+    with suppress(OSError):
+        _CLEAR.write_text("5")  # the largest size so far is forgotten
+    wrong = crash = ""
+    cpu_s, began = 0.0, time.process_time()
+    try:
+        for found in door.enter(data):
+            wrong = wrong or found
+            now = time.process_time()
+            cpu_s, began = max(cpu_s, now - began), now
+    except HeadgateError:
+        pass
+    except Exception as error:
+        crash = f"{type(error).__name__}: {error}"[:300]
+    return {
+        "cpu_s": max(cpu_s, time.process_time() - began),
+        "bytes": _largest(),
+        "wrong": wrong,
+        "crash": crash,
+    }
+
+
+def _largest() -> int:
+    try:
+        line = next(each for each in _STATUS.read_text().splitlines() if each.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _say(report: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(report) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
