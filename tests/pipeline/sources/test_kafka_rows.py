@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.pipeline.sources.kafka_messages import SENT, TAKEN, Message, batches
 
@@ -67,6 +67,7 @@ def obvious(messages: list[Message]) -> tuple[list[Item], int]:
 
 
 @settings(max_examples=150, deadline=None)
+@example(messages=[("a", 0, None, b'{"n": 0}'), ("a", 0, None, b"")], size=2)
 @given(messages=MESSAGES, size=st.integers(1, 30))
 def test_every_message_becomes_an_item_or_is_rejected(messages: list[Message], size: int) -> None:
     with TemporaryDirectory() as folder:

@@ -137,7 +137,8 @@ class MessageReader:
         values = messages.column("value").to_pylist()
         is_json = self._reader is None
         if is_json and None not in values and not any(b"\n" in value for value in values):
-            parsed = read_quickly(b"\n".join(values), self._values)
+            # Each value ends its line, so an empty one at the end is a line too.
+            parsed = read_quickly(b"\n".join(values) + b"\n", self._values)
             if parsed is not None:
                 return parsed, everything
         offsets = messages.column("offset").to_pylist()
