@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import re2
 from hypothesis import given
@@ -9,10 +11,11 @@ from hypothesis import strategies as st
 from tests.match.agree import answers, assert_agrees, item
 
 from headgate.match import pattern_atoms
-from headgate.match.pattern_atoms import PatternSearch, compile_patterns, needed_literals
+from headgate.match.pattern_atoms import PatternSearch, compile_patterns
 from headgate.match.texts import texts_of
-from headgate.model.atoms import PATTERN_TEXT_MAX, Matches, compile_pattern
+from headgate.model.atoms import Matches
 from headgate.model.errors import InvalidValue
+from headgate.model.patterns import PATTERN_TEXT_MAX, compile_pattern, needed_literals
 from headgate.model.values import Type, Xml
 
 TYPES = {"t": Type.TEXT, "u": Type.TEXT, "x": Type.XML}
@@ -185,3 +188,30 @@ def test_a_pattern_sees_the_beginning_of_a_long_text(filler: str, missing: int) 
     long = item(t=filler * count + "yes" + filler * 10)
     assert_agrees([Matches("t", "y"), Matches("t", "yes"), Matches("t", "^yes")], [long], TYPES)
     assert answers([Matches("t", "yes")], [item(t=filler * count * 2 + "yes")], TYPES) == [[False]]
+
+
+def test_an_expensive_pattern_pays_for_itself() -> None:
+    cheap = [f"word{number}" for number in range(50)]
+    search = PatternSearch(texts_of([*cheap, "[a-h][^u-z]{90}z"]))
+    rng = random.Random(7)
+    for _ in range(40):
+        texts = ["".join(rng.choices("abcdefghijklm ", k=600)).encode() for _ in range(8)]
+        assert search.find(texts) == []
+    search.take_costs()  # sets were split while it learned
+    texts = ["".join(rng.choices("abcdefghijklm ", k=600)).encode() for _ in range(32)]
+    search.find(texts)
+    costs = search.take_costs()
+    assert costs[50] > 10 * sum(costs[number] for number in range(50))
+    assert search.take_costs() == {}
+
+
+@given(st.lists(patterns, min_size=1, max_size=8), st.lists(texts, max_size=8), st.data())
+def test_muted_patterns_are_left_out(
+    given_patterns: list[str], given_texts: list[str], data: st.DataObject
+) -> None:
+    muted = data.draw(st.frozensets(st.integers(0, len(given_patterns) - 1)))
+    search = PatternSearch(texts_of(given_patterns))
+    encoded = [each.encode() for each in given_texts]
+    every = set(search.find(encoded))
+    assert set(search.find(encoded, muted)) == {pair for pair in every if pair[0] not in muted}
+    assert set(search.find(encoded)) == every

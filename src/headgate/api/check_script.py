@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.transaction import Outcome
@@ -12,7 +13,9 @@ from headgate.model.atoms import Call
 from headgate.model.errors import HeadgateError, OperatorError
 from headgate.model.filters import atoms_of
 from headgate.operators.load import check_call, load_all
+from headgate.plan.algebra import Plan
 from headgate.plan.normalize import normalize_all
+from headgate.plan.price import Price, StatisticsOf, price_of_plan
 from headgate.plan.translate import compose_all, feed_names
 
 
@@ -21,6 +24,8 @@ class CheckedScript:
     outcomes: Sequence[Outcome]
     cannot_run: Sequence[str]
     """Operators that cannot be loaded or called here: no error, as the script may run elsewhere."""
+    prices: Mapping[str, Price]
+    """What the feeds of the script will cost."""
 
 
 def check_outcomes(
@@ -29,9 +34,19 @@ def check_outcomes(
     """The second half of a check: `outcomes` are those of a dry run. Raises where a feed has no
     plan. `allowed` are the modules that operators may come from."""
     known, defined = _definitions(catalog, outcomes)
-    normalize_all(compose_all(feed_names(defined), known | defined))
+    plans = normalize_all(compose_all(feed_names(defined), known | defined))
     statements = [each.statement for each in outcomes]
-    return CheckedScript(outcomes, operator_problems(statements, allowed))
+    prices = prices_of(plans, known | defined, catalog.statistics)
+    return CheckedScript(outcomes, operator_problems(statements, allowed), prices)
+
+
+def prices_of(
+    plans: Mapping[str, Plan], definitions: Mapping[str, Statement], statistics: StatisticsOf
+) -> dict[str, Price]:
+    """The prices of feeds, from their plans in normal form; each source is asked for once."""
+    operators = {n: each for n, each in definitions.items() if isinstance(each, RegisterOperator)}
+    known = cache(statistics)
+    return {feed: price_of_plan(plan, operators, known) for feed, plan in plans.items()}
 
 
 def plan_errors(catalog: Catalog, outcomes: Sequence[Outcome]) -> list[HeadgateError]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headgate.api.check_script import prices_of
+from headgate.catalog.limits import Suspension
 from headgate.language.schemas import schemas_of
 from headgate.language.statements import (
     MaterializeFeed,
@@ -28,6 +30,7 @@ from headgate.plan.explain import explain as explain_plan
 from headgate.plan.explain import explain_all
 from headgate.plan.leaves import Leaves, leaves_by_source
 from headgate.plan.normalize import normalize_all
+from headgate.plan.price import StatisticsOf, nothing_known
 from headgate.plan.translate import compose_all, feed_names
 from headgate.plan.why import sources_of, why
 from headgate.sandbox.confinement import standing_walls
@@ -58,19 +61,53 @@ class Explained:
         return self.text
 
 
-def explain_feeds(definitions: Definitions, feeds: Sequence[str] = ()) -> list[Explained]:
-    """The plans of these feeds, as written and in normal form; without names, of all together."""
+@dataclass(frozen=True, slots=True)
+class FeedLimits:
+    """What is known of the cost of feeds: statistics for prices, suspended feeds, and the CPU time
+    in seconds that feeds have taken in the run."""
+
+    statistics: StatisticsOf = nothing_known
+    suspended: Mapping[str, Suspension] = field(default_factory=dict)
+    spent_s: Mapping[str, float] = field(default_factory=dict)
+
+
+NO_LIMITS = FeedLimits()
+
+
+def explain_feeds(
+    definitions: Definitions, feeds: Sequence[str] = (), limits: FeedLimits = NO_LIMITS
+) -> list[Explained]:
+    """The plans of these feeds, as written and in normal form, and their price; without names, the
+    plans of all together."""
     explanations = [explain_plan(feed, definitions) for feed in feeds]
     if not feeds:
         whole = explain_all(definitions)
         return [Explained(whole.text(), json.loads(whole.json()))]
-    return [
-        Explained(
-            "".join([each.text(), *_table_joins(each.after.values(), definitions)]),
-            json.loads(each.json()),
-        )
-        for each in explanations
-    ]
+    explained = []
+    for feed, each in zip(feeds, explanations, strict=True):
+        price, data = _price_of(feed, each.after, definitions, limits)
+        text = "".join([each.text(), *_table_joins(each.after.values(), definitions), price])
+        explained.append(Explained(text, {**json.loads(each.json()), **data}))
+    return explained
+
+
+def _price_of(
+    feed: str, plans: Mapping[str, Plan], definitions: Definitions, limits: FeedLimits
+) -> tuple[str, dict[str, object]]:
+    """The price of a feed, whether it is suspended, and what it has taken; a source has none."""
+    if plans[feed] == Source(feed):
+        return "", {}
+    price = prices_of(plans, definitions, limits.statistics)[feed]
+    text = f"\nprice: {price.text()}\n"
+    data: dict[str, object] = {"price": price.as_json()}
+    if feed in limits.spent_s:
+        text += f"measured: {limits.spent_s[feed]:,.1f} s of CPU in the run\n"
+        data["spent_s"] = limits.spent_s[feed]
+    if feed in limits.suspended:
+        since = limits.suspended[feed]
+        text += f"suspended since {since.suspended_at:%Y-%m-%d %H:%M} UTC: {since.reason}\n"
+        data["suspended"] = {"since": since.suspended_at.isoformat(), "reason": since.reason}
+    return text, data
 
 
 def _table_joins(plans: Iterable[Plan], definitions: Definitions) -> list[str]:

@@ -57,6 +57,8 @@ class RunOptions:
     operator_order: str = "adaptive"
     join_scheme: str = ""
     """Without a name, the default of tables/."""
+    feed_share: float = 0.2
+    """A feed that takes more of the cores is suspended; 0: none ever is (feed_budget.py)."""
 
     def methods(self) -> Methods:
         from headgate.pipeline.methods import Methods  # noqa: PLC0415 - Spark
@@ -71,6 +73,7 @@ class RunOptions:
         from headgate.deliver.output_webhook import WebhookSettings  # noqa: PLC0415
         from headgate.deliver.settings import DeliverySettings  # noqa: PLC0415
         from headgate.operators.declaration import OperatorGrants  # noqa: PLC0415
+        from headgate.pipeline.feed_budget import BudgetRules  # noqa: PLC0415
         from headgate.pipeline.operator_stage import OperatorRules  # noqa: PLC0415 - Spark
         from headgate.pipeline.run_context import RunSettings  # noqa: PLC0415
         from headgate.pipeline.sources.source_format import Options  # noqa: PLC0415
@@ -100,6 +103,7 @@ class RunOptions:
                 ),
             ),
             methods=self.methods(),
+            budget=BudgetRules(share=self.feed_share),
         )
 
 

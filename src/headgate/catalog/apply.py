@@ -21,6 +21,7 @@ from typing import get_args
 
 from headgate.catalog.definitions import DefiningStatement
 from headgate.catalog.dependencies import names_in_ranges, names_used
+from headgate.catalog.limits import check_quotas
 from headgate.catalog.register import advertise, drop, register
 from headgate.catalog.subscribe import renew, subscribe, unsubscribe
 from headgate.catalog.transaction import Outcome, Transaction
@@ -50,6 +51,7 @@ def apply(transaction: Transaction, statements: Sequence[Statement]) -> list[Out
             if error.statement_number is None:
                 error.statement_number = index + 1
             raise
+    check_quotas(transaction)
     transaction.finish(changed=any(outcome.changed for outcome in outcomes.values()))
     return [outcomes[index] for index in range(len(statements))]
 

@@ -11,7 +11,7 @@ increments the version by one. Readers never wait for a writer, and each reader 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import Self
 
 from sqlalchemy import Connection, delete, insert, select
 
-from headgate.catalog import queries, statistics, tables
+from headgate.catalog import limits, queries, statistics, tables
 from headgate.catalog.apply import apply, find_errors
 from headgate.catalog.database import Database
 from headgate.catalog.definitions import CatalogDefinitions, DefinitionKind, load_all
@@ -115,6 +115,22 @@ class Catalog:
             transaction.finish(changed=removed > 0)
             return removed
 
+    def suspend(self, feed: str, reason: str) -> bool:
+        """Stop evaluating a feed until it is resumed; whether it was not suspended before."""
+        with self._database.writing() as connection:
+            return limits.suspend(Transaction(connection, clock=self._clock), feed, reason)
+
+    def resume(self, feed: str) -> bool:
+        """Evaluate a feed again, from now on; whether it was suspended."""
+        with self._database.writing() as connection:
+            return limits.resume(Transaction(connection, clock=self._clock), feed)
+
+    def set_quotas(self, quotas: Mapping[limits.Resource, int | None]) -> None:
+        """Set these limits, or remove those that are None. The version stays."""
+        with self._database.writing() as connection:
+            Transaction(connection, clock=self._clock)  # takes the lock
+            limits.set_quotas(connection, quotas)
+
     def record_snapshot(self, hash_: str, path: str, *, catalog_version: int) -> None:
         """Record that the definitions of this version are compiled. The version stays, as nothing
         that is registered changes. Recording a snapshot twice has no effect."""
@@ -152,6 +168,21 @@ class Catalog:
         many. They are valid within the `with` statement only."""
         with self._database.reading() as connection:
             yield CatalogDefinitions(connection, version=_version(connection))
+
+    def suspended(self) -> dict[str, limits.Suspension]:
+        """The feeds that are suspended, by name."""
+        with self._database.reading() as connection:
+            return limits.suspended_feeds(connection)
+
+    def quotas(self) -> dict[limits.Resource, int]:
+        """The limits that are set."""
+        with self._database.reading() as connection:
+            return limits.quotas_of(connection)
+
+    def usage(self, *, now: datetime | None = None) -> dict[limits.Resource, float]:
+        """What is used of the resources that the catalog counts."""
+        with self._database.reading() as connection:
+            return limits.usage_of(connection, now or self._clock())
 
     def names_of_numbers(self, numbers: Iterable[int]) -> dict[int, str]:
         """The names of the definitions with these numbers; dropped ones are left out."""

@@ -153,6 +153,13 @@ class CatalogDefinitions(Mapping[str, Statement]):
         assert self._connection is not None, "these entries have no database"
         return changes_since(self._connection, known)
 
+    def suspended(self) -> frozenset[int]:
+        """The numbers of feeds that are suspended (limits.py)."""
+        assert self._connection is not None, "these entries have no database"
+        columns = tables.definitions.c
+        query = select(columns.number).join(tables.suspensions)
+        return frozenset(self._connection.scalars(query))
+
     def add(self, name: str, entry: StoredDefinition, statement: Statement) -> None:
         self._entries[name] = entry
         self._statements[name] = statement

@@ -35,6 +35,8 @@ class Definition:
     branches: int
     created_at: datetime
     version: int
+    cpu_us: float = 0.0
+    """What it adds to the CPU time of an item (language/costs.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,19 @@ from headgate.catalog.definitions import (
 from headgate.catalog.dependencies import input_names, measure, names_in_ranges, names_used
 from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
+from headgate.language.costs import cpu_us_of_statement
 from headgate.language.parse import parse
 from headgate.language.script import NESTING_MAX, TOKENS_MAX
-from headgate.language.statements import Advertise, CreateFeed, Drop, MaterializeFeed, Statement
+from headgate.language.statements import (
+    Advertise,
+    CreateFeed,
+    Drop,
+    MaterializeFeed,
+    RegisterOperator,
+    Statement,
+)
 from headgate.language.unparse import unparse
+from headgate.model.atoms import Call
 from headgate.model.errors import (
     CatalogError,
     InUse,
@@ -28,6 +37,7 @@ from headgate.model.errors import (
     UnknownName,
     did_you_mean,
 )
+from headgate.model.filters import atoms_of
 
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
@@ -58,6 +68,7 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
             "branches": branches,
             "created_at": transaction.now,
             "version": transaction.version,
+            "cpu_us": _cpu_us(transaction, checked),
         },
     )
     for used in sorted({str(each) for each in names_used(checked)}):
@@ -124,6 +135,21 @@ def _size(transaction: Transaction, statement: Statement) -> tuple[int, int]:
             depth, _ = measure(name, [(each.depth, each.branches) for each in inputs if each])
             return depth, 1
     return 0, 1
+
+
+def _cpu_us(transaction: Transaction, statement: Statement) -> float:
+    """What the statement adds to the CPU time of an item."""
+    if not isinstance(statement, CreateFeed):
+        return 0.0
+    called = {
+        atom.operator
+        for condition in statement.where
+        for atom in atoms_of(condition.filter)
+        if isinstance(atom, Call)
+    }
+    found = {name: transaction.definitions[name] for name in called}
+    operators = {n: each for n, each in found.items() if isinstance(each, RegisterOperator)}
+    return cpu_us_of_statement(statement, operators)
 
 
 # --- drop ----------------------------------------------------------------------------------------

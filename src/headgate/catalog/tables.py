@@ -4,6 +4,8 @@
         ▲  ▲                        operators
         │  └─────── advertisements  they are deleted with their source
         └────────── subscriptions   one row each, with the hash of the ticket
+    suspensions                     feeds that are not evaluated, each with the reason
+    quotas                          how much an owner may have of what
     statistics                      measured rates of sources and selectivities of atoms
     snapshots                       compiled plans, named by the hash of their content
     state                           one row: the version, the next subscription id and number
@@ -36,7 +38,7 @@ from sqlalchemy import (
     TypeDecorator,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The revision these tables have. It is compared at opening, without loading the migrations."""
 
 REVISION_TABLE = "headgate_revision"
@@ -76,6 +78,8 @@ definitions = Table(
     Column("branches", Integer, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("version", BigInteger, nullable=False),
+    # What the statement adds to the CPU time of an item (language/costs.py).
+    Column("cpu_us", Float(53), nullable=False, server_default="0"),
     Index("ix_definitions_number", "number", unique=True),
 )
 
@@ -124,6 +128,22 @@ subscriptions = Table(
     Column("version", BigInteger, nullable=False),
     # The id is in it for listing one feed's subscriptions page by page.
     Index("ix_subscriptions_feed", "feed", "id"),
+)
+
+suspensions = Table(
+    "suspensions",
+    metadata,
+    Column("feed", NameText, ForeignKey("definitions.name", ondelete="CASCADE"), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("suspended_at", UtcTime, nullable=False),
+)
+
+quotas = Table(
+    "quotas",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("resource", Text, primary_key=True),
+    Column("limit", BigInteger, nullable=False),
 )
 
 statistics = Table(

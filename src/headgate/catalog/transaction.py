@@ -60,6 +60,8 @@ class Transaction:
         self.dry_run = dry_run
         self.definitions = CatalogDefinitions(connection, version=version)
         self._rows: dict[Table, list[Row]] = {table: [] for table in _INSERT_ORDER}
+        self.added: set[Table] = set()
+        """The tables into which rows were inserted."""
 
     def take_subscription_id(self) -> int:
         self._next_subscription_id += 1
@@ -70,6 +72,7 @@ class Transaction:
         return self._next_number - 1
 
     def insert(self, table: Table, row: Row) -> None:
+        self.added.add(table)
         self._rows[table].append(row)
         if len(self._rows[table]) >= _ROWS_MAX:
             self.flush()

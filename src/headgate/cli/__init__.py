@@ -13,6 +13,7 @@ command only.
     show                               show
     explain                            explain
     subscribe, renew, unsubscribe      subscriptions
+    suspend, resume, quota             limits
     post                               post
     tail, why, rejected                items
     stats, statistics                  stats
@@ -34,6 +35,7 @@ Files in reading order:
     show            list what is registered
     explain         plans of feeds, the program of a source, why an item matches
     subscriptions   subscribe, renew and unsubscribe
+    limits          suspend and resume feeds, set quotas
     run             run the pipeline until it is stopped
     run_display     the screen, the log line and the summary of a run
     deliver         a delivery worker

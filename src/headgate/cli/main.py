@@ -21,6 +21,7 @@ COMMANDS = {
     **dict.fromkeys(("check", "apply", "drop"), "scripts"),
     **{name: name for name in ("show", "explain", "network", "relay", "simulate")},
     **dict.fromkeys(("subscribe", "renew", "unsubscribe"), "subscriptions"),
+    **dict.fromkeys(("suspend", "resume", "quota"), "limits"),
     "post": "post",
     **dict.fromkeys(("tail", "why", "rejected"), "items"),
     **dict.fromkeys(("stats", "statistics"), "stats"),

@@ -115,6 +115,14 @@ BatchRows = Annotated[
 BatchBytes = Annotated[
     int | None, typer.Option(min=1, help="Bytes of files in a micro-batch at most (256 MB).")
 ]
+FeedShare = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="A feed that takes more of the cores is suspended; 0: none ever is.",
+    ),
+]
 Metrics = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds /metrics, or 'off'.")
 ]
@@ -151,6 +159,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     factorize: Factorize = FACTORIZE_DEFAULT,
     operator_order: OperatorOrder = OPERATOR_ORDER_DEFAULT,
     join_scheme: JoinScheme = "",
+    feed_share: FeedShare = 0.2,
 ) -> None:
     """Run everything that is registered: read the sources, match, and deliver.
 
@@ -181,6 +190,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         factorize=factorize,
         operator_order=operator_order,
         join_scheme=join_scheme,
+        feed_share=feed_share,
     )
     check_machine(options, metrics=metrics, jars=jars, catalog=catalog)
     text = "" if script is None else read_text(script)

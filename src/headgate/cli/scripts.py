@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -55,10 +55,14 @@ from headgate.language.statements import (
     Subscribe,
 )
 from headgate.model.errors import HeadgateError, LanguageError
+from headgate.plan.price import Price
 
 ERRORS_SHOWN_MAX = 20
 OUTCOMES_SHOWN_MAX = 1_000
 STATUS_EVERY = 1_000
+PRICES_SHOWN_MAX = 10
+PRICE_SHOWN_US, PRICE_SHOWN_BYTES = 1.0, 10_000_000
+"""`check` shows the prices of feeds that add so much to an item, or need so much memory."""
 WORD = re.compile(r"\w+")
 
 Tickets = Annotated[
@@ -108,12 +112,27 @@ def check(
     cannot_run = list(checked.cannot_run)
     if json:
         result = {"file": str(file), "statements": len(outcomes), "ok": True}
-        print_json(result | ({"cannot_run": cannot_run} if cannot_run else {}))
+        prices = {"prices": {n: each.as_json() for n, each in checked.prices.items()}}
+        print_json(result | prices | ({"cannot_run": cannot_run} if cannot_run else {}))
     else:
         against = "" if without_catalog else f", checked against {name}"
         print_line(f"{file}: {_summary(outcomes)}{against}")
         for problem in cannot_run:
             print_line(f"cannot run here: {problem}")
+        _print_prices(checked.prices)
+
+
+def _print_prices(prices: Mapping[str, Price]) -> None:
+    """The prices of the most expensive feeds; most feeds cost next to nothing."""
+    notable = {
+        name: price
+        for name, price in sorted(prices.items(), key=lambda each: -each[1].cpu_us)
+        if price.cpu_us >= PRICE_SHOWN_US or price.memory_bytes >= PRICE_SHOWN_BYTES
+    }
+    for name, price in list(notable.items())[:PRICES_SHOWN_MAX]:
+        print_text(f"price of {name}: {price.text(brief=True)}")
+    if len(notable) > PRICES_SHOWN_MAX:
+        print_line(f"… and {len(notable) - PRICES_SHOWN_MAX:,} more feeds that cost something")
 
 
 def apply(

@@ -11,7 +11,7 @@ import typer
 
 from headgate.api.headgate import PAGE_DEFAULT, Entry, Headgate
 from headgate.api.headgate import open as open_headgate
-from headgate.catalog.queries import PAGE_MAX, SnapshotRecord, Subscription
+from headgate.catalog.queries import PAGE_MAX, Definition, SnapshotRecord, Subscription
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
 from headgate.cli.output import print_json, print_line, print_table, print_text
 from headgate.language.statements import Listing
@@ -69,8 +69,12 @@ def print_listing(
     elif listing in COLUMNS:
         print_table(COLUMNS[listing], rows)
     else:
-        for (text,) in rows:
+        suspended = h.suspended() if listing is Listing.FEEDS else {}
+        for entry, (text,) in zip(page.entries, rows, strict=True):
             print_text(text)
+            if isinstance(entry, Definition) and (since := suspended.get(entry.name)):
+                when = _time_text(since.suspended_at)
+                print_line(f"-- suspended since {when} UTC: {since.reason}")
     if len(rows) == limit and page.total > limit:
         shown = f"{len(rows):,} of {page.total:,} {listing}"
         print_line(f"-- {shown}; go on with --after {page.last}")

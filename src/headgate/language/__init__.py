@@ -19,5 +19,6 @@ nothing: Spark's workers use statements and schemas, and do not need the parser.
     check_feed      checks `create feed`: sources, variables, joins, conditions
     schemas         the schemas of sources, feeds and clauses
     type_filter     checks attributes and types of a filter and converts its constants
+    costs           what the parts of a statement add to the CPU time of an item
     unparse         statements -> canonical text
 """

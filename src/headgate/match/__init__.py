@@ -15,6 +15,7 @@ In reading order:
     forest              conjunctions as paths with shared beginnings
     walks               kernels that walk over the forest
     matcher             matching a batch: counts, lists by item, bitmaps by subscription
+    row_users           which subscriptions use an expensive atom
     living              a program that subscriptions are added to and removed from
     explain             the program as text
 

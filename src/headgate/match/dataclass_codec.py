@@ -89,8 +89,9 @@ def freeze(part: object) -> None:
             if type(value) not in _LEAVES:
                 freeze(value)
     elif is_dataclass(part):
-        for name in part.__dataclass_fields__:
-            freeze(getattr(part, name))
+        for name, each in part.__dataclass_fields__.items():
+            if each.init:  # the others are no part of a file
+                freeze(getattr(part, name))
 
 
 def from_arrays(kind: type[Part], arrays: Mapping[str, Array], stored: JSON) -> Part:

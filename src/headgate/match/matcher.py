@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headgate.match.batch import Batch
 from headgate.match.bit_rows import Ints, Longs, Words
-from headgate.match.program import Program, words_for
+from headgate.match.program import NO_ROWS, Program, words_for
 from headgate.match.walks import (
     BitRows,
     EndNames,
@@ -86,6 +86,8 @@ class LabelledProgram:
     dead: npt.NDArray[np.bool_]
     at_ends: Ints
     always: Ints
+    muted: frozenset[int] = NO_ROWS
+    """Rows that are not evaluated (row_users.py)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,11 +121,13 @@ class ProgramMatcher:
         used = count_ends(tuple(forest.nodes), tuple(bits), ends, counts)
         return Counts(self.program, ends[:used], counts[:used], batch.size)
 
-    def match(self, batch: Batch) -> BatchMatches:
-        """For each item, the subscriptions that it matches."""
+    def match(self, batch: Batch, muted: frozenset[int] = NO_ROWS) -> BatchMatches:
+        """For each item, the subscriptions that it matches. Those that need a muted row may be
+        missing or too many: the caller leaves them out (row_users.py)."""
         program, nobody = self.program, np.zeros(0, bool)
         names = program.forest.subscriptions
-        return match_programs([LabelledProgram(program, nobody, names, program.always)], batch)
+        labelled = LabelledProgram(program, nobody, names, program.always, muted)
+        return match_programs([labelled], batch)
 
     def bitmaps(self, batch: Batch) -> Words:
         """For each subscription, a row with the bits of the items that match it."""
@@ -160,7 +164,10 @@ class _Pass:
 
     def __init__(self, labelled: LabelledProgram, batch: Batch) -> None:
         forest = labelled.program.forest
-        self._nodes, self._bits = tuple(forest.nodes), tuple(_bit_rows(labelled.program, batch))
+        self._nodes, self._bits = (
+            tuple(forest.nodes),
+            tuple(_bit_rows(labelled.program, batch, labelled.muted)),
+        )
         self._names = tuple(EndNames(forest.end_start, labelled.at_ends))
         room = max(LISTED_PER_ITEM * batch.size, LISTED_LEAST)
         self.per_item = np.zeros(batch.size, np.int64)
@@ -183,9 +190,9 @@ class _Pass:
             write_many(*forest, self._many, places, limits, subscriptions)
 
 
-def _bit_rows(program: Program, batch: Batch) -> BitRows:
+def _bit_rows(program: Program, batch: Batch, muted: frozenset[int] = NO_ROWS) -> BitRows:
     """The rows of the batch, and a stack whose bottom has a bit for each item."""
-    rows = program.rows(batch)
+    rows = program.rows(batch, muted)
     stack = np.zeros((program.forest.depth + 1, words_for(batch.size)), np.uint64)
     whole, rest = divmod(batch.size, 64)
     stack[0, :whole] = ~np.uint64(0)

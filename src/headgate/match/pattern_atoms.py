@@ -35,15 +35,18 @@ than its patterns would, beyond what its states may cost in the beginning.
 
 Invariant: which sets there are never changes an answer, only the time that it takes.
 
+*Costs.* The CPU time of each search is kept until `take_costs` asks for it: that of a pattern that
+is searched alone exactly, that of a set in equal shares. An expensive pattern makes its set slow
+and is soon alone. *Muted* patterns are those that nobody needs an answer of: they are left out.
+
 Rejected: `re2.Filter`, which uses a set of its own and does not report when that one fails.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numba as nb
@@ -54,57 +57,14 @@ from headgate.match.batch import Batch
 from headgate.match.bit_rows import LOW_BITS, ONE, Ints, Longs, Words
 from headgate.match.bounds import check_indices, refuse_unless
 from headgate.match.texts import TEXT_TYPES, Texts, texts_of
-from headgate.model.atoms import PATTERN_MEMORY_MAX, PATTERN_TEXT_MAX, Matches, compile_pattern
-
-LITERAL_LENGTH_MIN = 3
-"""Shorter ones are in most texts."""
-LITERAL_LENGTH_MAX = 64
-
-_WIDE = re.compile(r"(?:\.|\[\^[^\]]*\]|\\[DSW]|\))[*+{]")
-
-# A single character or class, and a repetition of it; as much of re2's syntax as is read here.
-_ELEMENT = re.compile(
-    r"""
-    (?: (?P<plain>[^\\.+*?()|\[\]{}^$])        # the character itself
-      | \\(?P<escaped>[\\.+*?()|\[\]{}^$/-])   # the same, escaped
-      | \\[bBdDsSwW] | [.^$]                   # something, or a place
-      | \[\^?[^\[\]\\^]+\]                     # a class without escapes and names
-    )
-    (?P<repeated>[*+?]\??|\{\d+(?:,\d*)?\}\??)?
-    """,
-    re.VERBOSE,
+from headgate.model.atoms import Matches
+from headgate.model.patterns import (
+    PATTERN_MEMORY_MAX,
+    PATTERN_TEXT_MAX,
+    compile_pattern,
+    is_wide,
+    needed_literals,
 )
-
-
-def is_wide(pattern: str) -> bool:
-    r"""Whether the pattern skips over almost anything, so that its automaton has many states.
-
-    >>> is_wide("rock.*concert"), is_wide(r"rock \d+")
-    (True, False)
-    """
-    return _WIDE.search(pattern) is not None
-
-
-def needed_literals(pattern: str) -> tuple[str, ...]:
-    r"""Literal texts that every match contains; none if the pattern is not certain to have any.
-
-    >>> needed_literals(r"rock.*concerts?\b")
-    ('rock', 'concert')
-    """
-    runs, position = [""], 0
-    while position < len(pattern):
-        element = _ELEMENT.match(pattern, position)
-        if element is None:
-            return ()
-        position = element.end()
-        character = element["plain"] or element["escaped"]
-        if character is None or element["repeated"]:
-            runs.append("")
-        else:
-            runs[-1] += character
-    long = dict.fromkeys(run[:LITERAL_LENGTH_MAX] for run in runs if len(run) >= LITERAL_LENGTH_MIN)
-    return tuple(long)
-
 
 PATTERNS_PER_SET = 1_000
 SET_BYTES_PER_PATTERN = 16_384
@@ -121,29 +81,42 @@ PatternPairs = list[tuple[int, int]]
 NewSet = re2.Set.SearchSet
 
 
+NO_PATTERNS: frozenset[int] = frozenset()
+
+
 class PatternSearch:
-    """Searches texts for all patterns. Thread-safe: splitting or compiling twice is harmless."""
+    """Searches texts for all patterns. Thread-safe: splitting or compiling twice is harmless, and
+    costs are estimates."""
 
     def __init__(self, patterns: Texts) -> None:
         self._patterns = patterns
         self._ready: _PatternSets | None = None
 
-    def find(self, texts: Sequence[bytes]) -> PatternPairs:
-        """Pairs of a pattern and a text that it matches."""
-        if self._ready is None:
+    def find(self, texts: Sequence[bytes], muted: frozenset[int] = NO_PATTERNS) -> PatternPairs:
+        """Pairs of a pattern and a text that it matches, without those of muted patterns."""
+        ready = self._ready
+        if ready is None or ready.muted != muted:
             count = len(self._patterns)
-            self._ready = _PatternSets([self._patterns.text(at) for at in range(count)])
-        return self._ready.find(texts)
+            ready = _PatternSets([self._patterns.text(at) for at in range(count)], muted)
+            self._ready = ready
+        return ready.find(texts)
+
+    def take_costs(self) -> dict[int, int]:
+        """The CPU time in ns that each pattern has taken since the last call."""
+        return {} if self._ready is None else self._ready.take_costs()
 
 
 class _PatternSets:
     """The patterns in sets: simple ones, wide ones, and the literals of the others."""
 
-    def __init__(self, patterns: Sequence[str]) -> None:
+    def __init__(self, patterns: Sequence[str], muted: frozenset[int]) -> None:
+        self.muted = muted
         simple: list[int] = []
         wide: list[int] = []
         literals: dict[int, tuple[str, ...]] = {}
         for number, pattern in enumerate(patterns):
+            if number in muted:
+                continue
             if not is_wide(pattern):
                 simple.append(number)
             elif needed := needed_literals(pattern):
@@ -158,6 +131,14 @@ class _PatternSets:
         for numbers, parts in self._sets:
             matches += [(numbers[each], text) for each, text in _find_all(parts, texts)]
         return matches
+
+    def take_costs(self) -> dict[int, int]:
+        costs = self._guarded.take_costs()
+        for numbers, parts in self._sets:
+            for part in parts:
+                for each, cpu_ns in part.take_costs():
+                    costs[numbers[each]] = costs.get(numbers[each], 0) + cpu_ns
+        return costs
 
 
 class _LiteralGuard:
@@ -174,18 +155,43 @@ class _LiteralGuard:
             rarest = min(needed, key=lambda each: (uses[each], -len(each)))
             other_literals = frozenset(number[each] for each in needed if each != rarest)
             self._by_rarest[number[rarest]].append((pattern, other_literals))
+        self._wall_ns: dict[int, int] = {}
+        self._cpu_share = 1.0
 
     def find(self, texts: Sequence[bytes]) -> PatternPairs:
         literals_of: dict[int, set[int]] = {}
         for literal, text in _find_all(self._parts, texts):
             literals_of.setdefault(text, set()).add(literal)
-        return [
+        searches = [
             (pattern, text)
             for text, literals in literals_of.items()
             for literal in literals
             for pattern, others in self._by_rarest[literal]
-            if others <= literals and self._single(pattern).search(texts[text]) is not None
+            if others <= literals
         ]
+        return self._search(searches, texts) if searches else []
+
+    def _search(self, searches: PatternPairs, texts: Sequence[bytes]) -> PatternPairs:
+        """Those of these pairs that match. The clock of the CPU takes 0.3 µs to read, a tenth of
+        a short search; so searches are timed by that of the wall, and their sum by both."""
+        matches: PatternPairs = []
+        wall_ns, clock = self._wall_ns, time.perf_counter_ns
+        began_cpu_ns, began_ns = time.thread_time_ns(), clock()
+        last_ns = began_ns
+        for pattern, text in searches:
+            if self._single(pattern).search(texts[text]) is not None:
+                matches.append((pattern, text))
+            now_ns = clock()
+            wall_ns[pattern] = wall_ns.get(pattern, 0) + now_ns - last_ns
+            last_ns = now_ns
+        share = (time.thread_time_ns() - began_cpu_ns) / max(last_ns - began_ns, 1)
+        self._cpu_share = min(share, 1.0)
+        return matches
+
+    def take_costs(self) -> dict[int, int]:
+        """The literals are shared by all patterns, and cost little: they are not counted."""
+        wall_ns, self._wall_ns = self._wall_ns, {}
+        return {pattern: int(ns * self._cpu_share) for pattern, ns in wall_ns.items()}
 
     def _single(self, pattern: int) -> re2._Regexp[bytes]:
         compiled = self._compiled.get(pattern)
@@ -219,6 +225,7 @@ class _Part:
         self._took_s = 0.0
         self._allowed_s = START_S_PER_PATTERN * (high - low)
         self._texts = 0
+        self._cpu_s = 0.0
 
     def find(self, texts: Sequence[bytes], first: int, matches: PatternPairs) -> None:
         """Append the matches in texts[first:]."""
@@ -245,9 +252,20 @@ class _Part:
         if self._compiled is None:
             self._compiled = compile_pattern(self._patterns[self._low])
         search = self._compiled.search
+        began_s = time.thread_time()
         for text in range(first, len(texts)):
             if search(texts[text]) is not None:
                 matches.append((self._low, text))
+        self._cpu_s += time.thread_time() - began_s
+
+    def take_costs(self) -> Iterator[tuple[int, int]]:
+        """The CPU time in ns of each pattern since the last call."""
+        for half in self._halves or ():
+            yield from half.take_costs()
+        cpu_s, self._cpu_s = self._cpu_s, 0.0
+        if cpu_s:
+            share_ns = int(1e9 * cpu_s / (self._high - self._low))
+            yield from ((pattern, share_ns) for pattern in range(self._low, self._high))
 
     def _find_set(self, texts: Sequence[bytes], first: int, matches: PatternPairs) -> int:
         """The first text that the set has not answered, because it failed or has become slow."""
@@ -257,7 +275,7 @@ class _Part:
         self._compiled = together
         match, before = together.Match, self._low - 1
         while first < len(texts):
-            began = time.perf_counter()
+            began_s = time.thread_time()
             stop = min(first + TEXTS_BETWEEN_CHECKS, len(texts))
             for text in range(first, stop):
                 answer = match(texts[text])
@@ -265,7 +283,7 @@ class _Part:
                     return text
                 if len(answer) > 1:
                     matches += [(before + number, text) for number in answer if number]
-            if self._has_become_slow(stop - first, time.perf_counter() - began):
+            if self._has_become_slow(stop - first, time.thread_time() - began_s):
                 return stop
             first = stop
         return first
@@ -287,6 +305,7 @@ class _Part:
 
     def _has_become_slow(self, count: int, took_s: float) -> bool:
         self._texts += count
+        self._cpu_s += took_s
         self._took_s += took_s
         self._allowed_s += count * SINGLE_S * (self._high - self._low)
         if self._texts > TEXTS_REMEMBERED:  # older measurements count less and less
@@ -323,15 +342,24 @@ class PatternAtoms:
     def __post_init__(self) -> None:
         object.__setattr__(self, "search", PatternSearch(self.patterns))
 
-    def fill(self, batch: Batch, rows: Words) -> None:
-        """Set the bits of these atoms in rows that are zero."""
+    def fill(self, batch: Batch, rows: Words, muted: frozenset[int] = NO_PATTERNS) -> None:
+        """Set the bits of these atoms in rows that are zero; those of muted rows stay zero."""
+        left_out = NO_PATTERNS
+        if muted:
+            left_out = frozenset(np.flatnonzero(np.isin(self.rows, list(muted))).tolist())
+        if len(left_out) == self.rows.size:
+            return
         for column in batch.columns_of(self.attribute, *TEXT_TYPES):
             items = np.nonzero(column.valid)[0]
             texts = [seen_by_patterns(column.texts.encoded(item)) for item in items.tolist()]
-            matches = self.search.find(texts)
+            matches = self.search.find(texts, left_out)
             if matches:
                 patterns, places = np.array(matches, np.int64).T
                 set_bits(self.rows[patterns], items[places], rows)
+
+    def take_costs(self) -> dict[int, int]:
+        """The CPU time in ns since the last call, by row."""
+        return {int(self.rows[each]): ns for each, ns in self.search.take_costs().items()}
 
     def check(self, row_count: int) -> None:
         """Raise `SnapshotError` where a stored place is out of its bounds."""

@@ -120,6 +120,7 @@ def _can_be_true(atom: Atom, types: Mapping[str, Type]) -> bool:
 
 
 ATOMS_MAX = 2**31
+NO_ROWS: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,14 +177,39 @@ class Program:
         ascending = bool((np.diff(self.names, prepend=np.int32(-1)) > 0).all())
         refuse_unless(ascending, "names", "they do not ascend from 0 on")
 
-    def rows(self, batch: Batch) -> Words:
-        """The rows of all atoms and derived filters for a batch."""
+    def rows(self, batch: Batch, muted: frozenset[int] = NO_ROWS) -> Words:
+        """The rows of all atoms and derived filters for a batch. Expensive atoms in `muted` are not
+        evaluated: the caller does not use their rows (row_users.py)."""
         rows = np.zeros((self.row_count, words_for(batch.size)), np.uint64)
         for group in self.groups:
-            group.fill(batch, rows)
+            if muted and isinstance(group, PatternAtoms | WordAtoms):
+                group.fill(batch, rows, muted)
+            else:
+                group.fill(batch, rows)
         operators = self.derived_operators
         fill_derived_rows(self.atom_count, operators, self.operand_start, self.operands, rows)
         return rows
+
+    @property
+    def metered_rows(self) -> list[int]:
+        """The rows of atoms whose cost is measured: `matches` and `similar`. All others cost about
+        the same, some nanoseconds."""
+        rows: list[int] = []
+        for group in self.groups:
+            if isinstance(group, PatternAtoms):
+                rows += group.rows.tolist()
+            elif isinstance(group, WordAtoms) and group.similar is not None:
+                rows += group.similar.row.tolist()
+        return rows
+
+    def take_costs(self) -> dict[int, int]:
+        """The CPU time in ns that metered atoms have taken in this process since the last call, by
+        row."""
+        costs: dict[int, int] = {}
+        for group in self.groups:
+            if isinstance(group, PatternAtoms | WordAtoms):
+                costs |= group.take_costs()
+        return costs
 
 
 def words_for(size: int) -> int:

@@ -20,6 +20,9 @@ keeps the order, so the bounds, which are computed by the same division, never m
 Cost for each item: its distinct words, which are counted exactly (unknown ones are compared byte by
 byte, and only until there are too many for every atom), and |b| for each atom that is tested.
 
+The CPU time of a batch is divided among the atoms by their tests, each weighted with its words, and
+kept until `take_costs` asks for it. Muted atoms, whose answer nobody needs, are not tested.
+
 Rejected: counts for all atoms of all words, as a common word is in most atoms; MinHash, which is
 approximate.
 """
@@ -27,8 +30,9 @@ approximate.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numba as nb
@@ -42,6 +46,8 @@ from headgate.match.texts import Bytes
 from headgate.match.vocabulary import TokenColumn
 
 SIGNATURE_WORDS = 4
+TEST_WEIGHT = 8
+"""What a test costs besides the words of its atom, in words."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 WORDS_MAX = 2**31
 """No item has more words than this: its texts would not fit into memory."""
@@ -65,9 +71,16 @@ class SimilarAtoms:
     most: Longs
     threshold: npt.NDArray[np.float64]
     row: Ints
+    spent_ns: npt.NDArray[np.float64] = field(init=False, repr=False)
+    """For each atom its CPU time since `take_costs` was called last; an estimate."""
 
-    def fill(self, tokens: TokenColumn, rows: Words) -> None:
-        """Set the bits of these atoms in rows that are zero."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spent_ns", np.zeros(self.row.size))
+
+    def fill(self, tokens: TokenColumn, rows: Words, muted: frozenset[int] = frozenset()) -> None:
+        """Set the bits of these atoms in rows that are zero; those of muted rows stay zero."""
+        began_ns = time.thread_time_ns()
+        is_muted = np.isin(self.row, list(muted)) if muted else np.zeros(self.row.size, np.bool_)
         limit = int(self.most.max())
         start = tokens.start[:: tokens.parts]
         longest = int(np.diff(start).max(initial=0))
@@ -81,8 +94,21 @@ class SimilarAtoms:
             np.empty(longest, np.int32),
             np.zeros(size, np.int64),
             np.zeros(size, np.int64),
+            is_muted,
+            np.zeros(self.row.size, np.int64),
         )
         fill_similar_rows(items, index, limit, float(self.threshold.min()), scratch, rows)
+        weights = scratch.tests * (TEST_WEIGHT + np.diff(self.word_start))
+        total = float(weights.sum())
+        if total:
+            self.spent_ns[:] += weights * ((time.thread_time_ns() - began_ns) / total)
+
+    def take_costs(self) -> dict[int, int]:
+        """The CPU time in ns since the last call, by row."""
+        spent = np.flatnonzero(self.spent_ns)
+        cpu_ns = self.spent_ns[spent].astype(np.int64)
+        self.spent_ns[:] = 0.0
+        return dict(zip(self.row[spent].tolist(), cpu_ns.tolist(), strict=True))
 
     def check(self, word_count: int, row_count: int) -> None:
         """Raise `SnapshotError` where a stored place is out of its bounds."""
@@ -203,6 +229,8 @@ class _Scratch(NamedTuple):
     known        int32, the distinct known words of an item
     table        int64, a hash table of the unknown words of an item …
     table_item   int64, zero: … and the item that each slot was used for, plus one
+    muted        bool [atoms], which atoms are not tested
+    tests        int64 [atoms], zero: how many items each atom was tested for
     """
 
     word_item: Longs
@@ -210,6 +238,8 @@ class _Scratch(NamedTuple):
     known: Ints
     table: Longs
     table_item: Longs
+    muted: npt.NDArray[np.bool_]
+    tests: Longs
 
 
 @nb.njit(nogil=True, cache=True)
@@ -321,9 +351,10 @@ def fill_similar_rows(items, index, limit, lowest, scratch, rows):  # type: igno
                 atom = index.found[place]
                 if index.most[atom] < count:
                     break
-                if scratch.atom_item[atom] == item + 1:
+                if scratch.atom_item[atom] == item + 1 or scratch.muted[atom]:
                     continue
                 scratch.atom_item[atom] = item + 1
+                scratch.tests[atom] += 1
                 begin, end = word_start[atom], word_start[atom + 1]
                 sizes = count + (end - begin)
                 # c / (sizes − c) ≥ t only if c ≥ t × sizes / (1 + t); one less, as floats round.

@@ -42,16 +42,22 @@ class WordAtoms:
     phrases: PhraseAtoms | None
     similar: SimilarAtoms | None
 
-    def fill(self, batch: Batch, rows: Words) -> None:
-        """Set the bits of these atoms in rows that are zero."""
+    def fill(self, batch: Batch, rows: Words, muted: frozenset[int] = frozenset()) -> None:
+        """Set the bits of these atoms in rows that are zero. Muted rows of `similar` stay zero; the
+        others cost next to nothing."""
         columns = batch.columns_of(self.attribute, *TEXT_TYPES)
         if not columns:
             return
         tokens = self.vocabulary.read(columns, with_places=self.similar is not None)
         fill_word_rows(tokens.parts, tokens.start, tokens.numbers, self.word_rows, rows)
-        for part in (self.phrases, self.similar):
-            if part is not None:
-                part.fill(tokens, rows)
+        if self.phrases is not None:
+            self.phrases.fill(tokens, rows)
+        if self.similar is not None:
+            self.similar.fill(tokens, rows, muted)
+
+    def take_costs(self) -> dict[int, int]:
+        """The CPU time of `similar` in ns since the last call, by row."""
+        return {} if self.similar is None else self.similar.take_costs()
 
     def check(self, row_count: int) -> None:
         """Raise `SnapshotError` where a stored place is out of its bounds."""

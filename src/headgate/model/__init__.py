@@ -20,6 +20,7 @@ oracle: it says whether an item satisfies a filter, and every optimiser is teste
     implies_values   the values that an atom allows for its attribute
     implies_text     what text and link atoms say about words and links
     intervals        sets of values as unions of intervals
+    patterns         patterns of `matches`: limits, and what they cost
     addresses        which network addresses may be connected to
     errors           every error that Headgate raises on purpose
 """

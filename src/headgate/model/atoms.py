@@ -21,32 +21,15 @@ Python.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
-
-import re2
 
 from headgate.model.errors import InvalidValue
+from headgate.model.patterns import compile_pattern
 from headgate.model.text import fold, terms, words
 from headgate.model.values import Comparable, Kind, Value, comparable, describe, is_missing, kind_of
 
-PATTERN_LENGTH_MAX = 1_000
-PATTERN_MEMORY_MAX = 1 << 20
-PATTERN_STEPS_MAX = 500
-"""How many steps repetitions may add to a pattern, if each class of characters is one step. Where
-the automaton has more states than fit into memory, re2 looks at all steps that a byte of a text may
-belong to, at about 15 ns each."""
-PATTERN_TEXT_MAX = 32_768
-"""A pattern sees so many bytes of a text in UTF-8, as if the text ended there: the worst pattern
-then takes 0.4 s for a text."""
-_ONE_STEP = re.compile(
-    r"\\[pP]\{[^}]*\}|\\[pP].|\\x\{[^}]*\}|\\[bBAzQE]|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|\.",
-    re.DOTALL,
-)
-"""Elements of a pattern that are one character of a text, or a place in it."""
 SIMILARITY_DEFAULT = 0.5
 
 
@@ -329,43 +312,6 @@ def leaves_of(expression: Expression) -> list[Value | Variable]:
         else:
             leaves.append(part)
     return leaves
-
-
-def compile_pattern(pattern: str) -> re2._Regexp[str]:
-    """The pattern compiled by google-re2, within its limits."""
-    if len(pattern) > PATTERN_LENGTH_MAX:
-        raise InvalidValue(f"a pattern has at most {PATTERN_LENGTH_MAX:,} characters")
-    options = _pattern_options()
-    try:
-        compiled = re2.compile(pattern, options)
-    except re2.error as reason:
-        detail = reason.args[0].decode() if isinstance(reason.args[0], bytes) else reason.args[0]
-        raise InvalidValue(f"the pattern '{pattern}' is not valid: {detail}") from None
-    added = _step_count(pattern) - len(pattern)
-    if added > PATTERN_STEPS_MAX:
-        raise InvalidValue(
-            f"the pattern '{pattern}' is too expensive: its repetitions add {added:,} steps, and "
-            f"{PATTERN_STEPS_MAX} are allowed; repeat less often, or write '*' for the number"
-        )
-    return compiled
-
-
-def _pattern_options() -> re2.Options:
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = PATTERN_MEMORY_MAX
-    return options
-
-
-@lru_cache(maxsize=4_096)
-def _step_count(pattern: str) -> int:
-    """The instructions of a pattern in which each class of characters is one letter: `\\pL` alone
-    has 1,200, as many as Unicode has ranges of letters, but only one at a time is looked at."""
-    options = _pattern_options()
-    try:
-        return int(re2.compile(_ONE_STEP.sub("a", pattern), options).programsize)
-    except re2.error:
-        return int(re2.compile(pattern, options).programsize)
 
 
 def _words_of(text: str) -> tuple[str, ...]:

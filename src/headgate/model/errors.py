@@ -9,6 +9,7 @@
     │   ├── FeedCycle        … a feed would be defined through itself
     │   ├── InUse            … something else uses what should be dropped
     │   ├── BadTicket        … no active subscription has this ticket
+    │   ├── QuotaExceeded    … the owner would have more than its quota
     │   └── CatalogUnavailable  the database cannot be opened, read or written
     ├── PlanError            a feed cannot be planned within the limits
     ├── RoutingError         a routing table has no such key, or has it already
@@ -120,6 +121,10 @@ class InUse(CatalogError):
 
 class BadTicket(CatalogError):
     """No active subscription has this ticket."""
+
+
+class QuotaExceeded(CatalogError):
+    """The owner would have more of something than its quota."""
 
 
 class CatalogUnavailable(CatalogError):

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from headgate.model.atoms import (
-    PATTERN_TEXT_MAX,
     Argument,
     Arithmetic,
     AttributeAtom,
@@ -36,11 +35,11 @@ from headgate.model.atoms import (
     TimestampPart,
     Variable,
     WindowAttribute,
-    compile_pattern,
 )
 from headgate.model.errors import OperatorError
 from headgate.model.filters import And, Filter, Not, Or, ready_order
 from headgate.model.items import Item
+from headgate.model.patterns import PATTERN_TEXT_MAX, compile_pattern
 from headgate.model.text import (
     contains_phrase,
     extends,

@@ -23,8 +23,10 @@ In reading order:
     queries              the streaming queries, restarted when they fail
     batch_stage          a task of a micro-batch: match, write, summarise
     match_stage          Arrow batches of items in, the same items with their feeds out
+    feed_costs           the CPU time of expensive atoms, by feed; atoms that nobody needs
     operator_stage       calls users' operators on a worker, in the chosen order
     run_batch            the driver's part of a micro-batch: name a snapshot, commit
+    feed_budget          which feeds take too much and are suspended
     run_log              the log in the driver: who commits, who waits, how far stages have read
     records              records of tasks as Arrow schemas, DDL and rows
 

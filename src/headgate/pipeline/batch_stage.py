@@ -25,6 +25,7 @@ from headgate.acquire.identify import keys_of
 from headgate.match.item_columns import FEEDS, INNER, SOURCE, items_from_arrow
 from headgate.model.schema import FEED_SCHEMA
 from headgate.operators.statistics import Report
+from headgate.pipeline.feed_costs import FeedCosts, costs_of_plans
 from headgate.pipeline.match_stage import MatchConfig, freeze_garbage, match_batch
 from headgate.pipeline.operator_stage import RULES, OperatorRules, OperatorSetup, take_report
 from headgate.pipeline.records import to_batch
@@ -62,6 +63,8 @@ class PartitionSummary:
     """Items by source."""
     report: Report = field(default_factory=dict)
     """What operators have cost, answered and failed."""
+    costs: FeedCosts = field(default_factory=dict)
+    """What expensive feeds have cost (feed_costs.py)."""
     failed: int = 0
     """Items that a stylesheet has failed on (materialise.py)."""
     errors: dict[str, str] = field(default_factory=dict)
@@ -92,7 +95,9 @@ def match_and_write(batches: Iterable[pa.RecordBatch], task: BatchTask) -> Parti
     setup = None
     if opened.operators:
         setup = OperatorSetup(opened.operators, task.operators, str(task.folder.operators))
-    config = MatchConfig(opened.plans, opened.dropped, every=True, operators=setup)
+    config = MatchConfig(
+        opened.plans, opened.dropped, every=True, operators=setup, muted=opened.muted
+    )
     writer = LogFileWriter(task.folder.storage, task.group)
     has_identities = task.group.startswith(f"{GroupKind.FEEDS}-")
     counts = _Counts()
@@ -113,6 +118,9 @@ def match_and_write(batches: Iterable[pa.RecordBatch], task: BatchTask) -> Parti
         matches=counts.matches,
         sources=dict(counts.sources),
         report=take_report(),
+        costs=costs_of_plans(
+            path for name in counts.sources for path in opened.plans.get(name, ())
+        ),
     )
 
 

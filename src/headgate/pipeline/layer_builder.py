@@ -54,11 +54,12 @@ SOURCES = frozenset(DefinitionKind) - {DefinitionKind.FEED, DefinitionKind.OPERA
 
 
 class RegisteredDefinitions:
-    """A materialised feed is both a feed and a source."""
+    """A materialised feed is both a feed and a source. Suspended feeds are not among the feeds."""
 
     def __init__(self) -> None:
         self.feeds: Mapping[int, str] = {}
         """By number."""
+        self.suspended: Mapping[int, str] = {}
         self.sources: Mapping[str, Source] = {}
         self.schemas: Mapping[str, Schema] = {}
         self.operators: Mapping[str, Declaration] = {}
@@ -74,9 +75,17 @@ class RegisteredDefinitions:
         gone_names = {self._known.pop(number) for number in changes.removed}
         self._known |= {each.number: each.name for each in changes.added}
         feeds = {each.number: each.name for each in changes.added if each.kind in FEEDS}
-        if feeds or changes.removed & self.feeds.keys():
-            kept = {n: name for n, name in self.feeds.items() if n not in changes.removed}
-            self.feeds = kept | feeds
+        suspended = definitions.suspended()
+        was_suspended = self.suspended.keys()
+        if (
+            feeds
+            or changes.removed & (self.feeds.keys() | was_suspended)
+            or (suspended != was_suspended)
+        ):
+            every = {**self.feeds, **self.suspended, **feeds}
+            kept = {n: name for n, name in every.items() if n not in changes.removed}
+            self.feeds = {n: name for n, name in kept.items() if n not in suspended}
+            self.suspended = {n: name for n, name in kept.items() if n in suspended}
         names = [each.name for each in changes.added if each.kind in SOURCES]
         left = gone_names & self.sources.keys()
         if names or left:
@@ -86,7 +95,7 @@ class RegisteredDefinitions:
         if operators or gone_names & self.operators.keys():
             kept_operators = {n: d for n, d in self.operators.items() if n not in gone_names}
             self.operators = kept_operators | {n: _declared(definitions[n]) for n in operators}
-        return bool(changes.added or changes.removed)
+        return bool(changes.added or changes.removed or suspended != was_suspended)
 
     def _take_sources(
         self, names: Sequence[str], left: AbstractSet[str], definitions: CatalogDefinitions

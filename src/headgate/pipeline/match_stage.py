@@ -15,7 +15,7 @@ take the item as input. Items without feeds are returned only if `MatchConfig.ev
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -27,6 +27,7 @@ from headgate.match.batch import batch_of_arrow
 from headgate.match.bit_rows import Ints
 from headgate.match.item_columns import FEEDS_FIELD, INNER_FIELD, SOURCE
 from headgate.match.matcher import BATCH_ROWS, BatchMatches
+from headgate.pipeline.feed_costs import muted_rows
 from headgate.pipeline.operator_stage import OperatorSetup, tester_of
 from headgate.pipeline.source_plan import opened_source_plan
 
@@ -51,6 +52,8 @@ class MatchConfig:
     """Whether items without any feed are returned too."""
     operators: OperatorSetup | None = None
     """How operators are called; None: clauses with operators never match."""
+    muted: MutableMapping[str, frozenset[int]] = field(default_factory=dict)
+    """For each plan the rows that only dropped feeds use, as far as they are known."""
 
 
 def match_stage(config: MatchConfig) -> Stage:
@@ -92,7 +95,8 @@ def _matched(items: pa.RecordBatch, paths: Sequence[str], config: MatchConfig) -
     all_inner: list[BatchMatches] = []
     for path in paths:
         plan = opened_source_plan(path)
-        matched = plan.match(batch_of_arrow(items, plan.schema))
+        muted = muted_rows(path, plan, config.dropped, config.muted)
+        matched = plan.match(batch_of_arrow(items, plan.schema), muted)
         all_feeds.append(matched.feeds)
         all_inner.append(matched.inner)
         if config.operators and (tester := tester_of(path, config.operators)):

@@ -75,6 +75,8 @@ class CurrentPlans:
     """The plans of feeds with window joins or patterns."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Feeds that could not be planned, each with the reason."""
+    suspended: Mapping[str, str] = field(default_factory=dict)
+    """Feeds that are suspended, each with the reason."""
     web_feeds: frozenset[str] = frozenset()
     """Sources that are fetched from the web."""
     materialised: Mapping[int, str] = field(default_factory=dict)
@@ -228,10 +230,11 @@ class Planner:
     def _fresh_plans(self, definitions: CatalogDefinitions) -> dict[int, Plan]:
         """The plans of feeds that are in no layer yet."""
         known = self._known()
-        # Join plans are not stored in files: they are made again after a restart.
-        missing = (
-            set(self.current.snapshot.join_feeds) - self._join_plans.keys()
-        ) & known.feeds.keys()
+        # Join plans are not stored in files: they are made again after a restart, and for feeds
+        # that were suspended.
+        snapshot = self.current.snapshot
+        missing = (set(snapshot.join_feeds) - self._join_plans.keys()) | set(snapshot.dropped)
+        missing &= known.feeds.keys()
         for number, plan in self._maker.plans(sorted(missing), known, definitions).plans.items():
             if (rest := split_plan(plan).rest) is not None:
                 self._join_plans[number] = rest
@@ -271,6 +274,7 @@ class Planner:
             schemas=self._registered.schemas,
             join_plans={feeds[number]: plan for number, plan in self._join_plans.items()},
             refused={feeds[number]: why for number, why in self._refused.items()},
+            suspended={name: each.reason for name, each in self._catalog.suspended().items()},
             web_feeds=frozenset(n for n, each in sources.items() if isinstance(each, RegisterFeed)),
             materialised={
                 number: name

@@ -10,6 +10,7 @@
     wake         tell delivery that the log has something new
     warm         a small task for each worker (warm_workers.py)
     merge        merge small files of the log
+    budget       suspend feeds that take too much CPU time (feed_budget.py)
     tidy         forget subscriptions, dead letters and items that are older than the limit
 
 One process runs a folder: it holds the folder's lock. A process that is killed at any instant loses
@@ -29,10 +30,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.acquire.rejected import RejectedCounts, remove_rejected
 from headgate.catalog.catalog import Catalog
+from headgate.catalog.limits import Resource
 from headgate.deliver.delivery_config import DeliveryConfig
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_status import DeliveryCounts, count_deliveries, prune
 from headgate.pipeline.delivery import DeliveryProcess, DeliveryThread
+from headgate.pipeline.feed_budget import FeedBudget
 from headgate.pipeline.latest_matches import LatestMatches
 from headgate.pipeline.materialise import MaterialiseStage
 from headgate.pipeline.operator_stage import OperatorLedger
@@ -62,6 +65,8 @@ WAKE_S = 60.0
 WEIGH_S = 60.0
 """How often the demand for each source is counted; feeds are fetched accordingly."""
 TIDY_S = 1800.0
+BUDGET_S = 2.0
+"""How often feeds that take too much are looked for."""
 
 
 class Run:
@@ -126,6 +131,7 @@ class Run:
             log=RunLog(folder.storage),
             ledger=self.ledger,
             operators=settings.operator_rules,
+            budget=FeedBudget(settings.budget, cores=self.session.sparkContext.defaultParallelism),
             note=note,
         )
         self.meters = context.meters
@@ -187,6 +193,7 @@ class Run:
         self._repeat("warm", self._warm, partial(stopping.wait, EVERY_S))
         self._reconcile()
         self._repeat("control", self._control, partial(stopping.wait, CONTROL_S))
+        self._repeat("budget", self._suspend, partial(stopping.wait, BUDGET_S))
         self._repeat("tidy", self._tidy, partial(stopping.wait, TIDY_S))
         self._repeat("merge", self._merge_files, partial(stopping.wait, MERGE_S))
         self._follow("materialise", self.materialise.step, lambda: self.materialise.follower.point)
@@ -318,6 +325,16 @@ class Run:
         plans = self.plans
         warm(self.session, self.folder, plans.path.name, dict(plans.schemas))
 
+    def _suspend(self) -> None:
+        """Suspend feeds that take too much; the planner leaves them out of the next snapshot."""
+        context = self.context
+        quota = self.catalog.quotas().get(Resource.CPU_PERCENT)
+        for each in context.budget.overspent(quota_percent=quota):
+            name = self.plans.names.get(each.feed)
+            if name is not None and self.catalog.suspend(name, each.reason):
+                context.note(f"suspended {name}: {each.reason}")
+        context.budget.write(self.folder.feed_costs, self.plans.names)
+
     def _tidy(self) -> None:
         now = datetime.now(UTC)
         oldest = now - timedelta(days=self.settings.store_days)
@@ -327,6 +344,7 @@ class Run:
         prune(self.delivery_database, dead_before_s=dead_before.timestamp())
         self.ledger.write()
         remove_messages(self.folder.messages, oldest.date())
-        self.upkeep.trim(oldest)
+        quota = self.catalog.quotas().get(Resource.STORED_BYTES)
+        self.upkeep.trim(oldest, bytes_max=quota)
         self.upkeep.sweep(self.tables.files_in_work)
         remove_rejected(self.folder.sources.glob("*"), before_s=oldest.timestamp())

@@ -69,4 +69,5 @@ def files_of(parts: Sequence[PartitionSummary]) -> list[WrittenFile]:
 def count_parts(context: RunContext, parts: Sequence[PartitionSummary]) -> None:
     for part in parts:
         context.ledger.add(part.report)
+        context.budget.add(part.costs, items=part.items)
         context.meters.add(matched=part.matched, matches=part.matches)

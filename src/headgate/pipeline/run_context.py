@@ -17,6 +17,7 @@ from pathlib import Path
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
 from headgate.pipeline.delivery import Where
+from headgate.pipeline.feed_budget import DEFAULT_RULES, BudgetRules, FeedBudget
 from headgate.pipeline.methods import DEFAULT_METHODS, Methods
 from headgate.pipeline.operator_stage import RULES, OperatorLedger, OperatorRules
 from headgate.pipeline.planner import CurrentPlans, Planner
@@ -119,6 +120,8 @@ class RunSettings:
     operators: OperatorRules = RULES
     """The order in it is replaced by that of `methods`."""
     methods: Methods = DEFAULT_METHODS
+    budget: BudgetRules = DEFAULT_RULES
+    """What a feed may cost before it is suspended (feed_budget.py)."""
     deliver_in: Where = "thread"
     """Where deliveries are made (delivery.py); a process needs `catalog_url`."""
     catalog_url: str = ""
@@ -146,6 +149,7 @@ class RunContext:
     log: RunLog
     ledger: OperatorLedger
     operators: OperatorRules = RULES
+    budget: FeedBudget = field(default_factory=lambda: FeedBudget(cores=1))
     meters: Meters = field(default_factory=Meters)
     note: Callable[[str], None] = _ignore
     """Called with a line of progress on long work."""

@@ -101,6 +101,9 @@ class OpenSnapshot:
     """The groups of table joins by name."""
     joins: Mapping[str, Sequence[str]]
     """For each group the paths of its subscription files, the oldest layer first."""
+    muted: dict[str, frozenset[int]] = field(default_factory=dict)
+    """For each plan the rows that only dropped feeds use; filled when they are needed
+    (feed_costs.py)."""
 
 
 def write_snapshot(folder: Path, snapshot: PlanSnapshot) -> Path:

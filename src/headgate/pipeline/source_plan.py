@@ -31,7 +31,7 @@ from headgate.match.bit_rows import Ints, Longs
 from headgate.match.bounds import check_indices, check_starts
 from headgate.match.dataclass_codec import freeze, open_stored, write_stored
 from headgate.match.matcher import BatchMatches, ProgramMatcher
-from headgate.match.program import Program, compile_program
+from headgate.match.program import NO_ROWS, Program, compile_program
 from headgate.model.filters import Filter
 from headgate.model.schema import Schema
 from headgate.operators.orders.clause_table import (
@@ -80,8 +80,10 @@ class SourcePlan:
         for name, feeds in (("feeds", self.feeds), ("inner", self.inner)):
             check_indices(name, feeds, FEED_MAX + 1)
 
-    def match(self, batch: Batch) -> Matched:
-        leaves = ProgramMatcher(self.program).match(batch)
+    def match(self, batch: Batch, muted: frozenset[int] = NO_ROWS) -> Matched:
+        """Feeds that need one of the muted rows are wrong; the caller drops them
+        (feed_costs.py)."""
+        leaves = ProgramMatcher(self.program).match(batch, muted)
         return Matched(
             _targets_of(leaves, self.feed_start, self.feeds),
             _targets_of(leaves, self.inner_start, self.inner),

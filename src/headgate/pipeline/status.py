@@ -52,7 +52,12 @@ def status_of(run: Run) -> Status:
         broken=tuple(
             feed for group in run.source_groups.groups for feed in _broken_feeds(run, group)
         ),
-        refused={**run.source_groups.refused, **plans.refused, **run.windows.unsupported},
+        refused={
+            **run.source_groups.refused,
+            **plans.refused,
+            **run.windows.unsupported,
+            **{name: f"suspended: {why}" for name, why in plans.suspended.items()},
+        },
         errors={
             **run.queries.errors(),
             **{f"table {name}": why for name, why in run.tables.problems.items()},

@@ -83,6 +83,7 @@ class WindowJoinRunner:
             before = self.stage.counters.outputs
             written = self.stage.step(part.start, part.end)
             self._context.meters.add(joined=self.stage.counters.outputs - before)
+            self._context.budget.add(self.stage.counters.costs)
         else:
             self.stage.skip(part.end)
         self.follower.reached(part.end, written, snapshot=self._context.plans.path.name)

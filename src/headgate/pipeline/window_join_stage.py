@@ -96,6 +96,8 @@ class StageCounters:
     cpu_s: list[float] = field(default_factory=list)
     """The CPU time of each bucket in the last step."""
     late: Counter[str] = field(default_factory=Counter)
+    costs: Counter[str] = field(default_factory=Counter)
+    """The CPU time of feeds in µs in the last step, by number."""
 
 
 class WindowJoinStage:
@@ -251,8 +253,10 @@ class WindowJoinStage:
         counters.waiting = sum(each.waiting for each in answers)
         counters.window_rows = sum(each.window_rows for each in answers)
         counters.cpu_s = [each.cpu_s for each in answers]
+        counters.costs = Counter()
         for each in answers:
             counters.late.update(each.late)
+            counters.costs.update(each.costs)
         return [file for each in answers for file in each.files]
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ sources/      state of the sources: fetched bodies, seen entries, rejected input
 tables/       the next batches of table changes for table joins, and their progress
 messages/     messages of table joins for clients and relays, as Parquet by day
 operators.json  measured cost and selectivity of operators
+    feed-costs.json  CPU time of expensive feeds
 run.lock      held by the process that runs the folder
 deliver.db    cursors of delivery, and what differs from them (deliver/delivery_tables.py)
 state.url     where that database is, if it is not deliver.db
@@ -74,6 +75,10 @@ class DataFolder:
     @property
     def operators(self) -> Path:
         return self.path / "operators.json"
+
+    @property
+    def feed_costs(self) -> Path:
+        return self.path / "feed-costs.json"
 
     @property
     def delivery_database(self) -> str:

@@ -1,7 +1,8 @@
 """Upkeep of the log: merging, retention, and removal of files that no entry names.
 
     merge    64 small files into one, below the point that all stages have read
-    trim     items older than the retention limit, however far readers have come
+    trim     items older than the retention limit, however far readers have come; and the oldest
+             ones as long as the log has more bytes than its quota
     sweep    files of data that are not live: replaced ones after a grace, written but never
              committed ones after a day
     prune    entries before a checkpoint that is older than a day
@@ -57,11 +58,14 @@ class LogUpkeep:
             merges += 1
         return merges
 
-    def trim(self, before: datetime) -> None:
-        """Forget the items that arrived before an instant."""
+    def trim(self, before: datetime, *, bytes_max: int | None = None) -> None:
+        """Forget the items that arrived before an instant, and the oldest beyond some bytes."""
         self._was_live |= live_names(self.sequencer.state)
         state = self.sequencer.state
-        self.sequencer.trim(first_position_since(self.storage, state, microseconds(before)))
+        first = first_position_since(self.storage, state, microseconds(before))
+        if bytes_max is not None:
+            first = max(first, first_position_within(state, bytes_max))
+        self.sequencer.trim(first)
         kept_us = ENTRIES_KEPT // timedelta(microseconds=1)
         prune_entries(self.storage, before_us=state.arrived_us - kept_us)
 
@@ -96,6 +100,22 @@ def first_position_since(storage: LogStorage, state: LogState, instant_us: int) 
         if late < runs.base.size:
             first = min(first, int(runs.base[late]))
     return first
+
+
+def stored_bytes(state: LogState) -> int:
+    """The bytes of the items in the log; indexes come to that."""
+    return sum(file.bytes for file in state.files)
+
+
+def first_position_within(state: LogState, bytes_max: int) -> int:
+    """From which position on the files have at most so many bytes together. Whole files count:
+    one that lies partly before the position is kept."""
+    left = bytes_max
+    for file in sorted(state.files, key=lambda each: -each.end):
+        left -= file.bytes
+        if left < 0:
+            return max(file.end, state.first_position)
+    return state.first_position
 
 
 def remove_messages(messages: Path, before: date) -> None:

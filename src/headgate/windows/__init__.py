@@ -54,6 +54,7 @@ Files, in reading order:
     family_output    the outputs of a family as flat arrays
     family_joins     the families of one bucket: windows, waiting items, decisions
     joined_writer    outputs as files of the log
+    join_costs       which feeds pay for the CPU time of joins
     join_bucket      one bucket: a range of the log in, files out; its state from the log
     bucket_process   the resident process that keeps a bucket's state
 """

@@ -11,6 +11,7 @@ arrived after that instant are excluded by their arrival time.
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -63,6 +64,8 @@ class Flow:
                     self.probes[key] = Probe(node.predicate, key[0], self.windows[key[0]])
                 self.probe_of[number] = self.probes[key]
         self._all_windows = list(self.windows.values())
+        self.spent_ns = [0] * len(graph.nodes)
+        """For each node its CPU time; whoever reads it resets it."""
         self.uncertain_until: list[int] = []
         self.set_known_from({})
 
@@ -80,7 +83,9 @@ class Flow:
             self._send(number, elements)
         while self._to_run:
             number = heapq.heappop(self._to_run)
+            began_ns = time.thread_time_ns()
             output = self._run(number, self._inbox.pop(number))
+            self.spent_ns[number] += time.thread_time_ns() - began_ns
             if not output:
                 continue
             outputs.take(number, output)

@@ -35,6 +35,7 @@ from headgate.store.log_state import START, LogPoint, WrittenFile
 from headgate.store.log_storage import LogStorage
 from headgate.windows.arrivals import NEVER_US, SECOND_US, Arrival, FeedOutput, instant_of
 from headgate.windows.family_joins import BucketNumber, FamilyJoins
+from headgate.windows.join_costs import feeds_above_nodes, feeds_of_families, shared_costs
 from headgate.windows.join_families import GENERAL_BUCKET
 from headgate.windows.join_plan_file import JoinPlans, open_join_plans
 from headgate.windows.joined_writer import ItemJson, JoinedWriter
@@ -78,6 +79,8 @@ class AdvanceAnswer:
     was_rebuilt: bool = False
     cpu_s: float = 0.0
     """The CPU time of the range, a rebuild included."""
+    costs: Mapping[str, int] = field(default_factory=dict)
+    """The CPU time of feeds in µs, by number (join_costs.py)."""
 
 
 class JoinBucket:
@@ -111,6 +114,7 @@ class JoinBucket:
             late if self._settings.bucket == GENERAL_BUCKET else {},
             was_rebuilt,
             time.process_time() - began_s,
+            state.take_costs(writer.spent),
         )
         self._state, self._last = state, (request, answer)
         return answer
@@ -242,6 +246,26 @@ class _BucketState:
     point: LogPoint
     families: FamilyJoins
     general: JoinStage | None
+    family_feeds: list[list[int]] = field(default_factory=list)
+    node_feeds: list[list[int]] = field(default_factory=list)
+    """Who pays for families, and for nodes of the general joins."""
+
+    def __post_init__(self) -> None:
+        self.family_feeds = feeds_of_families(self.families.plans)
+        if self.general is not None:
+            self.node_feeds = feeds_above_nodes(self.general.graph)
+
+    def take_costs(self, written: Sequence[tuple[Sequence[int], int]]) -> Mapping[str, int]:
+        """What feeds have cost since the last call, and to write the outputs of general joins."""
+        families = self.families
+        spent = list(written)
+        spent += list(zip(self.family_feeds, families.spent_ns.tolist(), strict=True))
+        families.spent_ns[:] = 0
+        if self.general is not None:
+            flow = self.general.flow
+            spent += zip(self.node_feeds, flow.spent_ns, strict=True)
+            flow.spent_ns = [0] * len(flow.spent_ns)
+        return shared_costs((feeds, cpu_ns) for feeds, cpu_ns in spent if cpu_ns)
 
     def next_due_us(self) -> int | None:
         due = [self.families.next_due_us()]
