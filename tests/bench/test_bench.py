@@ -22,6 +22,7 @@ QUICK = [
     "mbd-imperfect",
     "operators",
     "operator-calls",
+    "price",
     "text",
     "delta-plan",
     "delta-relays",

@@ -15,6 +15,7 @@ Files in reading order:
     headgate        `hg.open`: a catalog, and the data folder of its runs, as one object
     arguments       durations and instants as people write them
     check_script    checking a script: statements, names, types, plans, operators
+    limits          prices of feeds, suspended feeds, quotas
     explain         plans, programs and items, explained
     running         the options of a run, Spark's session, and the run as a context
     delivery        a delivery worker in this process

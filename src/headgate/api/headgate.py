@@ -23,21 +23,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from headgate.api.arguments import duration_of, optional_duration
-from headgate.api.check_script import prices_of
 from headgate.api.explain import (
     Explained,
-    FeedLimits,
     explain_factorized,
     explain_feeds,
     explain_item,
     explain_program,
     explain_run,
 )
+from headgate.api.limits import LimitCalls
 from headgate.api.running import MASTER_DEFAULT, RunOptions, started_run, starting_spark
 from headgate.api.stored_items import FOLDER_DEFAULT, Note, StoredItems, no_note
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
-from headgate.catalog.limits import Resource, Suspension
 from headgate.catalog.queries import Advertisement, Definition, SnapshotRecord, Subscription
 from headgate.catalog.transaction import Outcome
 from headgate.language.parse import parse_script
@@ -52,11 +50,6 @@ from headgate.language.statements import (
 )
 from headgate.language.unparse import unparse
 from headgate.model.errors import InvalidValue, LanguageError
-from headgate.pipeline.feed_budget import read_costs
-from headgate.plan.normalize import normalize_all
-from headgate.plan.price import Price
-from headgate.plan.translate import compose_all
-from headgate.store.data_folder import DataFolder
 from headgate.store.open_storage import checked_folder
 
 if TYPE_CHECKING:
@@ -89,7 +82,7 @@ def open(
     return Headgate(Catalog.open(url), folder, log)
 
 
-class Headgate(StoredItems):
+class Headgate(StoredItems, LimitCalls):
     """Threads: one object may be used by several threads, except `follow`, whose iterator belongs
     to the thread that uses it, and catalogs in memory, which belong to one thread."""
 
@@ -185,32 +178,6 @@ class Headgate(StoredItems):
     def unsubscribe(self, ticket: str) -> None:
         self.catalog.apply([Unsubscribe(ticket)])
 
-    # --- limits ----------------------------------------------------------------------------------
-
-    def suspend(self, feed: str, reason: str = "by request") -> bool:
-        """Stop evaluating a feed until it is resumed; whether it was not suspended before. It stays
-        registered, and so do its subscriptions."""
-        return self.catalog.suspend(feed, reason)
-
-    def resume(self, feed: str) -> bool:
-        """Evaluate a feed again, from now on; whether it was suspended."""
-        return self.catalog.resume(feed)
-
-    def suspended(self) -> dict[str, Suspension]:
-        """The feeds that are suspended, by name, each with the reason and since when."""
-        return self.catalog.suspended()
-
-    def set_quotas(self, limits: Mapping[Resource, int | None]) -> None:
-        """Limit statements, subscriptions, …; None removes a limit (catalog/limits.py)."""
-        self.catalog.set_quotas(limits)
-
-    def quotas(self) -> dict[Resource, int]:
-        return self.catalog.quotas()
-
-    def usage(self) -> dict[Resource, float]:
-        """What is used of the resources that have quotas, as far as it is known without a run."""
-        return self.catalog.usage()
-
     # --- posting events --------------------------------------------------------------------------
 
     def post(self, source: str, events: Iterable[Mapping[str, object] | bytes]) -> Posted:
@@ -261,19 +228,10 @@ class Headgate(StoredItems):
 
     # --- explanations ----------------------------------------------------------------------------
 
-    def price(self, feed: str) -> Price:
-        """What a feed will cost: CPU time for each item, memory, items a day (plan/price.py)."""
-        definitions = self.catalog.definitions()
-        plans = normalize_all(compose_all([feed], definitions))
-        return prices_of(plans, definitions, self.catalog.statistics)[feed]
-
     def explain(self, *feeds: str) -> Explained:
         """The plans of these feeds, as written and in normal form, and their price; without names,
         the plans of all."""
-        definitions = self.catalog.definitions()
-        costs = read_costs(DataFolder(self.folder).feed_costs)
-        limits = FeedLimits(self.catalog.statistics, self.suspended(), costs)
-        parts = explain_feeds(definitions, feeds, limits)
+        parts = explain_feeds(self.catalog.definitions(), feeds, self._feed_limits())
         if len(parts) == 1:
             return parts[0]
         return Explained("\n".join(each.text for each in parts), [each.data for each in parts])

@@ -181,12 +181,9 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         operators=modules_of(operators),
         operator_reads=tuple(map(str, operator_reads or ())),
         operator_network=operator_network,
-        sources={
-            **{"allow": allow, "brokers": brokers, "budget": str(budget)},
-            "interval_min_s": str(seconds_option(interval, "--interval") or 300.0),
-            **batch_limits(batch_rows, batch_bytes, trigger),
-            **kafka_options(kafka or []),
-        },
+        sources=_fetching(allow, brokers, budget, interval)
+        | batch_limits(batch_rows, batch_bytes, trigger)
+        | kafka_options(kafka or []),
         factorize=factorize,
         operator_order=operator_order,
         join_scheme=join_scheme,
@@ -203,6 +200,12 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         if script is not None:
             apply_once(h, statements, text=text, file=script)
         run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_max)
+
+
+def _fetching(allow: str, brokers: str, budget: int, interval: str) -> dict[str, str]:
+    interval_s = seconds_option(interval, "--interval") or 300.0
+    fetching = {"allow": allow, "brokers": brokers, "budget": str(budget)}
+    return {**fetching, "interval_min_s": str(interval_s)}
 
 
 def _folder_of(script: Path | None) -> Path:

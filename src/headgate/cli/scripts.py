@@ -61,7 +61,7 @@ ERRORS_SHOWN_MAX = 20
 OUTCOMES_SHOWN_MAX = 1_000
 STATUS_EVERY = 1_000
 PRICES_SHOWN_MAX = 10
-PRICE_SHOWN_US, PRICE_SHOWN_BYTES = 1.0, 10_000_000
+PRICE_SHOWN_US, PRICE_SHOWN_BYTES = 50.0, 100_000_000
 """`check` shows the prices of feeds that add so much to an item, or need so much memory."""
 WORD = re.compile(r"\w+")
 

@@ -34,7 +34,6 @@ from headgate.language.statements import RegisterOperator
 from headgate.language.unparse import unparse_filter
 from headgate.model.atoms import (
     Atom,
-    Call,
     Contains,
     Matches,
     Similar,
@@ -116,11 +115,12 @@ class Price:
         return sum(part.memory_bytes for part in self.parts)
 
     def text(self, *, brief: bool = False) -> str:
-        """One line, one or two about the part that costs most and, unless brief, what is unknown.
+        """The figures, the part that costs most, what is cheaper and, unless brief, what is not
+        known.
 
         >>> print(Price((PricedPart("title matches 'rock.*'", 1.5),), 1200.0).text())
         1.5 µs of CPU an item, about 1,200 items a day
-          most of it: title matches 'rock.*' (1.5 µs)
+          most of it: title matches 'rock.*'
         """
         figures = [f"{us_text(self.cpu_us)} of CPU an item"]
         if self.memory_bytes:
@@ -131,7 +131,8 @@ class Price:
         lines = [", ".join(figures)]
         if self.parts and self.parts[0].cpu_us >= NOTABLE_US:
             dearest = self.parts[0]
-            lines.append(f"  most of it: {dearest.text} ({us_text(dearest.cpu_us)})")
+            share = "" if len(self.parts) == 1 else f" ({us_text(dearest.cpu_us)})"
+            lines.append(f"  most of it: {dearest.text}{share}")
             if dearest.cheaper:
                 lines.append(f"  cheaper: {dearest.cheaper}")
         if self.unmeasured and self.items_per_day is None and not brief:
@@ -163,15 +164,15 @@ SHOWN_MAX = 5
 
 def us_text(cpu_us: float) -> str:
     """
-    >>> us_text(0.0002), us_text(0.25), us_text(1500.0), us_text(2_400_000.0)
-    ('less than 0.01 µs', '0.25 µs', '1.5 ms', '2.4 s')
+    >>> us_text(0.0002), us_text(0.25), us_text(240.4), us_text(1500.0), us_text(2_400_000.0)
+    ('less than 0.01 µs', '0.25 µs', '240 µs', '1.5 ms', '2.4 s')
     """
     if cpu_us < 0.01:
         return "less than 0.01 µs"
     for unit, size in (("s", 1e6), ("ms", 1e3)):
         if cpu_us >= size:
             return f"{cpu_us / size:.3g} {unit}"
-    return f"{cpu_us:.2g} µs"
+    return f"{cpu_us:.0f} µs" if cpu_us >= 10 else f"{cpu_us:.2g} µs"
 
 
 def bytes_text(size: float) -> str:
@@ -230,8 +231,6 @@ def priced_atom(atom: Atom, operators: Mapping[str, RegisterOperator]) -> Priced
             cheaper = _cheaper_pattern(atom)
         case Similar() if atom.threshold < 0.5:
             cheaper = "a similarity of at least 0.5"
-        case Call():
-            cheaper = "a condition without operators next to it, as that is evaluated first"
     cpu_us = atom_cpu_us(atom, operators)
     return PricedPart(unparse_filter(atom), cpu_us, memory_bytes, cheaper)
 
