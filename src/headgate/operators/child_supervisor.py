@@ -26,6 +26,7 @@ UNPACKING_ERRORS = (
     ValueError,
     TypeError,
     LookupError,
+    OSError,
     AttributeError,
     ArithmeticError,
     RecursionError,
