@@ -226,6 +226,8 @@ PATTERNS = Door(
         repeated(b"(a*)*"),
         repeated(b"a?", b"", b"a" * 30),
         repeated(b".*"),
+        repeated(b"(.)*"),
+        repeated(b"((a)*(b)*)*"),
         repeated(b"(x+x+)+y"),
         repeated(b"[a-z]"),
         repeated(b"\\pL"),

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import mmap
 import os
 import random
+import select
 import socket
 import tempfile
 import threading
+import time
 import zlib
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
@@ -463,10 +466,10 @@ RELAYS = Door(
 # --- children -------------------------------------------------------------------------------------
 
 
-class _TakenOver:
+class TakenOver:
     """A child process that says what it wants, whatever it is asked, and then closes its pipe."""
 
-    def __init__(self, said: bytes) -> None:
+    def __init__(self, said: bytes, *, is_open: bool = False) -> None:
         hears, asks = os.pipe()
         reads, writes = os.pipe()
         self._files = [os.fdopen(hears, "rb", 0), os.fdopen(asks, "wb", 0)]
@@ -477,6 +480,7 @@ class _TakenOver:
         ]
         self.pid = 0
         self.has_ended = False
+        self._is_open = is_open
         for each in self._threads:
             each.start()
 
@@ -485,6 +489,8 @@ class _TakenOver:
             unsaid = memoryview(said)
             while unsaid:
                 unsaid = unsaid[file.write(unsaid) or 0 :]
+            while self._is_open and not self.has_ended:
+                time.sleep(0.01)
 
     def _hear(self) -> None:
         with suppress(OSError, ValueError):
@@ -492,7 +498,7 @@ class _TakenOver:
                 pass
 
     def exit_code(self, _wait_s: float) -> int | None:
-        return 0
+        return None if self._is_open else 0
 
     def end(self) -> None:
         if not self.has_ended:
@@ -508,12 +514,12 @@ def enter_child(data: bytes) -> Iterator[str]:
     """The parent has an answer or an error for each item, and keeps no process that talks
     nonsense."""
     yield _stylesheet_answered(data)
-    yield _operators_answered(data)
+    yield operators_answered(data)
 
 
 def _stylesheet_answered(data: bytes) -> str:
     transformer = Transformer()
-    process = _TakenOver(data)
+    process = TakenOver(data)
     transformer._child._process = process  # type: ignore[assignment]
     item = Item("1", "S", NOON, {"title": "One"})
     try:
@@ -532,17 +538,14 @@ _FORMS = {"p": Form(False, ("x",)), "q": Form(True, ("x",))}
 ROWS = 8
 
 
-class _Child(ChildProcess):
+class TakenOverChild(ChildProcess):
     """The product's own reading of a pipe, with a process that was taken over at its end."""
 
-    def __init__(self, said: bytes, page: bytes) -> None:
-        import mmap  # noqa: PLC0415
-        import select  # noqa: PLC0415
-
+    def __init__(self, said: bytes, page: bytes, *, is_open: bool = False) -> None:
         self._buffer = bytearray()
         self._page = mmap.mmap(-1, frames.PAGE_BYTES)
         self._page[: len(page)] = page
-        self._process = _TakenOver(said)  # type: ignore[assignment]
+        self._process = TakenOver(said, is_open=is_open)  # type: ignore[assignment]
         self._pipes = (self._process.to_child, self._process.from_child)
         self._writable, self._readable = select.poll(), select.poll()
         self._writable.register(self._pipes[0].fileno(), select.POLLOUT)
@@ -566,10 +569,10 @@ class _Supervisor(ChildSupervisor):
 
     def _start(self) -> ChildProcess:
         page = frames.PAGE.pack(frames.IDLE, 0.0)
-        return _Child(self._said, page)
+        return TakenOverChild(self._said, page)
 
 
-def _operators_answered(data: bytes) -> str:
+def operators_answered(data: bytes) -> str:
     supervisor = _Supervisor(data)
     breakers = {name: Breaker() for name in _FORMS}
     context = RoundContext(

@@ -178,7 +178,10 @@ def arrow_bytes(batch: pa.RecordBatch) -> bytes:
 
 
 def arrow_batch(content: bytes) -> pa.RecordBatch:
-    return pa.ipc.open_stream(content).read_next_batch()
+    try:
+        return pa.ipc.open_stream(content).read_next_batch()
+    except StopIteration:
+        raise ValueError("there is no batch") from None
 
 
 def _split_prefixed(content: bytes) -> tuple[bytes, bytes]:
