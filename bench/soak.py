@@ -44,6 +44,8 @@ class SoakSettings:
     """Names of the one slow address."""
     period_s: float
     """Each feed publishes an entry so often."""
+    entries: int
+    """Entries in a document: from them the scheduler learns how often a feed publishes."""
     interval_s: int
     """The least time between two fetches of a feed."""
     fetches_per_minute: int
@@ -52,8 +54,8 @@ class SoakSettings:
     """For what is still on its way at the end of a phase."""
 
 
-FULL = SoakSettings(10_000, 200, 300.0, 60, 4_800, 600.0, 240.0)
-QUICK = SoakSettings(200, 60, 10.0, 3, 2_400, 9.0, 4.0)
+FULL = SoakSettings(10_000, 200, 300.0, 20, 60, 4_800, 600.0, 240.0)
+QUICK = SoakSettings(200, 60, 10.0, 80, 3, 2_400, 10.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def soak(settings: SoakSettings, say: Say) -> tuple[PhaseFigures, PhaseFigures, 
     """The delays without and with bombs, and how often a bomb was fetched."""
     with (
         tempfile.TemporaryDirectory() as name,
-        SoakServer(settings.feeds, settings.period_s) as server,
+        SoakServer(settings.feeds, period_s=settings.period_s, entries=settings.entries) as server,
     ):
         folder = Path(name)
         with _running(folder, server, settings, say) as process:
@@ -192,7 +194,7 @@ def _running(
     try:
         fetching_s = 60.0 * settings.feeds / settings.fetches_per_minute
         until = time.monotonic() + PATIENCE_S + 2 * fetching_s
-        while (logged := _logged(folder / "data")) < settings.feeds:
+        while (logged := _logged(folder / "data")) < settings.feeds * settings.entries:
             say(f"{server.requests['good']:,} fetches, {logged:,} items in the log")
             if process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError((folder / "output").read_text()[-2_000:])

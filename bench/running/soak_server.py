@@ -21,7 +21,6 @@ from email.utils import formatdate
 from functools import cache
 
 ADDRESSES_MAX = 250
-ENTRIES = 5
 SLOW_ADDRESS = (127, 9, 0, 9)
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -123,18 +122,17 @@ def slow_names(count: int) -> list[str]:
     ]
     names = []
     for parts in joined:
-        ways = [
-            (str(each), hex(each), f"0{each:o}", f"0x0{each:x}", f"00{each:o}") for each in parts
-        ]
+        ways = [(hex(n), str(n), f"0x0{n:x}", f"0{n:o}", f"00{n:o}") for n in parts]
         names += [".".join(chosen) for chosen in itertools.product(*ways)]
-    return list(dict.fromkeys(names))[:count]
+    # A URL with leading zeros and without a hexadecimal number is refused.
+    return [each for each in dict.fromkeys(names) if "x" in each][:count]
 
 
 class SoakServer:
     """Listens until it is closed; runs in a thread of its own."""
 
-    def __init__(self, feeds: int, period_s: float) -> None:
-        self.feeds, self.period_s = feeds, period_s
+    def __init__(self, feeds: int, *, period_s: float, entries: int) -> None:
+        self.feeds, self.period_s, self.entries = feeds, period_s, entries
         self.requests: Counter[str] = Counter()
         """By the kind of feed."""
         self.port = 0
@@ -165,6 +163,7 @@ class SoakServer:
             self._loop.run_until_complete(self._serve())
         finally:
             self._ready.set()
+            self._loop.close()
 
     async def _serve(self) -> None:
         addresses = sorted({self._address(n) for n in range(self.feeds)})
@@ -207,7 +206,7 @@ class SoakServer:
         entries = "".join(
             f"<item><guid>{number}:{entry}</guid><title>news</title>"
             f"<pubDate>{formatdate(entry * self.period_s + shift)}</pubDate></item>"
-            for entry in range(last, last - ENTRIES, -1)
+            for entry in range(last, last - self.entries, -1)
         )
         return f"<rss version='2.0'><channel>{entries}</channel></rss>".encode()
 
