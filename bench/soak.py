@@ -194,7 +194,7 @@ def _running(
     try:
         fetching_s = 60.0 * settings.feeds / settings.fetches_per_minute
         until = time.monotonic() + PATIENCE_S + 2 * fetching_s
-        while (logged := _logged(folder / "data")) < settings.feeds * settings.entries:
+        while (logged := _logged(folder / "data")) < 0.95 * settings.feeds * settings.entries:
             say(f"{server.requests['good']:,} fetches, {logged:,} items in the log")
             if process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError((folder / "output").read_text()[-2_000:])

@@ -11,11 +11,13 @@ Nothing but 127.0.0.1 is listened to.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import mmap
 import os
 import random
 import select
+import shutil
 import socket
 import tempfile
 import threading
@@ -88,6 +90,14 @@ from headgate.relay.wire import (
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 Answer = TypeVar("Answer")
 
+
+def _folder() -> Path:
+    """A folder for as long as the process lives."""
+    path = Path(tempfile.mkdtemp(prefix="headgate-hostile-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
 # --- snapshots ------------------------------------------------------------------------------------
 
 SCHEMA = Schema(
@@ -129,7 +139,7 @@ def _batch() -> Batch:
 
 @cache
 def _snapshots() -> tuple[Path, Path]:
-    folder = Path(tempfile.mkdtemp(prefix="headgate-hostile-"))
+    folder = _folder()
     users = {each: FilterUsers(feeds=[f"F{n}"]) for n, each in enumerate(_filters())}
     plan = source_plan("S", SCHEMA, users, number_of={f"F{n}": n for n in range(len(_filters()))})
     return (
@@ -332,7 +342,7 @@ class _Relays:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        folder = Path(tempfile.mkdtemp(prefix="headgate-hostile-"))
+        folder = _folder()
         with PublishedDocuments(folder / "documents.db") as documents:
             self.loop.run_until_complete(
                 run_relay(
