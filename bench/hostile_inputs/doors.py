@@ -1,22 +1,17 @@
-"""The doors through which strangers' bytes come in.
-
-A door is one entry of `DOORS`: valid seeds, words that matter in its format, bombs (each makes an
-input of about a given size), and `enter`, which gives an input to the product as a user would. It
-yields after each unit of work (a document, a part of a file, a statement) what is wrong with it: ''
-if each byte is accounted for. An error that Headgate raises on purpose is an answer; any other
-exception is a crash.
-"""
+"""The doors for sources and statements, and the table of all doors."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.hostile_inputs import seeds
+from bench.hostile_inputs.code_doors import PATTERNS, STYLESHEETS
+from bench.hostile_inputs.door import Door, numbered, repeated, words
+from bench.hostile_inputs.frame_doors import CHILDREN, METRICS, RELAYS, SNAPSHOTS
 from headgate.acquire.file_parts import FilePart, cut_parts, shape_of
 from headgate.acquire.identify import NOTHING_SEEN, items_of
 from headgate.acquire.item_rows import SourceColumns
@@ -34,39 +29,6 @@ from headgate.model.text import words as words_of
 from headgate.model.text import xml_text
 from headgate.model.values import Type
 from headgate.views.document import Document
-
-Bomb = Callable[[int], bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    name: str
-    seeds: Callable[[], tuple[bytes, ...]]
-    words: tuple[bytes, ...]
-    bombs: tuple[Bomb, ...]
-    enter: Callable[[bytes], Iterator[str]]
-    bomb_bytes: int = 1_000_000
-    """The size of the largest bombs."""
-
-
-def words(listed: bytes) -> tuple[bytes, ...]:
-    return tuple(listed.split(b" | "))
-
-
-def repeated(unit: bytes, before: bytes = b"", after: bytes = b"") -> Bomb:
-    """A bomb that is the unit over and over."""
-    return lambda size: before + unit * max(size // len(unit), 1) + after
-
-
-def numbered(unit: str, before: bytes = b"", after: bytes = b"") -> Bomb:
-    """A bomb of units that differ in a number."""
-
-    def bomb(size: int) -> bytes:
-        count = max(size // (len(unit) + 6), 1)
-        return before + "".join(unit % number for number in range(count)).encode() + after
-
-    return bomb
-
 
 # --- feeds ----------------------------------------------------------------------------------------
 
@@ -391,4 +353,10 @@ STATEMENTS = Door(
     bomb_bytes=500_000,
 )
 
-DOORS = {door.name: door for door in (FEEDS, XML, JSON, CSV, PARQUET, OPML, STATEMENTS)}
+DOORS = {
+    door.name: door
+    for door in (
+        *(FEEDS, XML, JSON, CSV, PARQUET, OPML, STATEMENTS),
+        *(STYLESHEETS, PATTERNS, SNAPSHOTS, METRICS, RELAYS, CHILDREN),
+    )
+}

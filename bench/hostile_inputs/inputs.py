@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from bench.hostile_inputs.doors import Door
+from bench.hostile_inputs.door import Door
 
 SIZE_MAX = 1_000_000
 SHARES = (1, 2, 4, 12)

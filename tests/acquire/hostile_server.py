@@ -70,6 +70,7 @@ def says(
 
 @dataclass
 class Server:
+    address: str = "127.0.0.1"
     behaviours: dict[str, Behaviour] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
@@ -78,13 +79,13 @@ class Server:
     def __post_init__(self) -> None:
         self.stopped = threading.Event()
         self._lock = threading.Lock()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._listener = socket.create_server((self.address, 0), backlog=64)
         self.port = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.port}{path}"
+    def url(self, path: str = "/", host: str = "") -> str:
+        return f"http://{host or self.address}:{self.port}{path}"
 
     def on(self, path: str, behaviour: Behaviour) -> str:
         self.behaviours[path] = behaviour
@@ -127,8 +128,8 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Server]:
-    server = Server()
+def serving(address: str = "127.0.0.1") -> Iterator[Server]:
+    server = Server(address)
     try:
         yield server
     finally:

@@ -7,21 +7,22 @@ import random
 import subprocess
 import sys
 import threading
+import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.acquire import acquirer_process
 from tests.acquire.acquirer_process import QUICK, feeds_at
-from tests.acquire.hostile_server import Request, Server, answer, says
+from tests.acquire.hostile_server import Request, Server, answer, says, serving
 from tests.acquire.rss import Publisher, ids_in, rows_of, rss, wait_for
 
 from headgate.acquire.acquirer import Acquirer, AcquirerSettings
 from headgate.acquire.inbox import Inbox
-from headgate.acquire.inbox_tables import broken_feeds, feed_table
+from headgate.acquire.inbox_tables import ListedFeed, broken_feeds, feed_table
 from headgate.acquire.limits import IntakeLimits
 from headgate.acquire.refresh_queue import RefreshPolicy
 from headgate.acquire.rejected import read_rejected
@@ -319,3 +320,43 @@ def run_and_kill(folder: Path, urls: list[str], after_s: float) -> None:
     assert process.wait() == -9
     process.stdout.close()
     timer.join()
+
+
+@pytest.fixture
+def other_address() -> Iterator[Server]:
+    with serving("127.0.0.2") as server:
+        yield server
+
+
+def test_slow_names_of_one_address_do_not_delay_another_feed(
+    tmp_path: Path, server: Server, other_address: Server
+):
+    """64 names for 16 threads are at 127.0.0.1, where every byte takes a second."""
+    began: list[float] = []
+
+    def slow(request: Request) -> None:
+        began.append(time.monotonic())
+        request.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        request.trickle(GOOD, 1.0)
+
+    server.on("/slow", slow)
+    good = Publisher("good")
+    other_address.on("/good", good)
+    names = [f"slow{number}.example" for number in range(64)]
+    feeds = [ListedFeed(name, server.url("/slow", name)) for name in names]
+    feeds.append(ListedFeed("good", other_address.url("/good", "good.example")))
+
+    def resolve(host: str, _port: int) -> list[str]:
+        return ["127.0.0.1" if host.startswith("slow") else "127.0.0.2"]
+
+    limits = IntakeLimits(host_delay_s=0.0, total_s=8.0)
+    settings = replace(QUICK, threads=16, limits=limits)
+    with (
+        Inbox(tmp_path) as inbox,
+        closing(Acquirer(inbox, rows_of, settings=settings, resolve=resolve)) as acquirer,
+    ):
+        acquirer.watch(feeds)
+        acquirer.start()
+        wait_for(lambda: good.published >= 20, timeout_s=5.0)
+        assert len(began) <= 3
+        assert broken_feeds(tmp_path) == []

@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from headgate.acquire import connections as hosts
-from headgate.acquire.connections import HostLimits
-from headgate.model.errors import FetchError
+from headgate.acquire.connections import AddressBusy, HostLimits
 
 
 def test_a_request_gives_up_after_its_patience() -> None:
@@ -17,7 +16,7 @@ def test_a_request_gives_up_after_its_patience() -> None:
     began = time.monotonic()
     with (
         gate.slot("a", patience_s=1),
-        pytest.raises(FetchError, match="'a' is busy"),
+        pytest.raises(AddressBusy, match="'a' is busy"),
         gate.slot("a", patience_s=0.05),
     ):
         pass
@@ -29,7 +28,7 @@ def test_a_delay_longer_than_the_patience_fails_at_once() -> None:
     began = time.monotonic()
     with (
         gate.slot("a", patience_s=1),
-        pytest.raises(FetchError, match="busy"),
+        pytest.raises(AddressBusy, match="busy"),
         gate.slot("a", patience_s=30),
     ):
         pass

@@ -271,3 +271,16 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=40, stateful_step_count=30)
+
+
+def test_a_new_feed_is_fetched_although_the_budget_is_too_small_for_the_others() -> None:
+    queue = RefreshQueue(policy=RefreshPolicy(1.0, 10.0))
+    now = 0.0
+    for number in range(20):
+        queue.put(f"f{number}", RefreshState(fetched_at=0.0))
+    queue.put("new", RefreshState())
+    fetched = []
+    for now in map(float, range(20, 400, 2)):  # twenty feeds every ten seconds would need 40
+        fetched += queue.next_due(now, 1)
+        queue.succeeded(fetched[-1], now, Observation([], 1))
+    assert "new" in fetched

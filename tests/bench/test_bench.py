@@ -36,7 +36,7 @@ COLUMNS = {"figure", "workload", "paper", "baseline", "ours", "target", "met"}
 def test_the_benchmarks_are_listed(headgate: Run) -> None:
     code, out, _ = headgate("bench", "--json")
     assert code == 0
-    assert {*QUICK, *ON_SPARK, "pipeline"} <= set(json.loads(out))
+    assert {*QUICK, *ON_SPARK, "pipeline", "soak"} <= set(json.loads(out))
 
 
 @pytest.mark.parametrize("name", QUICK)

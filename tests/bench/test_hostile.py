@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from bench.hostile import CPU_S_MAX, figures_of
-from bench.hostile_inputs.doors import DOORS, Door
+from bench.hostile_inputs.door import Door
+from bench.hostile_inputs.doors import DOORS
 from bench.hostile_inputs.inputs import SHARES, input_of
 from bench.hostile_inputs.worker import report_on
 

@@ -10,14 +10,22 @@ import pyarrow as pa
 import pytest
 from bench.running.logged import LoggedRow, logged_rows
 
+from headgate.deliver.entry import TransformedText
 from headgate.deliver.item_encoding import encode_annotations
-from headgate.deliver.transform import Stylesheet, TransformLimits
+from headgate.deliver.transform import Stylesheet, Transformer, TransformLimits
 from headgate.match.batch import microseconds
 from headgate.match.item_columns import group_of, items_to_arrow
 from headgate.model.items import Annotation, Item
 from headgate.model.schema import FEED_SCHEMA
 from headgate.pipeline.batch_stage import BatchTask, PartitionSummary
-from headgate.pipeline.materialise import GROUP, MaterialiseTask, SheetOfFeed
+from headgate.pipeline.materialise import (
+    FEED_S_MIN,
+    GROUP,
+    ITEM_S,
+    MaterialiseTask,
+    SheetOfFeed,
+    transformed,
+)
 from headgate.pipeline.snapshot import PlanSnapshot, write_snapshot
 from headgate.store.data_folder import DataFolder
 from headgate.store.log import Sequencer
@@ -136,3 +144,30 @@ def test_an_item_is_not_made_of_itself(tmp_path: Path, source: str) -> None:
     home.add([Item("1", source, NOON, {"title": "Muse"})])
     home.run(LOUD)
     assert len(home.made()) == (source == "A")
+
+
+class SlowTransformer(Transformer):
+    """Every item takes so many seconds of a clock that only it moves."""
+
+    def __init__(self, item_s: float) -> None:
+        super().__init__()
+        self.item_s, self.now = item_s, 0.0
+
+    def transform(self, stylesheet: Stylesheet, item: Item) -> Item | TransformedText:  # noqa: ARG002
+        self.now += self.item_s
+        return item
+
+
+@pytest.mark.parametrize(("item_s", "count"), [(1.9, 1_000), (1.9, 3), (0.00025, 50_000)])
+def test_a_slow_stylesheet_takes_a_bounded_time_of_a_task(item_s: float, count: int) -> None:
+    """Each item is made, or is counted in the error."""
+    slow = SlowTransformer(item_s)
+    feed = SheetOfFeed("Y", Y, 0, Stylesheet("slow.xsl", b""))
+    items = [Item(str(n), "X", NOON, {"title": "t"}) for n in range(count)]
+    made, error = transformed(feed, items, slow, lambda: slow.now)
+    assert slow.now <= max(FEED_S_MIN, ITEM_S * count) + 2 * item_s
+    if count == 1_000:
+        assert error.startswith("slow.xsl")
+        assert f"{count - len(made):,} of 1,000 items were left out after 20 s" in error
+    else:
+        assert (len(made), error) == (count, "")

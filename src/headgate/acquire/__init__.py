@@ -20,7 +20,8 @@ named. What is lost of an accepted entry (the end of a long text) is recorded to
     acquirer          the threads that fetch, parse and store
     refresh_state     the state of one feed: its rate, its size, its failures
     refresh_queue     which feed to fetch next within a budget
-    fetch_scheduler   the next feed, with one fetch per host at a time
+    fetch_scheduler   the next feed, with one fetch per host at a time and a share per address
+    address_shares    how many workers the hosts of one address may have
     backoff           the wait after a failure; also used by deliver/
     fetch             one conditional GET within limits
     connections       checked addresses, deadlines, limits per host

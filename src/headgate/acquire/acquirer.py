@@ -26,7 +26,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
+from headgate.acquire.connections import AddressBusy, Resolver, resolve_by_system
 from headgate.acquire.discover_feed import discover_feed
 from headgate.acquire.feed_entries import ParsedFeed
 from headgate.acquire.fetch import Fetched, Fetcher, NotModified
@@ -85,13 +87,14 @@ class Acquirer:
         schema: Schema = FEED_SCHEMA,
         settings: AcquirerSettings = DEFAULT_SETTINGS,
         clock: Callable[[], float] = time.time,
+        resolve: Resolver = resolve_by_system,
     ) -> None:
         self._inbox = inbox
         self._rows_of = rows_of
         self._schema = schema
         self._settings = settings
         self._clock = clock
-        self._fetcher = Fetcher(limits=settings.limits, allowed=settings.allowed)
+        self._fetcher = Fetcher(limits=settings.limits, allowed=settings.allowed, resolve=resolve)
         self._scheduler = FetchScheduler(
             settings.policy,
             fetches_per_minute=settings.fetches_per_minute,
@@ -151,7 +154,8 @@ class Acquirer:
         while (feed := self._next()) is not None:
             state = self._visit(feed)
             with self._condition:
-                self._scheduler.done(feed, state)
+                if state is not None:
+                    self._scheduler.done(feed, state, self._clock())
                 self._condition.notify()
             self._prune_sometimes()
 
@@ -170,8 +174,8 @@ class Acquirer:
                 self._condition.wait(pause_s)
         return None
 
-    def _visit(self, feed: ListedFeed) -> RefreshState:
-        """Fetch the feed and store its new items, or the error."""
+    def _visit(self, feed: ListedFeed) -> RefreshState | None:
+        """Fetch the feed and store its new items, or the error. None if it was postponed."""
         with self._condition:
             state = self._scheduler.state(feed.name)
         remembered = FeedMemory()
@@ -181,8 +185,14 @@ class Acquirer:
                 remembered.discovered or feed.url,
                 etag=remembered.etag,
                 last_modified=remembered.last_modified,
+                admit=partial(self._admit, feed.name),
             )
             return self._store(feed, state, remembered, response)
+        except AddressBusy as busy:
+            with self._condition:
+                if self._scheduler.postpone(feed, self._clock()):
+                    return None
+            return self._fail(feed, state, FetchError(f"{feed.url}: {busy}"), forget=False)
         except StateError as error:
             if not self._stopped:
                 log.error("%s", error)
@@ -190,6 +200,10 @@ class Acquirer:
         except Exception as error:
             # Any error: a hostile document may cause any exception in a parser.
             return self._fail(feed, state, error, forget=_is_elsewhere(remembered, error))
+
+    def _admit(self, name: str, address: str) -> bool:
+        with self._condition:
+            return self._scheduler.admit(name, address, self._clock())
 
     def _store(
         self,
@@ -203,7 +217,7 @@ class Acquirer:
         seen, observation = remembered.seen, Observation()
         discovered, parsed = remembered.discovered, None
         if isinstance(response, Fetched):
-            parsed, response, discovered = self._read(response, discovered)
+            parsed, response, discovered = self._read(feed, response, discovered)
         now = self._clock()
         if isinstance(response, Fetched) and parsed is not None:
             fetched_at = datetime.fromtimestamp(now, UTC)
@@ -229,7 +243,7 @@ class Acquirer:
         return state
 
     def _read(
-        self, response: Fetched, discovered: str | None
+        self, feed: ListedFeed, response: Fetched, discovered: str | None
     ) -> tuple[ParsedFeed, Fetched, str | None]:
         """The parsed document; if it is a page that names a feed, that feed and where it is."""
         try:
@@ -238,7 +252,7 @@ class Acquirer:
             target = None if discovered else discover_feed(response.body, response.url)
             if target is None:
                 raise
-        found = self._fetcher.fetch(target)
+        found = self._fetcher.fetch(target, admit=partial(self._admit, feed.name))
         if not isinstance(found, Fetched):
             raise FeedError(f"it is a page, and the feed that it names, {target}, gave nothing")
         try:

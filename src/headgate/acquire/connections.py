@@ -14,6 +14,10 @@ sends one byte a second could hold a worker for months. A fetch runs in one thre
 is kept per thread, and every connect, read and write gets the time that is left. `getaddrinfo`
 cannot be interrupted: it runs in a thread of its own, which is abandoned when the time is up.
 
+`Admission` asks whether the fetch of the current thread may use an address: before it connects, and
+before each request on a connection that was kept open. An address that is not admitted is left out;
+if none is left, `AddressBusy` is raised.
+
 `HostLimits` limits the load on one host: at most two requests at once, and at least a second from
 the beginning of one to the next. The wait counts as part of the fetch.
 
@@ -34,7 +38,6 @@ from dataclasses import dataclass
 import httpcore
 
 from headgate.model.addresses import AllowedNetworks
-from headgate.model.errors import FetchError
 
 ADDRESSES_TRIED = 4
 ErrorOf = Callable[[str], Exception]
@@ -52,12 +55,14 @@ class CheckedBackend(httpcore.NetworkBackend):
         deadline: Deadline,
         refused: ErrorOf,
         unknown: ErrorOf,
+        admission: Admission | None = None,
     ) -> None:
         """`refused` makes errors for forbidden addresses, `unknown` for hosts without address."""
         self._allowed = allowed
         self._resolve = resolve
         self._deadline = deadline
         self._refused, self._unknown = refused, unknown
+        self._admission = admission or Admission()
         self._sockets = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -76,13 +81,14 @@ class CheckedBackend(httpcore.NetworkBackend):
             if left_s <= 0:
                 raise httpcore.ConnectTimeout("no address answered in time")
             try:
+                self._admission.ask(address)
                 stream = self._sockets.connect_tcp(
                     address, port, left_s, local_address, socket_options
                 )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            except (httpcore.ConnectError, httpcore.ConnectTimeout, AddressBusy) as error:
                 failure = error
             else:
-                return DeadlineStream(stream, self._deadline)
+                return DeadlineStream(stream, self._deadline, self._admission, address)
         raise failure
 
     def connect_unix_socket(
@@ -173,18 +179,51 @@ class Deadline:
         return left_s if timeout_s is None else min(timeout_s, left_s)
 
 
+class AddressBusy(Exception):
+    """The fetch may not use an address, or a host, now. It may be tried again."""
+
+
+class Admission:
+    """Which addresses the operation of the current thread may use; any, unless it says so.
+    Thread-safe: each thread has its own."""
+
+    def __init__(self) -> None:
+        self._of_thread = threading.local()
+
+    @contextmanager
+    def given_by(self, admit: Callable[[str], bool]) -> Iterator[None]:
+        self._of_thread.admit = admit
+        try:
+            yield
+        finally:
+            del self._of_thread.admit
+
+    def ask(self, address: str) -> None:
+        admit: Callable[[str], bool] | None = getattr(self._of_thread, "admit", None)
+        if admit is not None and not admit(address):
+            raise AddressBusy(f"{address} has its share of fetches")
+
+
 class DeadlineStream(httpcore.NetworkStream):
     """A connection in which every read and write ends by the deadline."""
 
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+    def __init__(
+        self,
+        stream: httpcore.NetworkStream,
+        deadline: Deadline,
+        admission: Admission,
+        address: str,
+    ) -> None:
         self._stream = stream
         self._deadline = deadline
+        self._admission, self._address = admission, address
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         limit_s = self._deadline.clamp(timeout, httpcore.ReadTimeout)
         return self._stream.read(max_bytes, limit_s)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._admission.ask(self._address)  # it may have been opened by another thread
         self._stream.write(buffer, self._deadline.clamp(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
@@ -198,7 +237,7 @@ class DeadlineStream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         limit_s = self._deadline.clamp(timeout, httpcore.ConnectTimeout)
         secured = self._stream.start_tls(ssl_context, server_hostname, limit_s)
-        return DeadlineStream(secured, self._deadline)
+        return DeadlineStream(secured, self._deadline, self._admission, self._address)
 
     def get_extra_info(self, info: str) -> object:
         return self._stream.get_extra_info(info)
@@ -228,7 +267,7 @@ class HostLimits:
 
     @contextmanager
     def slot(self, name: str, *, patience_s: float, continues: bool = False) -> Iterator[None]:
-        """Wait until a request to this host may start; an error after `patience_s`.
+        """Wait until a request to this host may start; `AddressBusy` after `patience_s`.
 
         A request that continues another one, as after a redirect, needs no delay.
         """
@@ -249,7 +288,7 @@ class HostLimits:
                 while (wait_s := self._wait_s(host, continues=continues)) > 0:
                     left_s = until - time.monotonic()
                     if left_s <= 0 or (host.active < self._at_once and wait_s > left_s):
-                        raise FetchError(f"'{name}' is busy: too many requests wait for it")
+                        raise AddressBusy(f"'{name}' is busy: too many requests wait for it")
                     self._changed.wait(min(wait_s, left_s))
             finally:
                 host.waiting -= 1

@@ -25,7 +25,7 @@ certificates, and httpcore's connection pool, are used.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -36,6 +36,7 @@ import httpx
 
 from headgate import __version__
 from headgate.acquire.connections import (
+    Admission,
     CheckedBackend,
     Deadline,
     HostLimits,
@@ -57,6 +58,7 @@ from headgate.model.errors import FetchError
 
 PROJECT_URL = "https://headgate.example/"
 KEEP_ALIVE_S = 5.0
+REDIRECT_WAIT_S = 1.0
 _PASSWORD = re.compile(r"//[^/?#@]*@")
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, "
@@ -111,6 +113,7 @@ class Fetcher:
         self._limits = limits
         self._agent = f"Headgate/{__version__} (+{project_url})"
         self._deadline = Deadline("fetch")
+        self._admission = Admission()
         self._host_limits = HostLimits(
             at_once=limits.connections_per_host, delay_s=limits.host_delay_s
         )
@@ -125,6 +128,7 @@ class Fetcher:
                 deadline=self._deadline,
                 refused=FetchError,
                 unknown=FetchError,
+                admission=self._admission,
             ),
         )
 
@@ -149,13 +153,16 @@ class Fetcher:
         *,
         etag: str | None = None,
         last_modified: str | None = None,
+        admit: Callable[[str], bool] = lambda _: True,
     ) -> Fetched | NotModified:
         """The feed at this URL, or `NotModified` if it is unchanged.
 
-        Raises `FetchError`, whose message names the URL and the reason.
+        `admit` says whether an address may be used now. Raises `AddressBusy` if it may not, or if
+        a host that it redirects to is busy; else `FetchError`, whose message names the URL and the
+        reason.
         """
         try:
-            with self._deadline.within(self._limits.total_s):
+            with self._deadline.within(self._limits.total_s), self._admission.given_by(admit):
                 return self._follow(url, self._request_headers(etag, last_modified))
         except FetchError as error:
             shown = _PASSWORD.sub("//…@", url[:200])
@@ -180,7 +187,9 @@ class Fetcher:
         hop = _Hop(checked_url(url, length_max=self._limits.url_length_max))
         came_from = ""
         for _ in range(self._limits.redirects_max + 1):
-            host, patience_s = hop.url.host, self._deadline.left_s()
+            host = hop.url.host
+            # Nobody waits long for the host of a redirect: a thousand hosts may redirect to it.
+            patience_s = min(self._deadline.left_s(), self._limits.host_delay_s + REDIRECT_WAIT_S)
             try:
                 with self._host_limits.slot(
                     host, patience_s=patience_s, continues=host == came_from

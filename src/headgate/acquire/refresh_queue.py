@@ -13,7 +13,8 @@ feeds are added or removed, no position has to be recomputed.
 **Saturation comes first.** A document holds a limited number of entries; entries that drop out
 unseen are lost. So each feed has a deadline (refresh_state.py), and feeds past their deadline are
 fetched before all others: those that save most entries first, w · min(λ t, window), but every fifth
-time the one with the oldest deadline, so that no feed starves.
+time the one with the oldest deadline, so that no feed starves. A feed that was never fetched has a
+deadline of an hour.
 
     waiting ──► ready ──────────────► leased ──► waiting …
      until its   by position on                     each state is a heap
@@ -175,7 +176,7 @@ class RefreshQueue:
             _, feed, ticket = heapq.heappop(self._waiting)
             if self._tickets.get(feed) == ticket:
                 heapq.heappush(self._ready, (self._positions[feed], feed, ticket))
-                heapq.heappush(self._deadlines, (self._deadline(feed), feed, ticket))
+                heapq.heappush(self._deadlines, (self._deadline(feed, now), feed, ticket))
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, feed, ticket = heapq.heappop(self._deadlines)
             if self._tickets.get(feed) == ticket:
@@ -204,10 +205,12 @@ class RefreshQueue:
         heapq.heappush(self._waiting, (until, feed, self._last_ticket))
         self._sweep()
 
-    def _deadline(self, feed: str) -> float:
+    def _deadline(self, feed: str, now: float) -> float:
         state = self._states[feed]
         if state.fetched_at is None:
-            return math.inf  # its window is unknown, and its position is among the first anyway
+            # Its position is among the first, but where the budget is too small, feeds that are
+            # overdue would be before it for ever.
+            return now + min(HOUR_S, self._policy.interval_max_s)
         return state.fetched_at + min(state.saturation_s, self._policy.interval_max_s)
 
     def _at_stake(self, feed: str, now: float) -> float:

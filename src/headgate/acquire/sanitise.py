@@ -40,8 +40,7 @@ class SanitiseBudget:
         with _turn:
             began = time.monotonic()
             try:
-                request = json.dumps([markup, base]).encode()
-                return str(json.loads(_process.ask(request, timeout_s=self._left_s)))
+                return str(_process.ask_json([markup, base], timeout_s=self._left_s))
             except (RequestFailed, SandboxError) as error:
                 raise TooExpensive(str(error)) from error
             finally:

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import threading
 import time
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError, TransformError
 from headgate.deliver.item_encoding import item_of_xml, item_xml
 from headgate.deliver.safe_folder import read_file
+from headgate.model.errors import printable
 from headgate.model.items import Item
 from headgate.sandbox.confinement import Confinement, SandboxError
 from headgate.sandbox.request_process import RequestFailed, RequestProcess
@@ -135,7 +135,10 @@ class Transformer:
                 raise
         output, line = found.get("output"), found.get("line")
         if not isinstance(output, str):
-            message, place = str(found.get("error")), line if isinstance(line, int) else 0
+            message, place = (
+                printable(str(found.get("error"))),
+                line if isinstance(line, int) else 0,
+            )
             raise TransformError(message, stylesheet=stylesheet.name, line=place)
         return output, bool(found.get("is_html"))
 
@@ -146,13 +149,13 @@ class Transformer:
             "cpu_s": self.limits.cpu_s,
         }
         try:
-            answer = self._child.ask(json.dumps(request).encode(), timeout_s=self.limits.wall_s)
+            found = self._child.ask_json(request, timeout_s=self.limits.wall_s)
         except RequestFailed as failure:
             raise LimitBroken(str(failure), stylesheet=stylesheet.name) from failure
         except SandboxError as error:
             raise OutputError(str(error)) from error
-        found: dict[str, object] = json.loads(answer)
-        if found.get("limit"):
+        if not isinstance(found, dict) or found.get("limit"):
             self._child.end()
-            raise LimitBroken(str(found.get("error")), stylesheet=stylesheet.name)
+            reason = found.get("error") if isinstance(found, dict) else "its process says nonsense"
+            raise LimitBroken(printable(str(reason)), stylesheet=stylesheet.name)
         return found

@@ -108,13 +108,18 @@ class ChildProcess:
 
     def receive(self, limit_s: Callable[[int], float]) -> tuple[bytes, bytes]:
         """The next message; `limit_s` gives the time limit of the item that the child is at."""
-        idle_since = time.monotonic()
+        # The page is the child's: it may say anything. An item begins no later than it was first
+        # seen here, and items are counted upwards, so this ends whatever the page says.
+        idle_since = seen_at = time.monotonic()
+        furthest = frames.IDLE
         while (frame := self._next_frame()) is None:
             position, since = frames.PAGE.unpack_from(self._page)
             suspect = None if position == frames.IDLE else position
+            if position > furthest:
+                furthest, seen_at = position, time.monotonic()
             allowed_s = IDLE_S if suspect is None else limit_s(suspect)
-            since = idle_since if suspect is None else since
-            left_s = since + allowed_s - time.monotonic()
+            began = idle_since if suspect is None else since if since < seen_at else seen_at
+            left_s = began + allowed_s - time.monotonic()
             if left_s <= 0:
                 if position != frames.PAGE.unpack_from(self._page)[0]:
                     continue  # it returned just now

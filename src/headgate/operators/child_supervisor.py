@@ -26,7 +26,10 @@ UNPACKING_ERRORS = (
     ValueError,
     TypeError,
     LookupError,
+    OSError,
     AttributeError,
+    ArithmeticError,
+    RecursionError,
     struct.error,
     pa.ArrowException,
 )
@@ -119,12 +122,12 @@ class ChildSupervisor:
             self.starts += 1
             child = ChildProcess(self._allowed, self._grants)
             try:
-                loaded = child.set_up(self._declarations, self._limits)
+                self._note_loaded(child.set_up(self._declarations, self._limits))
             except UNPACKING_ERRORS as error:
                 child.kill()
                 raise OperatorError(f"the process for operators answers {error!r}") from error
             except Stopped as stop:
-                if stop.position is None:
+                if stop.position is None or not 0 <= stop.position < len(self._declarations):
                     raise OperatorError(
                         f"no process for operators can be started: {stop}"
                     ) from stop
@@ -133,7 +136,6 @@ class ChildSupervisor:
                     f"operator '{hanging.name}': '{hanging.target}' cannot be loaded: {stop}"
                 )
                 continue
-            self._note_loaded(loaded)
             return child
 
     def _note_loaded(self, loaded: Mapping[str, Mapping[str, object]]) -> None:
@@ -154,6 +156,10 @@ def _checked_response(
     """The response, if it answers the rows after the first `answered` ones of the request."""
     try:
         response = frames.unpack_response(content)
+        if (response.counts < 0).any() or not (response.seconds >= 0).all():
+            raise ValueError("a number of rows or seconds is negative")
+        if not np.isfinite(response.seconds).all():
+            raise ValueError("a number of seconds is not finite")
         row_ends = answered + np.cumsum(response.counts)
         ends = request.ends[response.first : response.first + len(row_ends)]
         begin = request.ends[response.first - 1] if response.first else 0

@@ -154,9 +154,16 @@ def _pack_lists(parts: Sequence[tuple[pa.ListArray, ...]]) -> bytes:
 def _unpack_lists(
     content: bytes, group: Sequence[int], counts: Rows
 ) -> dict[int, tuple[pa.ListArray, ...]]:
-    columns, lists, row = arrow_batch(content).columns, {}, 0
+    batch, lists, row = arrow_batch(content), {}, 0
+    batch.validate(full=True)  # Arrow itself does not look where its offsets point
+    columns = batch.columns
+    for column in columns:
+        if not pa.types.is_list(column.type) or column.null_count or column.values.null_count:
+            raise ValueError("bound values are lists without nulls")
     for call in group:
         count = int(counts[call])
+        if not 0 <= row <= row + count <= batch.num_rows:
+            raise ValueError("there are fewer bound values than rows")
         lists[call] = tuple(column.slice(row, count) for column in columns)
         row += count
     return lists
@@ -171,7 +178,10 @@ def arrow_bytes(batch: pa.RecordBatch) -> bytes:
 
 
 def arrow_batch(content: bytes) -> pa.RecordBatch:
-    return pa.ipc.open_stream(content).read_next_batch()
+    try:
+        return pa.ipc.open_stream(content).read_next_batch()
+    except StopIteration:
+        raise ValueError("there is no batch") from None
 
 
 def _split_prefixed(content: bytes) -> tuple[bytes, bytes]:

@@ -263,7 +263,7 @@ class Round:
         call, first, end = span
         predicate, breaker = self._predicates[call], self._breaker(call)
         if self._is_batch(call) and failures and Failure.NOT_LOADED not in failures:
-            ((failure, (_, message)),) = failures.items()
+            failure, (_, message) = next(iter(failures.items()))
             self._split(span, failure, message, stopped=False)
             return
         if [each.type.value_type for each in part.lists] != list(predicate.types):

@@ -3,13 +3,14 @@
     to the process     4 bytes length, and as many bytes
     from the process   the same; the first message says that it is ready
 
-It is started with the first request. One that broke a limit is ended, and the next request starts
-another, so a request has no effect on later ones. The pipes are polled: every exchange ends in
-time, whatever the process does.
+It is started with the first request. One that broke a limit, or that answers anything but one
+message of JSON, is ended, and the next request starts another, so a request has no effect on later
+ones. The pipes are polled: every exchange ends in time, whatever the process does.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import time
@@ -60,6 +61,14 @@ class RequestProcess:
                 else "it takes more memory or stack than allowed"
             ) from None
 
+    def ask_json(self, request: object, *, timeout_s: float) -> object:
+        """The answer, if it is JSON. Of which form it is, the process alone says."""
+        answer = self.ask(json.dumps(request).encode(), timeout_s=timeout_s)
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError):
+            raise self._failed("its process gives no valid answer") from None
+
     def end(self) -> None:
         process, self._process, self._requests = self._process, None, 0
         if process is not None:
@@ -105,4 +114,6 @@ class RequestProcess:
                 wanted = 4 + int.from_bytes(answer[:4], "big")
             if wanted > self._answer_bytes_max:
                 raise ConnectionError
+        if len(answer) > wanted:  # what is too much would be the answer to the next request
+            raise ConnectionError
         return bytes(answer[4:])
