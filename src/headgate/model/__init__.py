@@ -21,5 +21,6 @@ oracle: it says whether an item satisfies a filter, and every optimiser is teste
     implies_text     what text and link atoms say about words and links
     intervals        sets of values as unions of intervals
     addresses        which network addresses may be connected to
+    receiver_secrets  secrets of webhooks, tokens of links in mails
     errors           every error that Headgate raises on purpose
 """

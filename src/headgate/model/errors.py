@@ -9,6 +9,8 @@
     │   ├── FeedCycle        … a feed would be defined through itself
     │   ├── InUse            … something else uses what should be dropped
     │   ├── BadTicket        … no active subscription has this ticket
+    │   ├── BadToken         … no subscription has this token of a link
+    │   ├── KeyMissing       … the key of the installation is not here
     │   └── CatalogUnavailable  the database cannot be opened, read or written
     ├── PlanError            a feed cannot be planned within the limits
     ├── RoutingError         a routing table has no such key, or has it already
@@ -120,6 +122,14 @@ class InUse(CatalogError):
 
 class BadTicket(CatalogError):
     """No active subscription has this ticket."""
+
+
+class BadToken(CatalogError):
+    """No subscription has this token of a link in a mail."""
+
+
+class KeyMissing(CatalogError):
+    """The key of the installation, which secrets are made with, is not here or is another one."""
 
 
 class CatalogUnavailable(CatalogError):
