@@ -368,8 +368,7 @@ def test_a_connection_that_the_receiver_has_closed_is_opened_again(hook: Receive
         for each in [
             threads.submit(
                 output.send,
-                f"{hook.url}/{n}",
-                subscription=7,
+                to(f"{hook.url}/{n}"),
                 message_id=f"msg_{n}",
                 body="{}",
                 now=datetime.now(UTC),

@@ -25,6 +25,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select, update
@@ -34,7 +35,7 @@ from headgate.catalog.queries import active
 from headgate.catalog.register import stored_text
 from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
-from headgate.language.statements import OutputKind, Renew, Subscribe, Unsubscribe
+from headgate.language.statements import OutputKind, Renew, Statement, Subscribe, Unsubscribe
 from headgate.model.duration import Duration
 from headgate.model.errors import BadTicket
 from headgate.model.receiver_secrets import webhook_secret
@@ -43,6 +44,7 @@ VALIDITY_DEFAULT = timedelta(days=1)
 """How long a subscription is valid unless it says so itself."""
 
 _SECRET_BYTES = 32
+_CHUNK_MAX = 500
 _TICKET = re.compile(r"([1-9][0-9]{0,17})-[A-Za-z0-9_-]{43}", re.ASCII)
 _LENGTH_MAX = 18 + 1 + 43
 
@@ -89,7 +91,7 @@ def subscribe(transaction: Transaction, statement: Subscribe) -> Outcome:
     feed = str(checked.feed)
     expires_at = _expiry(transaction, checked.validity)
     kind, ticket_hash = checked.output.kind, hash_ticket(ticket)
-    is_pending = kind is OutputKind.MAIL and not _is_known(transaction, checked.output.target)
+    is_pending = kind is OutputKind.MAIL and checked.output.target not in transaction.confirmed
     number = 1 if kind is OutputKind.WEBHOOK else 0
     transaction.insert(
         tables.subscriptions,
@@ -128,15 +130,19 @@ def subscribe(transaction: Transaction, statement: Subscribe) -> Outcome:
     )
 
 
-def _is_known(transaction: Transaction, address: str) -> bool:
-    """Whether the reader has confirmed another subscription, and has not ended it."""
-    query = select(_columns.id).where(
-        tables.OF_MAIL,
-        _columns.target == address,
-        _columns.confirmed_at.is_not(None),
-        _columns.expires_at > transaction.now,
-    )
-    return transaction.connection.scalar(query.limit(1)) is not None
+def fetch_confirmed(transaction: Transaction, statements: Iterable[Statement]) -> None:
+    """Look up which of the addresses of these statements have confirmed another subscription that
+    is still valid. All at once: one by one took twice as long as everything else."""
+    outputs = [each.output for each in statements if isinstance(each, Subscribe)]
+    addresses = sorted({each.target for each in outputs if each.kind is OutputKind.MAIL})
+    for start in range(0, len(addresses), _CHUNK_MAX):
+        query = select(_columns.target).where(
+            tables.OF_MAIL,
+            _columns.target.in_(addresses[start : start + _CHUNK_MAX]),
+            _columns.confirmed_at.is_not(None),
+            _columns.expires_at > transaction.now,
+        )
+        transaction.confirmed.update(transaction.connection.scalars(query))
 
 
 def renew(transaction: Transaction, statement: Renew) -> Outcome:

@@ -70,6 +70,8 @@ class Transaction:
         self.version: int = version + 1
         self.dry_run = dry_run
         self.key = key
+        self.confirmed: set[str] = set()
+        """Addresses of mails whose readers have confirmed another subscription."""
         self.definitions = CatalogDefinitions(connection, version=version)
         self._rows: dict[Table, list[Row]] = {table: [] for table in _INSERT_ORDER}
 
