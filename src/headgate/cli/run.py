@@ -156,9 +156,8 @@ def run(  # noqa: PLR0917 - typer passes by keyword
 ) -> None:
     """Run everything that is registered: read the sources, match, and deliver.
 
-    Statements that are applied while it runs take effect at once. Stop it with
-    Ctrl-C or SIGTERM; killed at any instant, it resumes where it was. Subscriptions of the script
-    that exist already are not made again.
+    Statements that are applied meanwhile take effect at once. Stop it with Ctrl-C or SIGTERM;
+    killed at any instant, it resumes. Subscriptions of the script that exist are not made again.
 
     [bold]headgate run examples/newsroom.feeds --allow loopback[/bold]
     """
@@ -178,8 +177,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         sources={
             **{"allow": allow, "brokers": brokers, "budget": str(budget)},
             "interval_min_s": str(seconds_option(interval, "--interval") or 300.0),
-            **batch_limits(batch_rows, batch_bytes, trigger),
-            **kafka_options(kafka or []),
+            **(batch_limits(batch_rows, batch_bytes, trigger) | kafka_options(kafka or [])),
         },
         factorize=factorize,
         operator_order=operator_order,

@@ -44,7 +44,9 @@ def make_app(headgate: Headgate) -> FastAPI:
     async def refuse(_: Request, error: HTTPException) -> Response:
         if error.status_code == 404:
             return not_valid()
-        return page(str(error.detail), "This request is not possible.", status=error.status_code)
+        answer = page(str(error.detail), "This request is not possible.", status=error.status_code)
+        answer.headers.update(error.headers or {})
+        return answer
 
     @app.exception_handler(CatalogUnavailable)
     async def unavailable(_request: Request, _error: CatalogUnavailable) -> Response:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import uvicorn
 from fastapi import FastAPI
@@ -38,6 +38,11 @@ class _BoundedProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
     _last_cycle: object = b""
     """What `cycle` was at the last look; never that at the first."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        # uvicorn's own switch has no effect where the program has handlers of its own.
+        self.access_log = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
