@@ -148,7 +148,7 @@ def test_secrets_go_to_the_private_file_too(headgate: Run) -> None:
 
 def test_a_mail_waits_until_the_operator_confirms_it(headgate: Run) -> None:
     headgate("apply", str(EXAMPLE))
-    code, out, _ = headgate("subscribe", "Mobs", "--output", "mail", "--to", "me@a.org", "--json")
+    _, out, _ = headgate("subscribe", "Mobs", "--output", "mail", "--to", "me@a.org", "--json")
     made = json.loads(out)
     assert made["pending"] is True
     number = str(made["subscription"])

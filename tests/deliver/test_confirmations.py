@@ -17,6 +17,7 @@ from tests.deliver.servers import MailServer, mail_server
 from tests.deliver.things import NOW, settings
 
 from headgate.deliver.confirmations import FEEDS_LISTED_MAX, make_confirmation
+from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_status import count_deliveries, replay
 from headgate.deliver.delivery_tables import WAITS
 from headgate.deliver.errors import DeliveryError
@@ -145,6 +146,30 @@ def test_where_nobody_is_asked_everything_is_delivered(tmp_path: Path, server):
     world.close()
 
 
+@pytest.mark.parametrize("confirm_mail", [True, False])
+def test_nobody_is_asked_about_what_has_expired(tmp_path: Path, server, confirm_mail: bool):
+    smtp, mail = server
+    world = MailWorld(tmp_path, mail=mail, confirm_mail=confirm_mail)
+    world.subscribe("old@a.org")
+    world.pass_days(8)
+    world.subscribe()
+    world.publish("n1")
+    world.until(lambda: len(smtp.taken) == 1)
+    world.step()
+    world.restart()
+    assert [each["To"] for each in mails(smtp)] == ["me@a.org"]
+    world.close()
+
+
+def test_a_database_of_before_gets_the_table(world: MailWorld, smtp: MailServer):
+    with world.database.changing() as connection:
+        connection.exec_driver_sql("DROP TABLE delivery_confirmations")
+    world.database.close()
+    world.database = DeliveryDatabase(str(world.folder / "deliver.db"))
+    world.subscribe()
+    world.until(lambda: len(smtp.taken) == 1)
+
+
 def test_those_that_wait_are_neither_behind_nor_halted(world: MailWorld):
     world.subscribe()
     world.publish("n1")
@@ -160,7 +185,7 @@ def test_those_that_wait_are_neither_behind_nor_halted(world: MailWorld):
 
 def test_without_a_public_url_the_mail_names_the_number(tmp_path: Path):
     plain = settings(tmp_path, mail=MailSettings("127.0.0.1", sender="news@a.org"))
-    waiting = [PendingMail(n, f"F{n}", "me@a.org", 0) for n in range(5, 20)]
+    waiting = [PendingMail(n, f"F{n}", "me@a.org", 0, 1) for n in range(5, 20)]
     mail = make_confirmation(plain, "me@a.org", waiting, salt="s", now=NOW)
     text = mail.get_content()
     assert "http" not in text

@@ -110,16 +110,23 @@ class Confirmations:
         if not table.pending or (not has_changed and now_s < self._look_s):
             return
         self._look_s = now_s + AGAIN_S / 10
-        mine = [each for each in table.pending.values() if _slot(each) in held.slots]
+        valid = [each for each in table.pending.values() if each.until_us > now_s * 1e6]
         if not self._settings.confirm_mail:
+            mine = [each.id for each in valid if _slot(each) in held.slots]
             if mine:
-                table.catalog.confirm_unasked([each.id for each in mine])
+                table.catalog.confirm_unasked(mine)
         elif self._settings.mail is not None:
-            self._ask(table, held, now_s)
+            self._ask(valid, table, held, now_s)
 
-    def _ask(self, table: SubscriptionTable, held: HeldSlots, now_s: float) -> None:
+    def _ask(
+        self,
+        pending: Sequence[PendingMail],
+        table: SubscriptionTable,
+        held: HeldSlots,
+        now_s: float,
+    ) -> None:
         by_address: dict[str, list[PendingMail]] = {}
-        for each in table.pending.values():
+        for each in pending:
             by_address.setdefault(each.target, []).append(each)
         for target, waiting in by_address.items():
             # One worker asks for an address: the one that delivers its first subscription.

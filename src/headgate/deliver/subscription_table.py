@@ -32,8 +32,8 @@ import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +45,7 @@ from headgate.deliver.output_webhook import checked_url
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.match.batch import microseconds
 from headgate.match.bit_rows import Longs
+from headgate.model.receiver_secrets import CONFIRM_WITHIN
 from headgate.model.schema import Schema
 
 OUTPUTS_CACHED = 200_000
@@ -52,6 +53,7 @@ MERGE_SHARE = 8
 """New subscriptions are merged into the sorted ones when they are an eighth of them."""
 _SOURCE_BASE = -1
 _REMOVED = np.int64(-1)
+_CONFIRM_WITHIN_US = CONFIRM_WITHIN // timedelta(microseconds=1)
 _PENDING_US = np.iinfo(np.int64).max
 """Nothing arrives later than this."""
 
@@ -136,6 +138,8 @@ class PendingMail:
     feed: str
     target: str
     created_us: int
+    until_us: int
+    """When it expires without a confirmation."""
 
 
 def slot_of(id_: int, kind: str, target: str) -> int:
@@ -240,6 +244,10 @@ class SubscriptionTable:
                 self.rows.created_us[row] = microseconds(state.confirmed_at)
                 self.rows.expires_us[row] = microseconds(state.expires_at)
             else:
+                known = self.pending[id_]
+                latest_us = known.created_us + _CONFIRM_WITHIN_US
+                until_us = min(latest_us, microseconds(state.expires_at))
+                self.pending[id_] = replace(known, until_us=until_us)
                 continue
             del self.pending[id_]
         self._pending_after = time.monotonic() + 10 * (time.monotonic() - began)
@@ -253,8 +261,10 @@ class SubscriptionTable:
                 self.source_names.append(entry.feed)
             feed = _SOURCE_BASE - number
         if entry.confirmed_at is None:
+            created_us = microseconds(entry.created_at)
+            until_us = min(created_us + _CONFIRM_WITHIN_US, microseconds(entry.expires_at))
             self.pending[entry.id] = PendingMail(
-                entry.id, entry.feed, entry.target, microseconds(entry.created_at)
+                entry.id, entry.feed, entry.target, created_us, until_us
             )
         return (
             entry.id,
