@@ -16,7 +16,7 @@ from tests.deliver.mail_world import PUBLIC_URL, MailWorld, mails, token_in
 from tests.deliver.servers import MailServer, mail_server
 from tests.deliver.things import NOW, settings
 
-from headgate.deliver.confirmations import FEEDS_LISTED_MAX, make_confirmation
+from headgate.deliver.confirmations import ASKED_PER_STEP, FEEDS_LISTED_MAX, make_confirmation
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_status import count_deliveries, replay
 from headgate.deliver.delivery_tables import WAITS
@@ -133,6 +133,18 @@ def test_a_mail_that_was_not_taken_is_sent_later(world: MailWorld, smtp: MailSer
     world.restart()
     world.log.pass_time(601)
     world.until(lambda: len(smtp.taken) == 1)
+
+
+def test_many_addresses_are_asked_step_by_step_and_none_is_forgotten(world, smtp):
+    count = 2 * ASKED_PER_STEP + 5
+    world.apply(
+        "".join(f"subscribe to Rock output mail 'a{n}@a.org' for 9 days;" for n in range(count))
+    )
+    world.step()
+    world.restart()  # what was not sent yet is left to the next worker
+    world.log.pass_time(601)
+    world.until(lambda: len(smtp.taken) == count)
+    assert len({each["To"] for each in mails(smtp)}) == count
 
 
 def test_where_nobody_is_asked_everything_is_delivered(tmp_path: Path, server):

@@ -24,11 +24,12 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -46,9 +47,11 @@ from headgate.model.receiver_secrets import CONFIRM_WITHIN, LinkPurpose, link_to
 from headgate.store.log_index import LogIndex
 
 FEEDS_LISTED_MAX = 10
+ASKED_PER_STEP = 50
+"""Each is a transaction; a round does not wait for thousands of them."""
 NAME_LENGTH_MAX = 60
 AGAIN_S = 600.0
-"""After a mail was not taken, or an address may not be asked yet."""
+"""After a mail was not sent, or an address may not be asked yet."""
 KEPT_S = CONFIRM_WITHIN.total_seconds() + DAY_S
 _NO_WORD = re.compile(r"[^\w -]+|_+")
 
@@ -81,16 +84,18 @@ class Confirmations:
         self._errors: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self._again_s: dict[str, tuple[int, float]] = {}
         """For each address the last subscription that was looked at, and when to look again."""
-        self._look_s = 0.0
+        self._look_s = self._prune_s = 0.0
         self._thread: threading.Thread | None = None
 
     def close(self) -> None:
-        """A mail that is being sent ends; no other is begun."""
-        if self._thread is not None:
-            while not self._requests.empty():
-                self._requests.get()
-            self._requests.put(None)
-            self._thread.join(self._settings.webhook.total_s)
+        """A mail that is being sent ends; no other is begun, and others may ask in its place."""
+        if self._thread is None:
+            return
+        with suppress(Empty):
+            while request := self._requests.get_nowait():
+                unclaim(self._database, request.key, now_s=self._now().timestamp())
+        self._requests.put(None)
+        self._thread.join(self._settings.webhook.total_s)
 
     def step(
         self,
@@ -110,6 +115,9 @@ class Confirmations:
         if not table.pending or (not has_changed and now_s < self._look_s):
             return
         self._look_s = now_s + AGAIN_S / 10
+        if now_s >= self._prune_s:
+            prune_asked(self._database, now_s=now_s)
+            self._prune_s = now_s + DAY_S
         valid = [each for each in table.pending.values() if each.until_us > now_s * 1e6]
         if not self._settings.confirm_mail:
             mine = [each.id for each in valid if _slot(each) in held.slots]
@@ -128,6 +136,7 @@ class Confirmations:
         by_address: dict[str, list[PendingMail]] = {}
         for each in pending:
             by_address.setdefault(each.target, []).append(each)
+        asked = 0
         for target, waiting in by_address.items():
             # One worker asks for an address: the one that delivers its first subscription.
             if _slot(waiting[0]) not in held.slots:
@@ -136,6 +145,10 @@ class Confirmations:
             looked_at, again_s = self._again_s.get(target, (0, 0.0))
             if now_s < again_s and newest == looked_at:
                 continue
+            if asked == ASKED_PER_STEP:
+                self._look_s = now_s  # the others in the next step
+                break
+            asked += 1
             self._again_s[target] = (newest, now_s + AGAIN_S)
             self._ask_address(table, waiting, now_s)
         if len(self._again_s) > len(by_address):
@@ -217,7 +230,6 @@ def claim(database: DeliveryDatabase, key: str, *, newest: int, now_s: float) ->
     """Whether the address may be asked now; then nobody else may within a day."""
     columns = tables.confirmations.c
     with database.changing() as connection:
-        connection.execute(delete(tables.confirmations).where(columns.asked_at < now_s - KEPT_S))
         claimed = connection.execute(
             update(tables.confirmations)
             .where(
@@ -237,6 +249,13 @@ def claim(database: DeliveryDatabase, key: str, *, newest: int, now_s: float) ->
             {"address": key, "now_s": now_s},
         ).rowcount
         return inserted > 0
+
+
+def prune_asked(database: DeliveryDatabase, *, now_s: float) -> None:
+    """Forget addresses whose requests have all expired."""
+    old = tables.confirmations.c.asked_at < now_s - KEPT_S
+    with database.changing() as connection:
+        connection.execute(delete(tables.confirmations).where(old))
 
 
 def settle(database: DeliveryDatabase, key: str, *, newest: int) -> None:
