@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,9 @@ GOLDEN = Path(__file__).parent / "golden"
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=False, print_blob=True)
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=1000)
+# Keys of installations whose catalog is in PostgreSQL; processes that tests start have it, too.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="headgate-test-data-")
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "ci")
 
 

@@ -165,3 +165,18 @@ def test_a_run_of_ones_own_session(tmp_path: Path) -> None:
             assert (item.id, item.attributes["place"]) == ("7", "Paris")
     with pytest.raises(hg.HeadgateError, match="adaptive"):
         h.run(spark=spark(), operator_order="adaptiv").__enter__()
+
+
+def test_a_webhook_has_a_secret_that_can_be_rotated(tmp_path):
+    with hg.open(str(tmp_path / "c.db")) as h:
+        h.execute("register feed https://a.b/c as S;")
+        ticket = h.subscribe("S", webhook="https://a.org/x", for_="2 days")
+        assert isinstance(ticket, str)
+        assert ticket.secret.startswith("whsec_")
+        assert not ticket.is_pending
+        assert h.rotate_secret(ticket) != ticket.secret
+        h.unsubscribe(ticket)
+        mail = h.subscribe("S", mail="me@a.org")
+        assert (mail.secret, mail.is_pending) == (None, True)
+        assert h.confirm(mail.subscription_id)
+        assert not h.confirm(mail.subscription_id)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import PIPE
 
@@ -17,6 +18,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from headgate.catalog import upgrade as upgrade_module
+from headgate.catalog.catalog import Catalog
 from headgate.catalog.database import Database
 from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata
 from headgate.catalog.upgrade import upgrade
@@ -147,6 +149,32 @@ def test_a_catalog_of_the_first_revision_is_migrated(catalog_url: str):
         assert connection.exec_driver_sql("SELECT count(*) FROM uses").scalar() == 2
         assert connection.exec_driver_sql("SELECT next_number FROM state").scalar() == 4
     database.close()
+
+
+def test_subscriptions_of_the_second_revision_go_on(catalog_url: str):
+    instant = (
+        "'2026-11-01 00:00:00+00:00'" if "postgres" in catalog_url else "'2026-11-01 00:00:00'"
+    )
+    database = _catalog_of_revision(catalog_url, "0002")
+    with database.writing() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO definitions (name, number, kind, definition, depth, branches, created_at, "
+            f"version) VALUES ('B', 1, 'rss', 'register …', 0, 1, {instant}, 1)"
+        )
+        for id_, kind in ((1, "mail"), (2, "webhook")):
+            connection.exec_driver_sql(
+                "INSERT INTO subscriptions (id, feed, definition, output_kind, target, "
+                "ticket_hash, created_at, expires_at, version) VALUES "
+                f"({id_}, 'B', '…', '{kind}', 'x', 'h', {instant}, {instant}, 1)"
+            )
+    upgrade(database)
+    database.close()
+    with Catalog.open(catalog_url) as catalog:
+        states = catalog.subscription_states([1, 2])
+        made_at = datetime(2026, 11, 1, tzinfo=UTC)
+        assert [each.confirmed_at for each in states.values()] == [made_at, made_at]
+        # Number 0 is the secret that they have always had.
+        assert [each.secret_number for each in states.values()] == [0, 0]
 
 
 @pytest.mark.usefixtures("database")

@@ -105,11 +105,66 @@ def test_subscribe_renew_and_unsubscribe(headgate: Run) -> None:
 def test_tickets_can_go_to_a_private_file(headgate: Run) -> None:
     code, out, _ = headgate("apply", str(EXAMPLE), "--tickets", "tickets.txt")
     assert code == 0
-    tickets = Path("tickets.txt").read_text(encoding="utf-8").split()
-    assert len(tickets) == 3
+    lines = Path("tickets.txt").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 3
+    tickets = [each for line in lines for each in line.split()]
     assert not any(ticket in out for ticket in tickets)
     assert stat.S_IMODE(Path("tickets.txt").stat().st_mode) == 0o600
     assert headgate("apply", str(EXAMPLE), "--tickets", "tickets.txt")[0] == 2
+
+
+def test_the_secret_of_a_webhook_is_shown_once_and_rotated(headgate: Run) -> None:
+    headgate("apply", str(EXAMPLE))
+    code, out, _ = headgate("subscribe", "Mobs", "--output", "webhook", "--to", "https://a.org/x")
+    assert code == 0
+    ticket, secret = (re.search(rf"{name}   (\S+)", out)[1] for name in ("ticket", "secret"))
+    assert secret.startswith("whsec_")
+    assert secret not in headgate("show", "subscriptions", "--json")[1]
+    code, out, _ = headgate("rotate", ticket)
+    assert code == 0
+    rotated = re.search(r"secret   (whsec_\S+)", out)[1]
+    assert rotated != secret
+    code, out, _ = headgate("rotate", ticket, "--json")
+    assert json.loads(out)["secret"] not in (secret, rotated)
+    code, _, err = headgate("rotate", ticket + "x")
+    assert code == 3
+    assert ticket not in err
+
+
+def test_secrets_go_to_the_private_file_too(headgate: Run) -> None:
+    Path("hook.feeds").write_text(
+        "register feed https://a.org/news as News;"
+        "subscribe to News output webhook 'https://a.org/x';"
+    )
+    code, out, _ = headgate("apply", "hook.feeds", "--tickets", "tickets.txt")
+    assert code == 0
+    ticket, secret = Path("tickets.txt").read_text(encoding="utf-8").split()
+    assert secret.startswith("whsec_")
+    assert ticket not in out
+    assert secret not in out
+    found = json.loads(headgate("apply", "hook.feeds", "--json")[1])
+    assert found[-1]["secret"].startswith("whsec_")
+
+
+def test_a_mail_waits_until_the_operator_confirms_it(headgate: Run) -> None:
+    headgate("apply", str(EXAMPLE))
+    _, out, _ = headgate("subscribe", "Mobs", "--output", "mail", "--to", "me@a.org", "--json")
+    made = json.loads(out)
+    assert made["pending"] is True
+    number = str(made["subscription"])
+    assert "waits for confirmation" in headgate("show", "subscriptions")[1]
+    assert headgate("confirm", number)[1] == f"subscription {number} is confirmed\n"
+    assert headgate("confirm", number)[1] == f"subscription {number} was already confirmed\n"
+    assert headgate("confirm", "999")[0] == 3
+    _, out, _ = headgate("subscribe", "Mobs", "--output", "mail", "--to", "me@a.org", "--json")
+    assert "pending" not in json.loads(out)
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--address", "8080"), ("--address", "a:b"), ("--public-url", "ftp://a.org")]
+)
+def test_serve_refuses_what_cannot_work(headgate: Run, wrong: tuple[str, str]) -> None:
+    assert headgate("serve", *wrong)[0] == 2
 
 
 def test_an_invalid_statement_made_of_options_is_shown_in_the_error(headgate: Run) -> None:
@@ -144,7 +199,7 @@ def test_explain(headgate: Run) -> None:
         (("check", "missing.feeds"), 2),
         (("show", "everything"), 2),
         (("subscribe", "X", "--every", "3 hors"), 2),
-        (("show", "--catalog", "postgresql://u:secret@127.0.0.1:1/x"), 4),
+        (("show", "--catalog", "postgresql://u:pass-word@127.0.0.1:1/x"), 4),
         (("show", "--catalog", "/"), 4),
         (("renew", "1-x"), 3),
         (("--version",), 0),
@@ -156,7 +211,7 @@ def test_exit_codes(headgate: Run, arguments: tuple[str, ...], code: int) -> Non
     found, out, err = headgate(*arguments)
     assert found == code
     assert "Traceback" not in out + err
-    assert "secret" not in out + err
+    assert "pass-word" not in out + err
 
 
 def test_bytes_that_are_no_text_are_refused(headgate: Run) -> None:

@@ -41,6 +41,16 @@ class Sub:
     period_s: int | None = None
     created_at: datetime = START - timedelta(hours=1)
     expires_at: datetime = START + FOREVER
+    is_pending: bool = False
+    confirmed: datetime | None = None
+    """Only where it is not the time at which it was made."""
+    salt: str = "salt"
+    secret_number: int = 0
+    rotated_at: datetime | None = None
+
+    @property
+    def confirmed_at(self) -> datetime | None:
+        return None if self.is_pending else self.confirmed or self.created_at
 
 
 class MemoryCatalog:
@@ -70,8 +80,12 @@ class MemoryCatalog:
     def entries(self, *, after_id: int) -> Iterator[Sub]:
         return iter([each for id_, each in sorted(self.subs.items()) if id_ > after_id])
 
-    def ends(self, ids: Collection[int]) -> dict[int, datetime]:
-        return {each: self.subs[each].expires_at for each in ids if each in self.subs}
+    def states(self, ids: Collection[int]) -> dict[int, Sub]:
+        return {each: self.subs[each] for each in ids if each in self.subs}
+
+    def confirm_unasked(self, ids: Collection[int]) -> None:
+        for each in ids:
+            self.change(each, is_pending=False)
 
     def outputs(self, ids: Collection[int]) -> dict[int, Sub]:
         return {each: self.subs[each] for each in ids if each in self.subs}

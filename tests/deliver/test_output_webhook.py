@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
+import hmac
 import json
 import shutil
 import socket
@@ -12,12 +15,12 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given
-from standardwebhooks import Webhook
+from standardwebhooks import Webhook, WebhookVerificationError
 from tests.deliver.servers import Receiver, free_port, receiver, silent_server
 from tests.deliver.things import NOW, item, items
 
@@ -28,12 +31,13 @@ from headgate.deliver.output_webhook import (
     WebhookOutput,
     WebhookSettings,
     checked_url,
-    secret_of,
     webhook_body,
     webhook_item,
 )
+from headgate.deliver.records import PushSubscription, Transport
 from headgate.model.addresses import LOOPBACK
 from headgate.model.items import Item
+from headgate.model.receiver_secrets import ROTATION_GRACE, webhook_secret
 
 KEY = b"the key of this installation"
 SETTINGS = WebhookSettings(key=KEY, allowed=LOOPBACK, step_s=5, total_s=5)
@@ -56,7 +60,11 @@ def sender(settings: WebhookSettings = SETTINGS) -> Iterator[WebhookOutput]:
 
 def send(url: str, settings: WebhookSettings = SETTINGS, body: str = "{}") -> None:
     with sender(settings) as output:
-        output.send(url, subscription=7, message_id="msg_1", body=body, now=datetime.now(UTC))
+        output.send(to(url), message_id="msg_1", body=body, now=datetime.now(UTC))
+
+
+def to(url: str, **changes: object) -> PushSubscription:
+    return PushSubscription(7, 1, "Rock", Transport.WEBHOOK, url, **changes)  # type: ignore[arg-type]
 
 
 def test_a_call_is_signed_as_the_specification_says(hook: Receiver):
@@ -65,9 +73,47 @@ def test_a_call_is_signed_as_the_specification_says(hook: Receiver):
     assert path == "/a?b=c"
     assert headers["webhook-id"] == "msg_1"
     assert headers["content-type"] == "application/json"
-    assert Webhook(secret_of(KEY, 7)).verify(body, headers) == {"é": 1}
-    with pytest.raises(Exception, match="No matching signature"):
-        Webhook(secret_of(KEY, 8)).verify(body, headers)
+    # The secret of a subscription that was made before secrets were shown.
+    digest = hmac.new(KEY, b"webhook secret of 7", hashlib.sha256).digest()
+    first = "whsec_" + base64.b64encode(digest).decode()
+    assert Webhook(first).verify(body, headers) == {"é": 1}
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        Webhook(webhook_secret(KEY, 8, number=0, salt="")).verify(body, headers)
+
+
+def verifies(hook: Receiver, *, number: int, salt: str = "salt") -> bool:
+    _, headers, body = hook.calls[-1]
+    secret = webhook_secret(KEY, 7, number=number, salt=salt)
+    try:
+        Webhook(secret).verify(body, headers)
+    except WebhookVerificationError:
+        return False
+    return True
+
+
+def test_after_a_rotation_both_secrets_sign_for_a_day(hook: Receiver):
+    now = datetime.now(UTC)
+    for rotated_at, both in (
+        (now - ROTATION_GRACE + timedelta(minutes=1), True),
+        (now - ROTATION_GRACE, False),
+        (None, False),
+    ):
+        receiver = to(hook.url, salt="salt", secret_number=2, rotated_at=rotated_at)
+        with sender() as output:
+            output.send(receiver, message_id="msg_1", body="{}", now=now)
+        assert verifies(hook, number=2)
+        assert verifies(hook, number=1) is both
+        assert not verifies(hook, number=0)
+        assert not verifies(hook, number=2, salt="other")
+
+
+def test_a_subscription_of_before_can_be_rotated_too(hook: Receiver):
+    now = datetime.now(UTC)
+    with sender() as output:
+        receiver = to(hook.url, salt="salt", secret_number=1, rotated_at=now)
+        output.send(receiver, message_id="msg_1", body="{}", now=now)
+    assert verifies(hook, number=1)
+    assert verifies(hook, number=0)
 
 
 @pytest.mark.parametrize(
@@ -308,8 +354,7 @@ def test_connections_are_used_again():
     with silent_server(answer) as port, sender() as output:
         for n in range(5):
             output.send(
-                f"http://127.0.0.1:{port}/{n}",
-                subscription=7,
+                to(f"http://127.0.0.1:{port}/{n}"),
                 message_id=f"msg_{n}",
                 body="{}",
                 now=datetime.now(UTC),
@@ -323,8 +368,7 @@ def test_a_connection_that_the_receiver_has_closed_is_opened_again(hook: Receive
         for each in [
             threads.submit(
                 output.send,
-                f"{hook.url}/{n}",
-                subscription=7,
+                to(f"{hook.url}/{n}"),
                 message_id=f"msg_{n}",
                 body="{}",
                 now=datetime.now(UTC),
@@ -378,8 +422,7 @@ def test_few_connections_are_kept():
     with silent_server(serve) as port, sender(local) as output:
         for n in range(HANDLES_KEPT + 10):
             output.send(
-                f"http://host{n}.example:{port}/",
-                subscription=7,
+                to(f"http://host{n}.example:{port}/"),
                 message_id="msg_1",
                 body="{}",
                 now=datetime.now(UTC),

@@ -19,6 +19,7 @@ Files in reading order:
     explain         plans, programs and items, explained
     running         the options of a run, Spark's session, and the run as a context
     delivery        a delivery worker in this process
+    receivers       secrets of webhooks; mails that readers confirm and end
     posting         events for sources that are registered `from post`
     check_run       everything about a run that can be checked before Spark starts
     stored_items    reading stored items

@@ -20,7 +20,11 @@ from headgate.deliver.delivery_worker import DeliveryWorker, StepReport
 from headgate.deliver.output_kafka import KafkaSettings
 from headgate.deliver.output_mail import MailSettings
 from headgate.deliver.output_webhook import WebhookSettings
-from headgate.deliver.settings import DeliverySettings
+from headgate.deliver.settings import (
+    DeliverySettings,
+    asks_for_confirmation,
+    checked_public_url,
+)
 from headgate.model.errors import CatalogUnavailable, LogError, StateError
 from headgate.store.data_folder import DataFolder, checked_state, find_folder
 
@@ -37,6 +41,7 @@ def environment_config(
     state: str = "",
     output: Path,
     stylesheets: Path,
+    public_url: str = "",
 ) -> DeliveryConfig:
     """The settings of `headgate deliver`: servers and keys are in the environment.
 
@@ -54,6 +59,8 @@ def environment_config(
         mail=MailSettings.from_environment(environment),
         webhook=WebhookSettings.from_environment(environment),
         kafka=KafkaSettings.from_environment(environment),
+        public_url=checked_public_url(public_url or environment.get("HEADGATE_PUBLIC_URL", "")),
+        confirm_mail=asks_for_confirmation(environment),
     )
     config = DeliveryConfig.of(
         settings, catalog=catalog, folder=folder, database=run_folder.delivery_database
@@ -77,7 +84,6 @@ def run_worker(
 ) -> None:
     """Deliver until `stopping` is set; then the slots are given back."""
     stopping = control.stopping
-    settings = config.settings()
     with (
         Catalog.open(config.catalog) as catalog,
         DeliveryDatabase(config.database) as database,
@@ -85,7 +91,7 @@ def run_worker(
             find_folder(Path(config.folder), config.log).storage,
             DeliveryCatalog(catalog),
             database,
-            settings,
+            _settings(config, catalog),
         ) as worker,
     ):
         control.wake = worker.wake
@@ -99,3 +105,9 @@ def run_worker(
             on_step(report)
             if report.is_idle:
                 worker.wait()
+
+
+def _settings(config: DeliveryConfig, catalog: Catalog) -> DeliverySettings:
+    """With the key of the installation; `KeyMissing` where it is not on this host."""
+    settings = config.settings()
+    return replace(settings, webhook=replace(settings.webhook, key=catalog.installation_key()))

@@ -32,6 +32,7 @@ from headgate.api.explain import (
     explain_run,
 )
 from headgate.api.limits import LimitCalls
+from headgate.api.receivers import IssuedTicket, ReceiverCalls
 from headgate.api.running import MASTER_DEFAULT, RunOptions, started_run, starting_spark
 from headgate.api.stored_items import FOLDER_DEFAULT, Note, StoredItems, no_note
 from headgate.catalog.catalog import Catalog
@@ -82,7 +83,7 @@ def open(
     return Headgate(Catalog.open(url), folder, log)
 
 
-class Headgate(StoredItems, LimitCalls):
+class Headgate(StoredItems, ReceiverCalls, LimitCalls):
     """Threads: one object may be used by several threads, except `follow`, whose iterator belongs
     to the thread that uses it, and catalogs in memory, which belong to one thread."""
 
@@ -136,10 +137,10 @@ class Headgate(StoredItems, LimitCalls):
         for_: str | None = None,
         apply: str | None = None,
         site: str | None = None,
-    ) -> str:
+    ) -> IssuedTicket:
         """Subscribe to a feed or source with one output; returns the ticket, which is shown only
-        here. `every` is the period of a digest, `for_` the validity (one day unless stated),
-        `apply` a stylesheet."""
+        here, with the secret of a webhook as its `secret`. `every` is the period of a digest,
+        `for_` the validity (one day unless stated), `apply` a stylesheet."""
         outputs = [
             Output(kind, target)
             for kind, target in (
@@ -165,8 +166,7 @@ class Headgate(StoredItems, LimitCalls):
                 site,
             )
         )
-        assert outcome.ticket is not None
-        return outcome.ticket
+        return IssuedTicket.of(outcome)
 
     def renew(self, ticket: str, for_: str | None = None) -> datetime:
         """Renew a subscription; returns when it expires now."""

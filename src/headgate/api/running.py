@@ -51,6 +51,8 @@ class RunOptions:
     operator_reads: tuple[str, ...] = ()
     """Files and folders that operators may read."""
     operator_network: bool = False
+    public_url: str = ""
+    """By which URL the world reaches `headgate serve`; empty for that of the environment."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Options of the sources: allow, brokers, budget, interval_min_s, …"""
     factorize: str = "auto"
@@ -71,7 +73,11 @@ class RunOptions:
     def settings(self, console: TextIO | None = None) -> RunSettings:
         from headgate.deliver.output_mail import MailSettings  # noqa: PLC0415
         from headgate.deliver.output_webhook import WebhookSettings  # noqa: PLC0415
-        from headgate.deliver.settings import DeliverySettings  # noqa: PLC0415
+        from headgate.deliver.settings import (  # noqa: PLC0415
+            DeliverySettings,
+            asks_for_confirmation,
+            checked_public_url,
+        )
         from headgate.operators.declaration import OperatorGrants  # noqa: PLC0415
         from headgate.pipeline.feed_budget import BudgetRules  # noqa: PLC0415
         from headgate.pipeline.operator_stage import OperatorRules  # noqa: PLC0415 - Spark
@@ -88,6 +94,10 @@ class RunOptions:
                 self.stylesheets,
                 mail=MailSettings.from_environment(os.environ),
                 webhook=replace(webhook, allowed=allowed),
+                public_url=checked_public_url(
+                    self.public_url or os.environ.get("HEADGATE_PUBLIC_URL", "")
+                ),
+                confirm_mail=asks_for_confirmation(os.environ),
                 console=console or sys.stdout,
             ),
             log=self.log,
@@ -161,6 +171,8 @@ def started_run(
     from headgate.pipeline.run import Run  # noqa: PLC0415 - Spark
 
     settings = options.settings(console)
+    webhook = replace(settings.deliver.webhook, key=catalog.installation_key())
+    settings = replace(settings, deliver=replace(settings.deliver, webhook=webhook))
     if catalog.url not in _IN_MEMORY:
         settings = replace(settings, deliver_in="process", catalog_url=catalog.url)
     with Run(catalog, session, settings, note=note, streams=streams) as run:

@@ -12,6 +12,8 @@ the version. Entry point: `Catalog`.
     register       `register`, `create feed`, `advertise`, `drop`
     subscribe      `subscribe`, `renew`, `unsubscribe`; tickets
     limits         suspended feeds; quotas
+    receivers      what receivers do: confirm and end mails by links; rotated secrets
+    installation_key  the key that secrets and links are made with
     transaction    one writing transaction; the outcome of a statement
     queries        pages and lookups for readers
     delivery_catalog  what delivery reads of the catalog

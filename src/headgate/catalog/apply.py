@@ -23,7 +23,7 @@ from headgate.catalog.definitions import DefiningStatement
 from headgate.catalog.dependencies import names_in_ranges, names_used
 from headgate.catalog.limits import check_quotas
 from headgate.catalog.register import advertise, drop, register
-from headgate.catalog.subscribe import renew, subscribe, unsubscribe
+from headgate.catalog.subscribe import fetch_confirmed, renew, subscribe, unsubscribe
 from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
 from headgate.language.statements import (
@@ -43,6 +43,7 @@ from headgate.model.errors import FeedCycle, HeadgateError
 def apply(transaction: Transaction, statements: Sequence[Statement]) -> list[Outcome]:
     """The outcomes, in the script's order. An error has the `statement_number` of its statement."""
     transaction.definitions.fetch(_names(statements))
+    fetch_confirmed(transaction, statements)
     outcomes: dict[int, Outcome] = {}
     for index in order(statements):
         try:

@@ -11,23 +11,26 @@ increments the version by one. Readers never wait for a writer, and each reader 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, and_, delete, insert, not_, select
 
-from headgate.catalog import limits, queries, statistics, tables
+from headgate.catalog import limits, queries, receivers, statistics, tables
 from headgate.catalog.apply import apply, find_errors
 from headgate.catalog.database import Database
 from headgate.catalog.definitions import CatalogDefinitions, DefinitionKind, load_all
+from headgate.catalog.installation_key import find_key
 from headgate.catalog.statistics import SourceStatistics
 from headgate.catalog.transaction import Clock, Outcome, Transaction
 from headgate.catalog.upgrade import upgrade
-from headgate.language.statements import Statement
+from headgate.language.statements import OutputKind, Statement, Subscribe
 from headgate.model.errors import CatalogError, HeadgateError, UnknownName, did_you_mean
+from headgate.model.receiver_secrets import LinkPurpose
 
 LOCK_TIMEOUT_S = 30.0
 
@@ -50,6 +53,7 @@ class Catalog:
         self._clock = clock
         self.url = url
         """What it was opened with, for processes that open it too. It may have a password."""
+        self._key: bytes | None = None
 
     @classmethod
     def open(
@@ -93,9 +97,49 @@ class Catalog:
     def apply(self, statements: Sequence[Statement], *, dry_run: bool = False) -> list[Outcome]:
         """Apply all of the statements or, if one is refused, none. An error has the number of its
         statement as `statement_number`. A dry run checks everything and changes nothing."""
+        # The key comes first: a subscription whose secret cannot be shown must not be made.
+        key = self.installation_key() if not dry_run and _has_webhook(statements) else None
         with self._database.writing(undo=dry_run) as connection:
-            transaction = Transaction(connection, clock=self._clock, dry_run=dry_run)
+            transaction = Transaction(connection, clock=self._clock, dry_run=dry_run, key=key)
             return apply(transaction, statements)
+
+    def installation_key(self) -> bytes:
+        """The key that secrets and links are made with; `KeyMissing` if it is not on this host. It
+        is made where the catalog has none yet."""
+        if self._key is None:
+            self._key = find_key(self._database, self.url, os.environ)
+        return self._key
+
+    def rotate_secret(self, ticket: str) -> receivers.RotatedSecret:
+        """A new secret for the webhook of this ticket. The old one is valid for another day."""
+        key = self.installation_key()
+        with self._database.writing() as connection:
+            transaction = Transaction(connection, clock=self._clock, key=key)
+            return receivers.rotate_secret(transaction, ticket)
+
+    def confirm(self, subscription_id: int) -> receivers.Confirmed:
+        """Confirm a subscription in place of its receiver."""
+        with self._database.writing() as connection:
+            return receivers.confirm(Transaction(connection, clock=self._clock), subscription_id)
+
+    def confirm_unasked(self, ids: Collection[int]) -> None:
+        """Confirm these subscriptions from their beginning on, without asking anybody."""
+        with self._database.writing() as connection:
+            receivers.confirm_unasked(Transaction(connection, clock=self._clock), ids)
+
+    def confirm_link(self, token: str) -> receivers.Confirmed:
+        """Confirm what the link of a mail is for; `BadToken` if it is for nothing."""
+        key = self.installation_key()
+        with self._database.writing() as connection:
+            transaction = Transaction(connection, clock=self._clock, key=key)
+            return receivers.confirm_link(transaction, token)
+
+    def unsubscribe_link(self, token: str) -> str:
+        """End the subscription of this link; the name of its feed. `BadToken` if there is none."""
+        key = self.installation_key()
+        with self._database.writing() as connection:
+            transaction = Transaction(connection, clock=self._clock, key=key)
+            return receivers.unsubscribe_link(transaction, token)
 
     def find_errors(
         self, statements: Sequence[Statement], *, missing: Collection[str] = ()
@@ -110,7 +154,7 @@ class Catalog:
         """Remove the expired subscriptions, and return how many there were."""
         with self._database.writing() as connection:
             transaction = Transaction(connection, clock=self._clock)
-            expired = tables.subscriptions.c.expires_at <= (now or transaction.now)
+            expired = not_(and_(*queries.active(now or transaction.now)))
             removed = connection.execute(delete(tables.subscriptions).where(expired)).rowcount
             transaction.finish(changed=removed > 0)
             return removed
@@ -265,13 +309,24 @@ class Catalog:
         with self._database.reading() as connection:
             return queries.subscription_entries(connection, after_id=after_id, limit=limit)
 
-    def subscription_ends(self, ids: Collection[int]) -> dict[int, datetime]:
-        """When these subscriptions expire or have expired; removed ones are missing."""
+    def feeds_of_link(self, purpose: LinkPurpose, token: str) -> list[str]:
+        """What the link of a mail is for, by name; `BadToken` if it is for nothing."""
+        key = self.installation_key()
         with self._database.reading() as connection:
-            return queries.subscription_ends(connection, ids)
+            return receivers.feeds_of_link(connection, key, purpose, token, now=self._clock())
 
-    def outputs_of_ids(self, ids: Collection[int]) -> dict[int, queries.Subscription]:
-        """These subscriptions, expired ones too, as long as they are not removed."""
+    def count_pending(self) -> int:
+        """How many subscriptions wait for the confirmation of their receivers."""
+        with self._database.reading() as connection:
+            return queries.count_pending(connection, self._clock())
+
+    def subscription_states(self, ids: Collection[int]) -> dict[int, queries.SubscriptionState]:
+        """What may have changed of these subscriptions; removed ones are missing."""
+        with self._database.reading() as connection:
+            return queries.subscription_states(connection, ids)
+
+    def outputs_of_ids(self, ids: Collection[int]) -> dict[int, queries.SubscriptionOutput]:
+        """The outputs of these subscriptions, expired ones too; removed ones are missing."""
         with self._database.reading() as connection:
             return queries.outputs_of_ids(connection, ids)
 
@@ -309,3 +364,10 @@ class Catalog:
 
 def _version(connection: Connection) -> int:
     return int(connection.execute(select(tables.state.c.version)).scalar_one())
+
+
+def _has_webhook(statements: Sequence[Statement]) -> bool:
+    return any(
+        isinstance(each, Subscribe) and each.output.kind is OutputKind.WEBHOOK
+        for each in statements
+    )

@@ -1,20 +1,26 @@
 """What delivery reads of the catalog. Delivery itself imports no catalog and parses no statement.
 
     SubscriptionEntry   the few columns that it keeps in memory for every subscription
-    Subscription        output, stylesheet, period: read when something is due, immutable
+    SubscriptionOutput  output, stylesheet, period, secret: read when something is due
+    SubscriptionState   what may change of it: end, confirmation, number of the secret
     schema_of           the types of a source's attributes
 
-A subscription's id is never reused, and its output never changes: a renewal moves its end, nothing
-else. So new ones are read by `after_id`, and of known ones only the end has to be read again.
+A subscription's id is never reused, and its output never changes. So new ones are read by
+`after_id`, and of known ones only the state has to be read again. The one thing that delivery
+writes is a confirmation, where the operator has switched asking for it off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
 
 from headgate.catalog.catalog import Catalog
-from headgate.catalog.queries import PAGE_MAX, Subscription, SubscriptionEntry
+from headgate.catalog.queries import (
+    PAGE_MAX,
+    SubscriptionEntry,
+    SubscriptionOutput,
+    SubscriptionState,
+)
 from headgate.language.schemas import schemas_of
 from headgate.model.schema import Schema
 
@@ -40,12 +46,16 @@ class DeliveryCatalog:
             yield from page
             after_id = page[-1].id
 
-    def ends(self, ids: Collection[int]) -> dict[int, datetime]:
-        """When these subscriptions expire or have expired; removed ones are missing."""
-        return self._catalog.subscription_ends(ids)
+    def states(self, ids: Collection[int]) -> dict[int, SubscriptionState]:
+        """What may have changed of these subscriptions; removed ones are missing."""
+        return self._catalog.subscription_states(ids)
 
-    def outputs(self, ids: Collection[int]) -> dict[int, Subscription]:
+    def outputs(self, ids: Collection[int]) -> dict[int, SubscriptionOutput]:
         return self._catalog.outputs_of_ids(ids)
+
+    def confirm_unasked(self, ids: Collection[int]) -> None:
+        """Confirm these subscriptions from their beginning on."""
+        self._catalog.confirm_unasked(ids)
 
     def schema_of(self, source: str) -> Schema | None:
         """None if the source is not registered any more."""

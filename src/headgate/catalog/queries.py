@@ -13,12 +13,23 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, bindparam, func, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+)
 
 from headgate.catalog import tables
 from headgate.catalog.definitions import SOURCE_KINDS, DefinitionKind
 from headgate.language.statements import OutputKind
 from headgate.model.errors import CatalogError
+from headgate.model.receiver_secrets import CONFIRM_WITHIN
 
 PAGE_MAX = 10_000
 
@@ -52,6 +63,8 @@ class Subscription:
     created_at: datetime
     expires_at: datetime
     version: int
+    confirmed_at: datetime | None
+    """Since when items are delivered; None while the receiver has not confirmed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +108,10 @@ def subscriptions_page(
 
 
 def select_subscriptions(*conditions: ColumnElement[bool]) -> Select[tuple[object, ...]]:
-    """All columns of subscriptions but the hash of the ticket."""
+    """All columns of subscriptions that readers see: nothing about tickets and secrets."""
     columns = tables.subscriptions.c
-    return select(*(each for each in columns if each is not columns.ticket_hash)).where(*conditions)
+    hidden = {"ticket_hash", "secret_number", "rotated_at"}
+    return select(*(each for each in columns if each.name not in hidden)).where(*conditions)
 
 
 def subscription_of(row: RowMapping) -> Subscription:
@@ -107,6 +121,12 @@ def subscription_of(row: RowMapping) -> Subscription:
 def count_subscriptions(connection: Connection, *, feed: str | None, now: datetime) -> int:
     query = select(func.count()).select_from(tables.subscriptions).where(*_active(feed, now))
     return connection.scalar(query) or 0
+
+
+def count_pending(connection: Connection, now: datetime) -> int:
+    columns = tables.subscriptions.c
+    query = select(func.count()).select_from(tables.subscriptions)
+    return connection.scalar(query.where(columns.confirmed_at.is_(None), *active(now))) or 0
 
 
 def advertisements_page(
@@ -141,9 +161,14 @@ def _of_kinds(kinds: Collection[DefinitionKind] | None) -> list[ColumnElement[bo
 
 
 def _active(feed: str | None, now: datetime) -> list[ColumnElement[bool]]:
+    return active(now) + ([] if feed is None else [tables.subscriptions.c.feed == feed])
+
+
+def active(now: datetime) -> list[ColumnElement[bool]]:
+    """Not expired, and confirmed or still waiting for it."""
     columns = tables.subscriptions.c
-    active = [columns.expires_at > now]
-    return active if feed is None else [*active, columns.feed == feed]
+    waits = columns.created_at > now - CONFIRM_WITHIN
+    return [columns.expires_at > now, or_(columns.confirmed_at.is_not(None), waits)]
 
 
 # --- lookups, many keys at a time ----------------------------------------------------------------
@@ -176,7 +201,7 @@ def subscribers(
     by_feed: dict[str, list[tuple[int, int]]] = {}
     for chunk in _chunks(feeds):
         query = select(columns.feed, columns.id, columns.version).where(
-            columns.feed.in_(chunk), columns.expires_at > now
+            columns.feed.in_(chunk), *active(now)
         )
         for feed, id_, version in connection.execute(query.order_by(columns.id)):
             by_feed.setdefault(feed, []).append((id_, version))
@@ -190,29 +215,59 @@ def subscriptions_of_ids(
     columns = tables.subscriptions.c
     by_id: dict[int, Subscription] = {}
     for chunk in _chunks(ids):
-        query = select_subscriptions(columns.id.in_(chunk), columns.expires_at > now)
+        query = select_subscriptions(columns.id.in_(chunk), *active(now))
         for row in connection.execute(query).mappings():
             by_id[row["id"]] = subscription_of(row)
     return by_id
 
 
-def subscription_ends(connection: Connection, ids: Collection[int]) -> dict[int, datetime]:
-    """When these subscriptions expire or have expired; removed ones are missing."""
-    columns = tables.subscriptions.c
-    ends: dict[int, datetime] = {}
-    for chunk in _chunks(ids):
-        query = select(columns.id, columns.expires_at).where(columns.id.in_(chunk))
-        ends |= {row.id: row.expires_at for row in connection.execute(query)}
-    return ends
+class SubscriptionState(NamedTuple):
+    """What may change of a subscription."""
+
+    expires_at: datetime
+    confirmed_at: datetime | None
+    secret_number: int
 
 
-def outputs_of_ids(connection: Connection, ids: Collection[int]) -> dict[int, Subscription]:
-    """These subscriptions, expired ones too, as long as they are not removed."""
+def subscription_states(
+    connection: Connection, ids: Collection[int]
+) -> dict[int, SubscriptionState]:
+    """The states of these subscriptions, expired ones too; removed ones are missing."""
     columns = tables.subscriptions.c
-    by_id: dict[int, Subscription] = {}
+    states: dict[int, SubscriptionState] = {}
     for chunk in _chunks(ids):
-        for row in connection.execute(select_subscriptions(columns.id.in_(chunk))).mappings():
-            by_id[row["id"]] = subscription_of(row)
+        query = select(
+            columns.id, columns.expires_at, columns.confirmed_at, columns.secret_number
+        ).where(columns.id.in_(chunk))
+        states |= {id_: SubscriptionState(*rest) for id_, *rest in connection.execute(query)}
+    return states
+
+
+class SubscriptionOutput(NamedTuple):
+    """Where a subscription is delivered to, and what its secrets are made of."""
+
+    version: int
+    feed: str
+    output_kind: str
+    target: str
+    stylesheet: str | None
+    period_s: int | None
+    salt: str
+    secret_number: int
+    rotated_at: datetime | None
+
+
+def outputs_of_ids(connection: Connection, ids: Collection[int]) -> dict[int, SubscriptionOutput]:
+    """The outputs of these subscriptions, expired ones too; removed ones are missing."""
+    columns = tables.subscriptions.c
+    by_id: dict[int, SubscriptionOutput] = {}
+    for chunk in _chunks(ids):
+        query = select(
+            *(columns.id, columns.version, columns.feed, columns.output_kind, columns.target),
+            *(columns.stylesheet, columns.period_s, columns.ticket_hash),
+            *(columns.secret_number, columns.rotated_at),
+        ).where(columns.id.in_(chunk))
+        by_id |= {id_: SubscriptionOutput(*rest) for id_, *rest in connection.execute(query)}
     return by_id
 
 
@@ -229,6 +284,7 @@ class SubscriptionEntry(NamedTuple):
     period_s: int | None
     created_at: datetime
     expires_at: datetime
+    confirmed_at: datetime | None
 
     @property
     def is_source(self) -> bool:
@@ -247,7 +303,7 @@ def subscription_entries(
     query = (
         select(
             *(own.id, own.version, own.feed, feeds.number, feeds.kind, own.output_kind),
-            *(own.target, own.period_s, own.created_at, own.expires_at),
+            *(own.target, own.period_s, own.created_at, own.expires_at, own.confirmed_at),
         )
         .join(tables.definitions, feeds.name == own.feed)
         .where(own.id > after_id)
@@ -259,11 +315,7 @@ def subscription_entries(
 
 def subscribed(connection: Connection, now: datetime) -> list[str]:
     """The names of feeds and sources that have active subscriptions."""
-    query = (
-        select(tables.subscriptions.c.feed)
-        .where(tables.subscriptions.c.expires_at > now)
-        .distinct()
-    )
+    query = select(tables.subscriptions.c.feed).where(*active(now)).distinct()
     return [str(name) for (name,) in connection.execute(query)]
 
 
@@ -274,12 +326,16 @@ def demand(connection: Connection, now: datetime) -> dict[str, int]:
         "SELECT user_name, used_name FROM uses UNION "
         "SELECT reads.feed, uses.used_name FROM reads JOIN uses ON uses.user_name = reads.source), "
         "counted (feed, subscribers) AS ("
-        "SELECT feed, count(*) FROM subscriptions WHERE expires_at > :now GROUP BY feed) "
+        "SELECT feed, count(*) FROM subscriptions WHERE expires_at > :now "
+        "AND (confirmed_at IS NOT NULL OR created_at > :waiting_since) GROUP BY feed) "
         "SELECT source, sum(subscribers) FROM ("
         "SELECT reads.source, counted.subscribers "
         "FROM counted JOIN reads ON reads.feed = counted.feed "
         "UNION ALL SELECT feed, subscribers FROM counted) AS served GROUP BY source"
-    ).bindparams(bindparam("now", now, type_=tables.UtcTime))
+    ).bindparams(
+        bindparam("now", now, type_=tables.UtcTime),
+        bindparam("waiting_since", now - CONFIRM_WITHIN, type_=tables.UtcTime),
+    )
     return {source: int(subscribers) for source, subscribers in connection.execute(query)}
 
 

@@ -8,7 +8,8 @@
     quotas                          how much an owner may have of what
     statistics                      measured rates of sources and selectivities of atoms
     snapshots                       compiled plans, named by the hash of their content
-    state                           one row: the version, the next subscription id and number
+    state                           one row: the version, the next subscription id and number, the
+                                    fingerprint of the key of the installation
 
 Writers lock the state row, so they run one after the other. Subscription ids come from it too: a
 ticket contains its id, so the id must be known before the row is written, and an id must never be
@@ -36,9 +37,10 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    text,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The revision these tables have. It is compared at opening, without loading the migrations."""
 
 REVISION_TABLE = "headgate_revision"
@@ -64,6 +66,9 @@ class UtcTime(TypeDecorator[datetime]):
 NameText = Text().with_variant(Text(collation="C"), "postgresql")
 # Only an INTEGER key is SQLite's own row number.
 BigId = BigInteger().with_variant(Integer(), "sqlite")
+
+# As a constant of the query too: SQLite uses a partial index only then.
+OF_MAIL = text("output_kind = 'mail'")
 
 metadata = MetaData()
 
@@ -126,8 +131,20 @@ subscriptions = Table(
     Column("created_at", UtcTime, nullable=False),
     Column("expires_at", UtcTime, nullable=False, index=True),
     Column("version", BigInteger, nullable=False),
+    # Since when items are delivered. Null: the reader of a mail has not confirmed it yet.
+    Column("confirmed_at", UtcTime),
+    # Which secret of a webhook is valid, and since when (model/receiver_secrets.py).
+    Column("secret_number", Integer, nullable=False, server_default="0"),
+    Column("rotated_at", UtcTime),
     # The id is in it for listing one feed's subscriptions page by page.
     Index("ix_subscriptions_feed", "feed", "id"),
+    Index(
+        "ix_subscriptions_address",
+        "target",
+        "id",
+        sqlite_where=OF_MAIL,
+        postgresql_where=OF_MAIL,
+    ),
 )
 
 suspensions = Table(
@@ -176,4 +193,5 @@ state = Table(
     Column("version", BigInteger, nullable=False),
     Column("next_subscription_id", BigInteger, nullable=False),
     Column("next_number", BigInteger, nullable=False, server_default="1"),
+    Column("key_fingerprint", Text),
 )

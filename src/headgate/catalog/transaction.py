@@ -25,8 +25,8 @@ class Outcome:
     """What a statement did. A definition is returned as it was checked: its constants are typed
     and its ranges are expanded.
 
-    `show` and `explain` are left to the caller: their `action` is empty. The ticket is
-    stored nowhere else; a dry run issues none.
+    `show` and `explain` are left to the caller: their `action` is empty. The ticket and
+    the secret of a webhook are stored nowhere else; a dry run issues none.
     """
 
     statement: Statement
@@ -36,6 +36,9 @@ class Outcome:
     subscription_id: int | None = None
     ticket: str | None = field(default=None, repr=False)
     expires_at: datetime | None = None
+    secret: str | None = field(default=None, repr=False)
+    is_pending: bool = False
+    """Whether it waits until its receiver confirms it."""
 
 
 Clock = Callable[[], datetime]
@@ -47,7 +50,15 @@ _INSERT_ORDER = (tables.definitions, tables.uses, tables.advertisements, tables.
 class Transaction:
     """For one thread, within `Database.writing`. Call `finish` at the end."""
 
-    def __init__(self, connection: Connection, *, clock: Clock, dry_run: bool = False) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        clock: Clock,
+        dry_run: bool = False,
+        key: bytes | None = None,
+    ) -> None:
+        """`key` is needed where a secret is issued."""
         state = tables.state.c
         lock = select(state.version, state.next_subscription_id, state.next_number)
         version, next_id, next_number = connection.execute(lock.with_for_update()).one()
@@ -58,6 +69,9 @@ class Transaction:
         self.now = clock().astimezone(UTC)
         self.version: int = version + 1
         self.dry_run = dry_run
+        self.key = key
+        self.confirmed: set[str] = set()
+        """Addresses of mails whose readers have confirmed another subscription."""
         self.definitions = CatalogDefinitions(connection, version=version)
         self._rows: dict[Table, list[Row]] = {table: [] for table in _INSERT_ORDER}
         self.added: set[Table] = set()

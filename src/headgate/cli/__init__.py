@@ -7,12 +7,14 @@ command only.
     command                            file
     run                                run
     deliver                            deliver
+    serve                              serve
     demo                               demo
     prepare                            prepare
     check, apply, drop                 scripts
     show                               show
     explain                            explain
-    subscribe, renew, unsubscribe      subscriptions
+    subscribe, renew, unsubscribe,
+    rotate, confirm                    subscriptions
     suspend, resume, quota             limits
     post                               post
     tail, why, rejected                items
@@ -34,11 +36,12 @@ Files in reading order:
     scripts         check and apply a script, drop one definition
     show            list what is registered
     explain         plans of feeds, the program of a source, why an item matches
-    subscriptions   subscribe, renew and unsubscribe
+    subscriptions   subscribe, renew and unsubscribe; rotate secrets, confirm mails
     limits          suspend and resume feeds, set quotas
     run             run the pipeline until it is stopped
     run_display     the screen, the log line and the summary of a run
     deliver         a delivery worker
+    serve           the HTTP service
     demo            run the pipeline on the feeds of headgate.demo
     prepare         make once what all runs use: compiled kernels, archived classes, jars
     post            give events to a source

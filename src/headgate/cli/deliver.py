@@ -25,6 +25,7 @@ from headgate.cli.options import (
     FOLDER_DEFAULT,
     CatalogUrl,
     LogUrl,
+    PublicUrl,
     RunFolder,
     StateUrl,
     local_folder,
@@ -42,6 +43,7 @@ def deliver(
     state: StateUrl = "",
     output: Annotated[Path, typer.Option(help="Where 'output file' writes.")] = Path("output"),
     stylesheets: Annotated[Path, typer.Option(help="The folder of stylesheets.")] = Path(),
+    public_url: PublicUrl = "",
     config: Annotated[
         str, typer.Option(help="'-': read all settings from standard input, and end with it.")
     ] = "",
@@ -73,6 +75,7 @@ def deliver(
             state=state,
             output=output,
             stylesheets=stylesheets,
+            public_url=public_url,
         )
     shown_at = time.monotonic()
     sent = failed = 0

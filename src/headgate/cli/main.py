@@ -17,10 +17,10 @@ from headgate import __version__
 from headgate.model.errors import HeadgateError
 
 COMMANDS = {
-    **{name: name for name in ("run", "demo", "deliver", "prepare")},
+    **{name: name for name in ("run", "demo", "deliver", "serve", "prepare")},
     **dict.fromkeys(("check", "apply", "drop"), "scripts"),
     **{name: name for name in ("show", "explain", "network", "relay", "simulate")},
-    **dict.fromkeys(("subscribe", "renew", "unsubscribe"), "subscriptions"),
+    **dict.fromkeys(("subscribe", "renew", "unsubscribe", "rotate", "confirm"), "subscriptions"),
     **dict.fromkeys(("suspend", "resume", "quota"), "limits"),
     "post": "post",
     **dict.fromkeys(("tail", "why", "rejected"), "items"),

@@ -78,6 +78,14 @@ StateUrl = Annotated[
         help="The delivery database, if it is not deliver.db in the folder: postgresql://…",
     ),
 ]
+PublicUrl = Annotated[
+    str,
+    typer.Option(
+        envvar="HEADGATE_PUBLIC_URL",
+        metavar="URL",
+        help="By which URL the world reaches 'headgate serve', for links in mails.",
+    ),
+]
 Since = Annotated[
     str,
     typer.Option(metavar="TIME", help="What arrived since then: 2h, 30d, '3 months', 2026-11-01."),

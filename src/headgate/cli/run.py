@@ -32,6 +32,7 @@ from headgate.cli.options import (
     OperatorNetwork,
     OperatorOrder,
     OperatorReads,
+    PublicUrl,
     RunFolder,
     StateUrl,
     duration_option,
@@ -40,7 +41,7 @@ from headgate.cli.options import (
     modules_of,
 )
 from headgate.cli.output import print_line, stderr, stdout
-from headgate.cli.scripts import apply_script, read_statements, read_text
+from headgate.cli.scripts import apply_script, print_outcome, read_statements, read_text
 from headgate.language.statements import Statement, Subscribe
 from headgate.language.unparse import unparse
 from headgate.model.errors import PipelineError
@@ -152,6 +153,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     batch_rows: BatchRows = None,
     batch_bytes: BatchBytes = None,
     metrics: Metrics = METRICS_DEFAULT,
+    public_url: PublicUrl = "",
     seconds: Until = "",
     operators: AllowedModules = "",
     operator_reads: OperatorReads = None,
@@ -163,9 +165,8 @@ def run(  # noqa: PLR0917 - typer passes by keyword
 ) -> None:
     """Run everything that is registered: read the sources, match, and deliver.
 
-    Statements that are applied while it runs take effect at once. Stop it with
-    Ctrl-C or SIGTERM; killed at any instant, it resumes where it was. Subscriptions of the script
-    that exist already are not made again.
+    Statements that are applied meanwhile take effect at once. Stop it with Ctrl-C or SIGTERM;
+    killed at any instant, it resumes. Subscriptions of the script that exist are not made again.
 
     [bold]headgate run examples/newsroom.feeds --allow loopback[/bold]
     """
@@ -181,6 +182,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         operators=modules_of(operators),
         operator_reads=tuple(map(str, operator_reads or ())),
         operator_network=operator_network,
+        public_url=public_url,
         sources=_fetching(allow, brokers, budget, interval)
         | batch_limits(batch_rows, batch_bytes, trigger)
         | kafka_options(kafka or []),
@@ -239,7 +241,9 @@ def kafka_options(given: list[str]) -> dict[str, str]:
 def apply_once(h: Headgate, statements: Sequence[Statement], *, text: str, file: Path) -> None:
     """Apply a script, without the subscriptions that exist already."""
     to_apply = [each for each in statements if not _exists(h, each)]
-    apply_script(h, to_apply, text=text, file=file, as_json=False)
+    for outcome in apply_script(h, to_apply, text=text, file=file, as_json=False):
+        if outcome.secret:  # nobody could compute it later
+            print_outcome(outcome, as_json=False)
 
 
 def _exists(h: Headgate, statement: Statement) -> bool:
@@ -267,6 +271,7 @@ def run_until_stopped(
 
     stop, began = _stop_by_signal(), time.monotonic()
     stderr.print(f"sandbox of operators and stylesheets: {standing_walls()}", highlight=False)
+    _say_pending(h, options)
     lines = ConsoleLines() if stdout.is_terminal else None
     with ExitStack() as opened:
         with stderr.status("starting Spark …") as display:
@@ -284,6 +289,21 @@ def run_until_stopped(
         status = status_of(run)
     for line in summary(status, uptime_s=time.monotonic() - began):
         print_line(line)
+
+
+def _say_pending(h: Headgate, options: RunOptions) -> None:
+    """Mails that wait for their readers, and what the operator can do."""
+    deliver, count = options.settings().deliver, h.catalog.count_pending()
+    if not count or not deliver.confirm_mail:
+        return
+    waits = "mail subscription waits" if count == 1 else "mail subscriptions wait"
+    stderr.print(f"{count:,} {waits} for confirmation by the reader", highlight=False)
+    if not deliver.public_url:
+        stderr.print(
+            "readers get no link to confirm: name the URL of 'headgate serve' by --public-url, "
+            "confirm by 'headgate confirm ID', or set HEADGATE_MAIL_CONFIRM=off",
+            highlight=False,
+        )
 
 
 def _stop_by_signal() -> threading.Event:

@@ -69,7 +69,8 @@ Tickets = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the tickets of new subscriptions to this new file, readable by you only.",
+        help="Write the tickets and secrets of new subscriptions to this new file, readable by "
+        "you only.",
     ),
 ]
 
@@ -144,7 +145,8 @@ def apply(
     """Apply a script. If a statement is refused, nothing is applied.
 
     Definitions that are already registered do not change; every 'subscribe' makes a new
-    subscription. A ticket is shown once: keep it to renew or end the subscription.
+    subscription. A ticket is shown once: keep it to renew or end the subscription. So is the
+    secret of a webhook.
 
     [bold]headgate apply examples/newsroom.feeds[/bold]
     """
@@ -276,8 +278,12 @@ def print_outcome(outcome: Outcome, *, as_json: bool, with_ticket: bool = True) 
     print_line(outcome.action)
     if outcome.ticket and with_ticket:
         print_line(f"  ticket   {outcome.ticket}", style="bold")
+    if outcome.secret and with_ticket:
+        print_line(f"  secret   {outcome.secret}", style="bold")
     if outcome.expires_at:
         print_line(f"  expires  {outcome.expires_at:%Y-%m-%d %H:%M:%S} UTC")
+    if outcome.is_pending:
+        print_line(f"  waits    until {outcome.subscription_id} is confirmed by its reader")
 
 
 def outcome_json(outcome: Outcome) -> dict[str, object]:
@@ -288,7 +294,9 @@ def outcome_json(outcome: Outcome) -> dict[str, object]:
         "changed": outcome.changed,
         "subscription": outcome.subscription_id,
         "ticket": outcome.ticket,
+        "secret": outcome.secret,
         "expires_at": outcome.expires_at.isoformat() if outcome.expires_at else None,
+        "pending": outcome.is_pending or None,
     }
     return {key: value for key, value in fields.items() if value is not None}
 
@@ -317,7 +325,8 @@ def _write_tickets(file: int, outcomes: list[Outcome]) -> None:
     with os.fdopen(file, "w", encoding="utf-8") as stream:
         for outcome in outcomes:
             if outcome.ticket:
-                stream.write(f"{outcome.ticket}\n")
+                secret = f" {outcome.secret}" if outcome.secret else ""
+                stream.write(f"{outcome.ticket}{secret}\n")
 
 
 def _summary(outcomes: list[Outcome]) -> str:

@@ -84,7 +84,9 @@ def _cells(entry: Entry) -> Sequence[str]:
     match entry:
         case Subscription():
             output = f"{entry.output_kind} {entry.target}"
-            return [str(entry.id), entry.feed, output, _time_text(entry.expires_at)]
+            expires = _time_text(entry.expires_at)
+            waits = "" if entry.confirmed_at else ", waits for confirmation"
+            return [str(entry.id), entry.feed, output, f"{expires}{waits}"]
         case SnapshotRecord():
             version = str(entry.catalog_version)
             return [version, entry.hash, entry.path, _time_text(entry.created_at)]

@@ -1,4 +1,4 @@
-"""`headgate subscribe`, `renew` and `unsubscribe`."""
+"""`headgate subscribe`, `renew`, `unsubscribe`, `rotate` and `confirm`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from headgate.cli.options import (
     duration_option,
     read_ticket,
 )
+from headgate.cli.output import print_json, print_line
 from headgate.cli.scripts import print_outcome
 from headgate.language.statements import Output, OutputKind, Renew, Subscribe, Unsubscribe
 
@@ -30,7 +31,8 @@ def subscribe(  # noqa: PLR0917 - typer passes by keyword
     catalog: CatalogUrl = CATALOG_DEFAULT,
     json: AsJson = False,
 ) -> None:
-    """Subscribe to a feed. The ticket is shown once: keep it to renew or end the subscription.
+    """Subscribe to a feed. The ticket is shown once: keep it to renew or end the subscription. So
+    is the secret of a webhook. A mail waits until its reader confirms it.
 
     [bold]headgate subscribe Rock --output mail --to me@mail.org --every '3 hours'[/bold]
     """
@@ -72,3 +74,35 @@ def unsubscribe(
     with open_headgate(catalog) as h:
         (outcome,) = h.apply([Unsubscribe(read_ticket(ticket))])
     print_outcome(outcome, as_json=json)
+
+
+def rotate(ticket: Ticket, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = False) -> None:
+    """Give a webhook a new secret, with its ticket. It is shown once; for a day calls are signed
+    with the old one, too.
+
+    [bold]headgate rotate 17-f3Zk…[/bold]
+    """
+    with open_headgate(catalog) as h:
+        rotated = h.catalog.rotate_secret(read_ticket(ticket))
+    if json:
+        print_json({"subscription": rotated.subscription_id, "secret": rotated.secret})
+        return
+    print_line(f"the webhook of subscription {rotated.subscription_id} has a new secret")
+    print_line(f"  secret   {rotated.secret}", style="bold")
+
+
+def confirm(
+    subscription: Annotated[int, typer.Argument(help="Its number.")],
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    json: AsJson = False,
+) -> None:
+    """Confirm a mail subscription in place of its reader, as the operator.
+
+    [bold]headgate confirm 17[/bold]
+    """
+    with open_headgate(catalog) as h:
+        is_new = h.confirm(subscription)
+    if json:
+        print_json({"subscription": subscription, "confirmed": True, "changed": is_new})
+    else:
+        print_line(f"subscription {subscription} {'is' if is_new else 'was already'} confirmed")

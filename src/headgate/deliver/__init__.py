@@ -18,6 +18,7 @@ receiver that is slow or away holds up only itself.
     subscription_table  the subscriptions of a worker as arrays
     due_items           who gets what in a range of the log
     repeats             the same news from two sources is delivered once
+    confirmations       readers of mails are asked before the first digest
     catch_up            lag rows, retries, and what became of a job
     build_jobs          jobs made of items; ids of messages
     message_jobs        threads that send, few for each receiver; stylesheets

@@ -242,6 +242,7 @@ class CatchUp:
         files: list[FileTask] = []
         fixed: list[tuple[PushSubscription, DueItems, int]] = []
         due = self._held.lag_times.due(now_s, LAGS_PER_STEP)
+        self._query.table.check_ids(due)
         outputs = self._query.table.outputs(due)
         for id_ in due:
             lag = self._held.lags[id_]
@@ -315,6 +316,7 @@ class CatchUp:
         jobs: list[MessageJob] = []
         changes = RowChanges()
         due = self._held.retry_times.due(now_s, LAGS_PER_STEP)
+        self._query.table.check_ids(id_ for id_, _ in due)
         outputs = self._query.table.outputs({id_ for id_, _ in due})
         for key in due:
             retry, subscription = self._held.retries[key], outputs.get(key[0])

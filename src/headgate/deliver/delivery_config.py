@@ -44,6 +44,8 @@ class DeliveryConfig:
     transform: dict[str, float] = field(default_factory=dict)
     backoff_first_s: float = 30.0
     backoff_max_s: float = 6 * 3_600.0
+    public_url: str = ""
+    confirm_mail: bool = True
     log: str = ""
     """The address of the log, where the folder does not say it or is not here."""
     limits: dict[str, float] = field(default_factory=dict)
@@ -70,6 +72,8 @@ class DeliveryConfig:
             kafka_brokers=settings.kafka.brokers,
             kafka_options=dict(settings.kafka.options),
             transform=asdict(settings.transform),
+            public_url=settings.public_url,
+            confirm_mail=settings.confirm_mail,
             backoff_first_s=settings.backoff.first_s,
             backoff_max_s=settings.backoff.max_s,
             limits={name: getattr(settings, name) for name in _LIMITS},
@@ -90,6 +94,8 @@ class DeliveryConfig:
                 total_s=self.webhook_total_s,
             ),
             kafka=KafkaSettings(self.kafka_brokers, self.kafka_options),
+            public_url=self.public_url,
+            confirm_mail=self.confirm_mail,
             transform=TransformLimits(**self.transform),  # type: ignore[arg-type]
             backoff=Backoff(first_s=self.backoff_first_s, max_s=self.backoff_max_s),
             **self.limits,  # type: ignore[arg-type]

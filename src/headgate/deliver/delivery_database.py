@@ -103,7 +103,7 @@ class DeliveryDatabase:
     def _create(self) -> None:
         """Create the tables, unless they exist. Several processes may do so at once."""
         with self._database.reading() as connection:
-            if inspect(connection).has_table(tables.clock.name):
+            if inspect(connection).has_table(tables.confirmations.name):
                 return
         if self._database.is_sqlite:
             self._database.use_wal()

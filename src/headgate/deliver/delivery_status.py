@@ -102,14 +102,16 @@ def count_deliveries(database: DeliveryDatabase) -> DeliveryCounts:
     with database.reading() as connection:
         rows = connection.execute(select(tables.totals.c.name, tables.totals.c.count)).all()
         totals = {str(name): int(count) for name, count in rows}
-        lagging = connection.scalar(select(func.count()).select_from(tables.lags)) or 0
-        halted = connection.scalar(select(func.count()).where(lags.halted.is_not(None))) or 0
+        # Those that wait for a confirmation are neither behind nor halted.
+        behind = func.coalesce(lags.halted, "") != tables.WAITS
+        lagging = connection.scalar(select(func.count()).where(behind)) or 0
+        halted = connection.scalar(select(func.count()).where(behind, lags.halted.is_not(None)))
         retrying = connection.scalar(select(func.count()).select_from(tables.retries)) or 0
         items = connection.scalar(select(func.sum(dead.item_count))) or 0
         cursor = connection.scalar(select(func.min(tables.slots.c.cursor)))
     sent = {k.removeprefix("sent "): n for k, n in totals.items() if k.startswith("sent ")}
     failed = totals.get("failed", 0)
-    return DeliveryCounts(sent, failed, retrying, lagging, halted, int(items), cursor)
+    return DeliveryCounts(sent, failed, retrying, lagging, halted or 0, int(items), cursor)
 
 
 def deliveries_of(
@@ -119,7 +121,10 @@ def deliveries_of(
     place: ItemPlace,
 ) -> DeliveryStatus | str:
     """What became of an item of the subscription's feed; a text where it was never due."""
-    created_us, expires_us = map(microseconds, (subscription.created_at, subscription.expires_at))
+    if subscription.confirmed_at is None:
+        return "not delivered: its receiver has not confirmed the subscription"
+    created_us = microseconds(subscription.confirmed_at)
+    expires_us = microseconds(subscription.expires_at)
     if not created_us < place.arrived_us < expires_us:
         return "not delivered: it arrived before the subscription was made or after its end"
     if not subscription.is_source:
@@ -166,7 +171,7 @@ def _status(
         ).first()
         cursor = connection.scalar(select(tables.slots.c.cursor).where(tables.slots.c.slot == slot))
     if lag is not None and position >= lag.position:
-        if lag.halted:
+        if lag.halted and lag.halted != tables.WAITS:
             return status(DeliveryState.DEAD, lag.failures, lag.halted)
         if lag.failures:
             return status(DeliveryState.FAILED, lag.failures, lag.error, retry_s=lag.not_before)
@@ -222,6 +227,7 @@ def replay(database: DeliveryDatabase, subscription: int, *, now_s: float) -> in
         connection.execute(
             update(tables.lags)
             .where(lags.subscription == subscription, lags.halted.is_not(None))
+            .where(lags.halted != tables.WAITS)
             .values(halted=None, failures=0, not_before=now_s, error="")
         )
         known = set(

@@ -8,6 +8,7 @@
     sent       messages that were sent behind the cursor: a crash does not repeat them
     files      which subscription writes which file
     totals     how many items were sent, by output; how many attempts failed
+    confirmations  which address was asked when to confirm its mails
     clock      the latest time that was seen
 
 Names begin with `delivery_`, since a PostgreSQL database may be shared with the catalog. Times are
@@ -31,6 +32,8 @@ from sqlalchemy import (
 )
 
 SLOTS = 256
+WAITS = "waits for the confirmation of its receiver"
+"""Why the lag row of a pending subscription is halted (confirmations.py)."""
 
 metadata = MetaData()
 _BigKey = BigInteger().with_variant(Integer(), "sqlite")
@@ -122,6 +125,15 @@ totals = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("count", BigInteger, nullable=False),
+)
+
+confirmations = Table(
+    "delivery_confirmations",
+    metadata,
+    # A hash: what a reader has ended leaves no address behind.
+    Column("address", Text, primary_key=True),
+    Column("last_id", BigInteger, nullable=False),
+    Column("asked_at", Double, nullable=False),
 )
 
 clock = Table(

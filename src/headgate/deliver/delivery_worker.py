@@ -44,8 +44,9 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.deliver.catch_up import CatchUp
+from headgate.deliver.confirmations import Confirmations
 from headgate.deliver.delivery_database import DeliveryDatabase
-from headgate.deliver.delivery_tables import SLOTS, DeadLetter, LagRow
+from headgate.deliver.delivery_tables import SLOTS, WAITS, DeadLetter, LagRow
 from headgate.deliver.document_files import DocumentFiles, FileTask
 from headgate.deliver.due_items import DueItems, DueQuery, TooManyPairs
 from headgate.deliver.held_slots import HeldSlots, RowChanges
@@ -123,6 +124,8 @@ class DeliveryWorker:
         self._catch_up = CatchUp(
             settings, self.held, self._query, self._items, self._files, database
         )
+        self._confirmations = Confirmations(settings, database, now=now)
+        self._has_taken = False  # slots, since the last step
         self._stopping = Event()
         self._renew_at_s: float | None = None
         self._finished: list[MessageJob] = []
@@ -131,6 +134,7 @@ class DeliveryWorker:
         """Messages that are being sent end; the slots are given back."""
         self._stopping.set()
         self._threads.stop()
+        self._confirmations.close()
         try:
             changes, report = RowChanges(), StepReport()
             self._catch_up.settle(self._threads.finished(), changes, report, time.time())
@@ -163,10 +167,14 @@ class DeliveryWorker:
         now_s, report = now.timestamp(), StepReport()
         self.index.refresh()
         self._lease(now_s)
-        self.table.refresh()
+        has_changed = self.table.refresh() or self._has_taken
+        self._has_taken = False
         self._items.forget()
         self._settle_late(now_s, report)
         self._catch_up_new(now_s)
+        self._confirmations.step(
+            self.table, self.held, self.index, now_s, report, has_changed=has_changed
+        )
         try:
             self._run_rounds(now_s, report)
         except FileNotFoundError:
@@ -197,6 +205,7 @@ class DeliveryWorker:
         )
         if lost or taken:
             self._files.forget_all()
+            self._has_taken = True
         self.held.reload()
         self._renew_at_s = now_s + self._settings.lease_s / 3
 
@@ -330,7 +339,7 @@ class DeliveryWorker:
 
     def _catch_up_new(self, now_s: float) -> None:
         """Subscriptions that became visible after the cursor of their slot had passed items that
-        arrived later than they were made get lag rows."""
+        arrived later than they were made get lag rows, and so do all that are pending."""
         rows, held = self.table.rows, self.held.slots
         seen = np.full(SLOTS, np.iinfo(np.int64).max)
         for slot, each in held.items():
@@ -340,16 +349,19 @@ class DeliveryWorker:
         changes = RowChanges()
         for row in fresh.tolist():
             cursor, id_ = held[int(rows.slot[row])].cursor, int(rows.id[row])
-            if cursor <= self.index.first_position or id_ in self.held.lags:
+            pending = self.table.pending.get(id_)
+            if id_ in self.held.lags or (not pending and cursor <= self.index.first_position):
                 continue
-            created_us = int(rows.created_us[row])
+            created_us = pending.created_us if pending else int(rows.created_us[row])
             if created_us not in by_instant:
                 by_instant[created_us] = self.index.position_at(created_us)
             start = by_instant[created_us]
-            if start < cursor and self._query.of_subscription(row, start, cursor).positions.size:
-                version = int(rows.version[row])
-                slot = int(rows.slot[row])
-                changes.lags[id_] = LagRow(id_, version, slot, start, now_s)
+            passed = None if pending else self._query.of_subscription(row, start, cursor)
+            if passed is not None and not passed.positions.size:
+                continue
+            version, slot = int(rows.version[row]), int(rows.slot[row])
+            halted = WAITS if pending else None
+            changes.lags[id_] = LagRow(id_, version, slot, start, now_s, halted=halted)
         self.held.commit(changes)
         for each in held.values():
             each.seen_id = max(each.seen_id, self.table.last_id)

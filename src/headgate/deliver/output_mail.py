@@ -40,7 +40,7 @@ from headgate.deliver.render import render_html, render_text
 from headgate.model.errors import alternatives, printable
 
 ADDRESS_LENGTH_MAX = 254
-_POLICY = SMTP_POLICY.clone(cte_type="7bit")  # not every server takes eight bits
+MAIL_POLICY = SMTP_POLICY.clone(cte_type="7bit")  # not every server takes eight bits
 
 
 class Tls(StrEnum):
@@ -117,13 +117,14 @@ def make_mail(
     message_id: str,
     sender: str,
     now: datetime,
+    unsubscribe_url: str | None = None,
 ) -> EmailMessage:
     """The digest. The same message id and entries give the same mail, but for its date."""
     address = checked_address(subscription.target)
     count = len(document.entries)
     subject = document.entries[0].title if count == 1 else f"{count} new items"
     domain = sender.rpartition("@")[2] or "localhost"
-    mail = EmailMessage(policy=_POLICY)
+    mail = EmailMessage(policy=MAIL_POLICY)
     mail["From"] = Address("Headgate", addr_spec=sender)
     mail["To"] = address
     mail["Subject"] = one_line(f"{subscription.feed}: {subject}", 200)
@@ -131,7 +132,7 @@ def make_mail(
     mail["Message-ID"] = f"<{message_id}@{domain}>"
     mail["List-Id"] = f"<subscription-{subscription.id}.{domain}>"
     mail["Auto-Submitted"] = "auto-generated"
-    link = subscription.unsubscribe_url and safe_link(subscription.unsubscribe_url)
+    link = unsubscribe_url and safe_link(unsubscribe_url)
     if link:
         mail["List-Unsubscribe"] = f"<{link}>"
         if link.startswith("https:"):  # RFC 8058 §3.1

@@ -2,7 +2,7 @@
 
     webhook-id         the id of the message: the same at every attempt, for deduplication
     webhook-timestamp  the time of this attempt
-    webhook-signature  v1,HMAC-SHA256 of id, timestamp and body
+    webhook-signature  v1,HMAC-SHA256 of id, timestamp and body; two for a day after a rotation
 
     2xx                       taken
     410                       gone: the subscription is halted
@@ -16,8 +16,8 @@ followed, as they would send a signed body to somebody else. At most 64 kB of th
 and a call has one deadline (http_calls.py). A slow receiver costs this time of its own workers only
 (message_jobs.py).
 
-Each subscription has its own secret: an HMAC of its id under the key of this installation. None
-is stored, and `secret_of` can always compute it for the subscriber.
+Each subscription has its own secret, made with the key of the installation and not stored
+(model/receiver_secrets.py). For a day after a rotation, calls are signed with both secrets.
 
 The body is the same at every attempt:
 
@@ -33,8 +33,6 @@ is `content` in place of `attributes`.
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -51,10 +49,12 @@ from headgate.deliver.entry import TransformedText, utc
 from headgate.deliver.errors import OutputError
 from headgate.deliver.http_calls import AddressRefused, CallFailed, CallLimits, HttpCalls
 from headgate.deliver.item_encoding import Json, in_order
+from headgate.deliver.records import PushSubscription
 from headgate.deliver.render import rfc3339
 from headgate.model.addresses import PUBLIC_ONLY, AllowedNetworks
 from headgate.model.errors import printable
 from headgate.model.items import Item
+from headgate.model.receiver_secrets import ROTATION_GRACE, webhook_secret
 from headgate.model.values import Value
 
 RETRY_AFTER_MAX_S = 86_400.0
@@ -66,7 +66,7 @@ _BUSY = {429, 502, 503, 504}
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
     key: bytes = field(default=b"", repr=False)
-    """The key of this installation, from the environment; without one nothing is signed or sent."""
+    """The key of this installation; without one nothing is signed or sent."""
     allowed: AllowedNetworks = PUBLIC_ONLY
     step_s: float = 10.0
     total_s: float = 20.0
@@ -77,10 +77,16 @@ class WebhookSettings:
         return cls(key=environment.get("HEADGATE_WEBHOOK_KEY", "").encode())
 
 
-def secret_of(key: bytes, subscription: int) -> str:
-    """What the subscriber verifies signatures with."""
-    digest = hmac.new(key, f"webhook secret of {subscription}".encode(), hashlib.sha256).digest()
-    return "whsec_" + base64.b64encode(digest).decode()
+def secrets_of(key: bytes, subscription: PushSubscription, now: datetime) -> list[str]:
+    """What the receiver may verify signatures with now, the newest first."""
+    newest, rotated_at = subscription.secret_number, subscription.rotated_at
+    numbers = [newest]
+    if newest and rotated_at is not None and now < rotated_at + ROTATION_GRACE:
+        numbers.append(newest - 1)
+    return [
+        webhook_secret(key, subscription.id, number=number, salt=subscription.salt)
+        for number in numbers
+    ]
 
 
 @lru_cache(maxsize=URLS_CACHED)
@@ -111,21 +117,22 @@ class WebhookOutput:
         self._calls.close()
 
     def send(
-        self, target: str, *, subscription: int, message_id: str, body: str, now: datetime
+        self, subscription: PushSubscription, *, message_id: str, body: str, now: datetime
     ) -> None:
         """Returns if the receiver has taken it; otherwise the error says what to do."""
-        url = checked_url(target)
+        url = checked_url(subscription.target)
         if not self._settings.key:
             raise OutputError("no webhook is sent without HEADGATE_WEBHOOK_KEY", busy=True)
-        signature = Webhook(secret_of(self._settings.key, subscription)).sign(
-            message_id, now.astimezone(UTC), body
-        )
+        signatures = [
+            Webhook(secret).sign(message_id, now.astimezone(UTC), body)
+            for secret in secrets_of(self._settings.key, subscription, now)
+        ]
         headers = [
             "content-type: application/json",
             "user-agent: Headgate",
             f"webhook-id: {message_id}",
             f"webhook-timestamp: {int(now.timestamp())}",
-            f"webhook-signature: {signature}",
+            f"webhook-signature: {' '.join(signatures)}",
         ]
         try:
             answer = self._calls.post(url, headers, body.encode())

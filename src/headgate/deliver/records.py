@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from headgate.model.items import Item
@@ -34,7 +35,10 @@ class PushSubscription:
     target: str = ""
     stylesheet: str | None = None
     period_s: int | None = None
-    unsubscribe_url: str | None = None
+    salt: str = field(default="", repr=False)
+    secret_number: int = 0
+    rotated_at: datetime | None = None
+    """What its secrets and links are made of (model/receiver_secrets.py)."""
 
     def __post_init__(self) -> None:
         assert self.period_s is None or self.period_s > 0, "a period is at least a second"
@@ -54,13 +58,13 @@ def id_of_message(subscription: int, version: int, items: Iterable[Item]) -> str
     A subscription's id is never reused, and neither is an item's within its source."""
     digest = hashlib.sha256()
     for item in items:
-        for field in (
+        for part in (
             str(subscription).encode(),
             str(version).encode(),
             key_bytes(item.id),
             key_bytes(item.source),
         ):
-            digest.update(len(field).to_bytes(8, "big") + field)
+            digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:40]
 
 

@@ -19,6 +19,7 @@ from headgate.deliver.output_webhook import WebhookOutput, webhook_body, webhook
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.deliver.settings import DeliverySettings
 from headgate.match.batch import instant_at
+from headgate.model.receiver_secrets import LinkPurpose, link_token
 
 
 class MessageSender:
@@ -41,8 +42,7 @@ class MessageSender:
                 self._send_mail(subscription, message)
             case Transport.WEBHOOK:
                 self._webhooks.send(
-                    subscription.target,
-                    subscription=subscription.id,
+                    subscription,
                     message_id=f"msg_{message.id}",
                     body=_body(subscription, message.parts),
                     now=self._now(),
@@ -76,8 +76,16 @@ class MessageSender:
             message_id=message.id,
             sender=settings.sender,
             now=self._now(),
+            unsubscribe_url=self._unsubscribe_url(subscription),
         )
         send_mail(settings, mail, before_data=lambda: None)
+
+    def _unsubscribe_url(self, subscription: PushSubscription) -> str | None:
+        key, public_url = self._settings.webhook.key, self._settings.public_url
+        if not (key and public_url):
+            return None
+        token = link_token(key, LinkPurpose.UNSUBSCRIBE, subscription.id, salt=subscription.salt)
+        return f"{public_url}/unsubscribe/{token}"
 
     def _send_records(self, subscription: PushSubscription, message: Message) -> None:
         """One record for each item, keyed by the item's id."""

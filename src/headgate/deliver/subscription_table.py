@@ -4,21 +4,23 @@
     id       4  9  1  2  8  5
     slot    17 90  4  4 31  17          new ones are in a small list behind, until it is merged
 
-A subscription takes 48 bytes. Its output (target, stylesheet) is read from the catalog when
-something is due, and cached: it never changes.
+A subscription takes 48 bytes. Its output (target, stylesheet, number of its secret) is read from
+the catalog when something is due, and cached.
 
 *Slots.* A subscription belongs to one of 256 slots, by its id; a webhook by its host, so that one
 worker delivers everything for a host and the limits per receiver hold.
 
-*Validity.* An item belongs to a subscription if it arrived after the subscription was made and
-before it ended. Both are instants, and the log has the instant of every item. So an outage of
-delivery does not lose what was due before a subscription expired. Instants and not positions: the
-catalog may be a PostgreSQL that does not know the log, and a position written in its transaction
-would have to be read from a log that moves meanwhile. Whoever subscribes gets what arrives later.
+*Validity.* An item belongs to a subscription if it arrived after the subscription was made, and
+confirmed where its receiver is asked, and before it ended. These are instants, and the log has the
+instant of every item. So an outage of delivery does not lose what was due before a subscription
+expired. Instants and not positions: the catalog may be a PostgreSQL that does not know the log, and
+a position written in its transaction would have to be read from a log that moves meanwhile. Whoever
+subscribes gets what arrives later.
 
 *Refreshing* costs as much as has changed. The catalog gives ids in ascending order and never reuses
-one: new subscriptions are read behind the last id. A renewal or a removal changes the version of
-the catalog; then the end of a subscription is read again when something is due for it.
+one: new subscriptions are read behind the last id. A renewal, a rotation or a removal changes the
+version of the catalog; then the state of a subscription is read again when something is due for it.
+Those of pending ones are read at every change, with a pause of ten times as long as it takes.
 
 Ending a subscription (`unsubscribe`) ends it at once: what arrived before and was not sent yet is
 not sent.
@@ -26,11 +28,12 @@ not sent.
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +45,7 @@ from headgate.deliver.output_webhook import checked_url
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.match.batch import microseconds
 from headgate.match.bit_rows import Longs
+from headgate.model.receiver_secrets import CONFIRM_WITHIN
 from headgate.model.schema import Schema
 
 OUTPUTS_CACHED = 200_000
@@ -49,6 +53,9 @@ MERGE_SHARE = 8
 """New subscriptions are merged into the sorted ones when they are an eighth of them."""
 _SOURCE_BASE = -1
 _REMOVED = np.int64(-1)
+_CONFIRM_WITHIN_US = CONFIRM_WITHIN // timedelta(microseconds=1)
+_PENDING_US = np.iinfo(np.int64).max
+"""Nothing arrives later than this."""
 
 
 class SubscriptionLike(Protocol):
@@ -74,6 +81,19 @@ class SubscriptionLike(Protocol):
     def created_at(self) -> datetime: ...
     @property
     def expires_at(self) -> datetime: ...
+    @property
+    def confirmed_at(self) -> datetime | None: ...
+
+
+class StateLike(Protocol):
+    """What may change of a subscription."""
+
+    @property
+    def expires_at(self) -> datetime: ...
+    @property
+    def confirmed_at(self) -> datetime | None: ...
+    @property
+    def secret_number(self) -> int: ...
 
 
 class OutputLike(Protocol):
@@ -91,6 +111,12 @@ class OutputLike(Protocol):
     def stylesheet(self) -> str | None: ...
     @property
     def period_s(self) -> int | None: ...
+    @property
+    def salt(self) -> str: ...
+    @property
+    def secret_number(self) -> int: ...
+    @property
+    def rotated_at(self) -> datetime | None: ...
 
 
 class SubscriptionCatalog(Protocol):
@@ -98,9 +124,22 @@ class SubscriptionCatalog(Protocol):
 
     def version(self) -> int: ...
     def entries(self, *, after_id: int) -> Iterable[SubscriptionLike]: ...
-    def ends(self, ids: Collection[int], /) -> Mapping[int, datetime]: ...
+    def states(self, ids: Collection[int], /) -> Mapping[int, StateLike]: ...
     def outputs(self, ids: Collection[int], /) -> Mapping[int, OutputLike]: ...
     def schema_of(self, source: str, /) -> Schema | None: ...
+    def confirm_unasked(self, ids: Collection[int], /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMail:
+    """A subscription that its receiver has not confirmed yet."""
+
+    id: int
+    feed: str
+    target: str
+    created_us: int
+    until_us: int
+    """When it expires without a confirmation."""
 
 
 def slot_of(id_: int, kind: str, target: str) -> int:
@@ -131,7 +170,7 @@ class SubscriptionArrays:
     created_us: Longs
     expires_us: Longs
     checked: Longs
-    """The version of the catalog at which the end was read."""
+    """The version of the catalog at which the state was read."""
     period_s: Longs
     slot: npt.NDArray[np.int16]
     kind: npt.NDArray[np.int8]
@@ -170,17 +209,48 @@ class SubscriptionTable:
         self.feeds: Longs = np.zeros(0, np.int64)
         """The numbers of the feeds that somebody has subscribed to, ascending."""
         self._subscribed_sources: frozenset[str] = frozenset()
+        self.pending: dict[int, PendingMail] = {}
+        """By id, ascending."""
+        self._pending_version = -1
+        self._pending_after = 0.0
 
     def refresh(self) -> bool:
         """Read what has changed in the catalog; whether something has."""
         version = self.catalog.version()
         if version == self.version:
-            return False
+            return self._refresh_pending()
         self.version = version
         fresh = [self._columns(each) for each in self.catalog.entries(after_id=self.last_id)]
         if fresh:
             self.last_id = fresh[-1][0]
             self._add(_arrays(fresh))
+        self._refresh_pending()
+        return True
+
+    def _refresh_pending(self) -> bool:
+        """Read which of the pending subscriptions are confirmed or removed; whether it was read."""
+        began = time.monotonic()
+        if not self.pending or self._pending_version == self.version or began < self._pending_after:
+            return False
+        self._pending_version = self.version
+        states = self.catalog.states(self.pending)
+        for id_ in list(self.pending):
+            state, row = states.get(id_), self.row_of(id_)
+            if row is None:
+                pass
+            elif state is None:
+                self.rows.expires_us[row] = _REMOVED
+            elif state.confirmed_at is not None:
+                self.rows.created_us[row] = microseconds(state.confirmed_at)
+                self.rows.expires_us[row] = microseconds(state.expires_at)
+            else:
+                known = self.pending[id_]
+                latest_us = known.created_us + _CONFIRM_WITHIN_US
+                until_us = min(latest_us, microseconds(state.expires_at))
+                self.pending[id_] = replace(known, until_us=until_us)
+                continue
+            del self.pending[id_]
+        self._pending_after = time.monotonic() + 10 * (time.monotonic() - began)
         return True
 
     def _columns(self, entry: SubscriptionLike) -> tuple[int, ...]:
@@ -190,11 +260,17 @@ class SubscriptionTable:
             if number == len(self.source_names):
                 self.source_names.append(entry.feed)
             feed = _SOURCE_BASE - number
+        if entry.confirmed_at is None:
+            created_us = microseconds(entry.created_at)
+            until_us = min(created_us + _CONFIRM_WITHIN_US, microseconds(entry.expires_at))
+            self.pending[entry.id] = PendingMail(
+                entry.id, entry.feed, entry.target, created_us, until_us
+            )
         return (
             entry.id,
             entry.version,
             feed,
-            microseconds(entry.created_at),
+            microseconds(entry.confirmed_at) if entry.confirmed_at else _PENDING_US,
             microseconds(entry.expires_at),
             self.version,
             entry.period_s or 0,
@@ -247,20 +323,27 @@ class SubscriptionTable:
         row = self._row_of.get(id_)
         return None if row is None or self.rows.expires_us[row] == _REMOVED else row
 
+    def check_ids(self, ids: Iterable[int]) -> None:
+        """`check` for these subscriptions."""
+        rows = [row for row in map(self.row_of, ids) if row is not None]
+        self.check(np.asarray(rows, np.int64))
+
     def check(self, rows: Longs) -> bool:
-        """Read the ends of these subscriptions again if the catalog has changed since; whether
+        """Read the states of these subscriptions again if the catalog has changed since; whether
         any was read."""
         old = np.unique(rows[self.rows.checked[rows] < self.version])
         if not old.size:
             return False
         ids = self.rows.id[old].tolist()
-        ends = self.catalog.ends(ids)
+        states = self.catalog.states(ids)
         for row, id_ in zip(old.tolist(), ids, strict=True):
-            end = ends.get(id_)
-            self.rows.expires_us[row] = _REMOVED if end is None else microseconds(end)
+            state, known = states.get(id_), self._outputs.get(id_)
+            self.rows.expires_us[row] = (
+                _REMOVED if state is None else microseconds(state.expires_at)
+            )
             self.rows.checked[row] = self.version
-            if end is None:
-                self._outputs.pop(id_, None)
+            if known and (state is None or state.secret_number != known.secret_number):
+                del self._outputs[id_]
         return True
 
     def feed_key(self, row: int) -> int | str:
@@ -281,6 +364,9 @@ class SubscriptionTable:
                 target=each.target,
                 stylesheet=each.stylesheet,
                 period_s=each.period_s,
+                salt=each.salt,
+                secret_number=each.secret_number,
+                rotated_at=each.rotated_at,
             )
             for id_, each in (self.catalog.outputs(unknown) if unknown else {}).items()
         }

@@ -22,5 +22,6 @@ oracle: it says whether an item satisfies a filter, and every optimiser is teste
     intervals        sets of values as unions of intervals
     patterns         patterns of `matches`: limits, and what they cost
     addresses        which network addresses may be connected to
+    receiver_secrets  secrets of webhooks, tokens of links in mails
     errors           every error that Headgate raises on purpose
 """

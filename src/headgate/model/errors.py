@@ -10,6 +10,8 @@
     │   ├── InUse            … something else uses what should be dropped
     │   ├── BadTicket        … no active subscription has this ticket
     │   ├── QuotaExceeded    … the owner would have more than its quota
+    │   ├── BadToken         … no subscription has this token of a link
+    │   ├── KeyMissing       … the key of the installation is not here
     │   └── CatalogUnavailable  the database cannot be opened, read or written
     ├── PlanError            a feed cannot be planned within the limits
     ├── RoutingError         a routing table has no such key, or has it already
@@ -125,6 +127,14 @@ class BadTicket(CatalogError):
 
 class QuotaExceeded(CatalogError):
     """The owner would have more of something than its quota."""
+
+
+class BadToken(CatalogError):
+    """No subscription has this token of a link in a mail."""
+
+
+class KeyMissing(CatalogError):
+    """The key of the installation, which secrets are made with, is not here or is another one."""
 
 
 class CatalogUnavailable(CatalogError):
