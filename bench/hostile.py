@@ -27,7 +27,7 @@ from bench.hostile_inputs.inputs import SHARES
 CPU_S_MAX = 2.0
 BYTES_MAX = 512_000_000
 SILENT_S_MAX = 60.0
-INPUTS, INPUTS_QUICK = 20_000, 250
+INPUTS, INPUTS_QUICK = 20_000, 60
 CHECKED_FROM = 1_000
 """Runs of more inputs check the indices of kernels, where a door wants it: compiling them takes a
 minute, which a quick run does not have."""
