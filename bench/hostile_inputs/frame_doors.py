@@ -469,7 +469,7 @@ RELAYS = Door(
         repeated(b"\xff"),
     ),
     enter_relay,
-    bomb_bytes=200_000,
+    bomb_bytes=500_000,
 )
 
 
