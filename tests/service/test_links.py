@@ -152,6 +152,18 @@ def test_tokens_are_in_no_log(world, client, caplog, capfd):
     assert not any("confirm/" in each or "unsubscribe/" in each for each in own)
 
 
+def test_an_error_of_ours_is_logged_without_the_token(client, caplog, monkeypatch):
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(Headgate, "feeds_of_link", broken)
+    answer = client.get("/confirm/1-secret")
+    assert answer.status_code == 500
+    assert "broken" in caplog.text
+    assert "1-secret" not in caplog.text
+    assert "broken" not in answer.text
+
+
 def test_a_large_body_is_refused(world: MailWorld, client: httpx.Client):
     world.subscribe()
     _, unsubscribe = links(world, 1)

@@ -60,8 +60,9 @@ from headgate.store.log_state import LogFile
 from headgate.store.log_writer import MATERIALISED
 
 NAME = "materialise"
-ITEM_S = 0.02
-FEED_S_MIN = 5.0
+ITEM_S = 0.1
+FEED_S_MIN = 20.0
+"""By the clock on the wall, so far above what honest stylesheets take on a busy machine."""
 GROUP = f"{MATERIALISED}{group_of(FEED_SCHEMA)}"
 
 

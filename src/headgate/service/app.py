@@ -7,6 +7,7 @@ to a path that is not known is the same as to a wrong token of a link (receivers
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI, Request, Response
@@ -16,6 +17,7 @@ from headgate.api.headgate import Headgate
 from headgate.model.errors import CatalogUnavailable
 from headgate.service.receivers import STYLE_HASH, not_valid, page, receiver_links
 
+log = logging.getLogger("headgate.service")
 HEADERS = {
     "content-security-policy": f"default-src 'none'; style-src '{STYLE_HASH}'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'",
@@ -51,5 +53,11 @@ def make_app(headgate: Headgate) -> FastAPI:
     @app.exception_handler(CatalogUnavailable)
     async def unavailable(_request: Request, _error: CatalogUnavailable) -> Response:
         return page("Not now", "The service cannot answer at the moment.", status=503)
+
+    @app.exception_handler(Exception)
+    async def failed(_request: Request, error: Exception) -> Response:
+        # Not the path: it may have a token in it.
+        log.error("a request failed", exc_info=error)
+        return page("Not now", "The service cannot answer at the moment.", status=500)
 
     return app
