@@ -87,7 +87,7 @@ class Window(Node):
     input: Plan
 
 
-PARTNERS_MAX = 1_000
+PARTNERS_MAX = 100
 """How many items of the window a joined item is annotated with: the latest ones, then by source and
 id. Without a limit, `with $a[x != window.x]` would write the whole window behind each item."""
 

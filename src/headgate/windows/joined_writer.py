@@ -8,8 +8,10 @@ together from the JSON of each, which the window keeps. Items of materialised fe
 annotations already; theirs is added to them. `ItemJson` is given by the caller: the form of items
 as JSON belongs to deliver/.
 
-A piece has at most PIECE_BYTES of annotations, so that no Arrow array exceeds its limit and memory
-is bounded; LogFileWriter begins a new pair of files where one gets large.
+An item has partners of at most PARTNERS_BYTES_MAX together, and at least one: the latest ones, as
+for their number (plan/algebra.py). A piece has at most PIECE_BYTES of annotations, so that no Arrow
+array exceeds its limit and memory is bounded; LogFileWriter begins a new pair of files where one
+gets large.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from headgate.windows.arrivals import FeedOutput
 from headgate.windows.family_output import FamilyOutput
 
 PIECE_BYTES = 64_000_000
+PARTNERS_BYTES_MAX = 1_000_000
+"""Characters of JSON that a join writes behind an item."""
 
 
 class ItemJson(NamedTuple):
@@ -95,7 +99,9 @@ class JoinedWriter:
         spent_ns: list[int] = []
         last_ns = time.thread_time_ns()
         for number, (item, _) in enumerate(rows, start=1):
-            text = _dumps(self._json.json_of_item(item).get("annotations", []))
+            annotations = self._json.json_of_item(item).get("annotations", [])
+            assert isinstance(annotations, list)
+            text = f"[{','.join(map(annotation_text, annotations))}]"
             texts.append(text)
             size += len(text)
             now_ns = time.thread_time_ns()
@@ -130,7 +136,8 @@ class JoinedWriter:
         earlier = joined.primary.annotations()
         for row in range(len(joined.primary)):
             of_row = [known[each] or "" for each in partners[starts[row] : starts[row + 1]]]
-            text = f"{head}{','.join(of_row)}]}}]"
+            kept = within_bytes([len(each) for each in of_row])
+            text = f"{head}{','.join(of_row[:kept])}]}}]"
             if earlier[row]:
                 text = _merged(earlier[row], text)
             texts.append(text)
@@ -145,6 +152,23 @@ class JoinedWriter:
         if annotations:
             item = replace(item, annotations=self._json.decode_annotations(annotations))
         return _dumps(self._json.json_of_item(item))
+
+
+def within_bytes(sizes: Sequence[int]) -> int:
+    """How many partners of these sizes are written, the first ones: at least one.
+
+    >>> within_bytes([400_000, 400_000, 400_000]), within_bytes([9_000_000, 1])
+    (2, 1)
+    """
+    total = np.cumsum(sizes)
+    return max(int(np.searchsorted(total, PARTNERS_BYTES_MAX, side="right")), 1)
+
+
+def annotation_text(annotation: Mapping[str, Any]) -> str:
+    """The JSON of an annotation with as many of its items, the latest first, as are written."""
+    texts = [_dumps(each) for each in annotation["items"]]
+    kept = within_bytes([len(each) for each in texts])
+    return f'{{"join":{_dumps(annotation["join"])},"items":[{",".join(texts[:kept])}]}}'
 
 
 def _dumps(value: object) -> str:
