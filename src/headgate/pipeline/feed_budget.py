@@ -94,6 +94,7 @@ class FeedBudget:
         self._spent_s: dict[int, _Decaying] = {}
         self._items = _Decaying()
         self._total_s: dict[int, float] = {}
+        self._written = b"{}"
 
     def add(self, costs: Mapping[str, int], *, items: int = 0) -> None:
         """What tasks have spent: µs by feed, and how many items they have read."""
@@ -153,8 +154,10 @@ class FeedBudget:
     def write(self, path: Path, names: Mapping[int, str]) -> None:
         """The totals of the costliest feeds by name, for `explain` and `stats`."""
         named = {names[feed]: cpu_s for feed, cpu_s in self.totals().items() if feed in names}
-        content = dict(list(named.items())[:SHOWN_MAX])
-        write_whole(path, json.dumps(content).encode())
+        content = json.dumps(dict(list(named.items())[:SHOWN_MAX])).encode()
+        if content != self._written:
+            write_whole(path, content)
+            self._written = content
 
 
 def read_costs(path: Path) -> dict[str, float]:
