@@ -29,7 +29,7 @@ class History:
     def __init__(self, folder: Path, seed: int, url: str) -> None:
         self.folder, self.chance = folder, random.Random(seed)
         self.log, self.catalog = LogWorld(folder), MemoryCatalog()
-        self.settings = settings(folder, items_in_file=4, round_budget_s=5.0)
+        self.settings = settings(folder, items_in_file=4, round_budget_s=5.0, retries_max=2)
         self.database = DeliveryDatabase(url)
         self.workers: list[DeliveryWorker] = []
         self.zombies: list[DeliveryWorker] = []

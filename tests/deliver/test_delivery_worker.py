@@ -139,6 +139,27 @@ def test_a_refused_item_is_retried_by_itself_then_dead_and_replayed(world: World
         assert len({h["webhook-id"] for _, h, b in hook.calls if b'"n1"' in b}) == 1
 
 
+def test_a_receiver_that_refuses_everything_has_a_bounded_number_of_retries(tmp_path: Path):
+    world = World(tmp_path, retries_max=5)
+    names = [f"n{number}" for number in range(60)]
+    with receiver() as hook:
+        hook.answer = lambda *_: (500, {})
+        world.catalog.add(Sub(1, "Rock", "webhook", f"{hook.url}/x"))
+        worker = world.worker()
+        for name in names:
+            world.log.publish(news(name))
+            worker.step(world.log.pass_time(1))
+        assert len(world.database.retries_of(range(256))) == 5
+        (lag,) = world.database.lags_of(range(256))
+        assert lag.error.startswith("it refuses everything: the receiver answered (500)")
+        hook.answer = lambda *_: (204, {})
+        del hook.calls[:]
+        for _ in range(100):
+            worker.step(world.log.pass_time(30_000))
+        assert sorted(calls(hook)) == sorted(names)
+        assert not world.database.retries_of(range(256))
+
+
 def test_410_halts_until_replay(world: World):
     from headgate.deliver.delivery_status import replay
 

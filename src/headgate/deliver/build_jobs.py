@@ -124,6 +124,9 @@ class JobBuilder:
         self, subscription: PushSubscription, messages: list[Message], end: int, new_from: int
     ) -> MessageJob:
         job = self._job_of(subscription, messages, end, new_from)
+        if subscription.kind is not Transport.FILE and not is_digest(subscription):
+            waiting = self._held.retry_counts[subscription.id]
+            job.refusals_max = max(self._settings.retries_max - waiting, 0)
         self.busy[subscription.id] = job
         return job
 

@@ -8,6 +8,7 @@
             receiver down    the row waits: 30 s, 60 s, 2 min, … 6 h, or what Retry-After says
             410              the row is halted until `replay`
             message refused  a retry row of its own; after ten attempts a dead letter with its items
+            1,000 refused    the receiver counts as down, so that these rows do not grow for ever
             time is over     the row stays, and its turn comes again after the others
 
 A receiver that is away for days keeps its place in the log; if retention removes items before it is

@@ -112,6 +112,8 @@ class HeldSlots:
         self.slots: dict[int, HeldSlot] = {}
         self.lags: dict[int, LagRow] = {}
         self.retries: dict[RetryKey, RetryRow] = {}
+        self.retry_counts: Counter[int] = Counter()
+        """How many retries each subscription has."""
         self.sent: set[RetryKey] = set()
         """Messages that an earlier holder has sent behind the cursor."""
         self.lag_times: DueTimes[int] = DueTimes()
@@ -157,8 +159,7 @@ class HeldSlots:
             del self.lags[id_]
             self.lag_times.remove(id_)
         for key in [key for key, each in self.retries.items() if each.slot in gone]:
-            del self.retries[key]
-            self.retry_times.remove(key)
+            self._forget_retry(key)
 
     def give_back(self) -> None:
         self.drop(list(self.slots))
@@ -218,8 +219,7 @@ class HeldSlots:
         for retry in changes.retries.values():
             self._remember_retry(retry)
         for key in changes.ended_retries:
-            self.retries.pop(key, None)
-            self.retry_times.remove(key)
+            self._forget_retry(key)
         for slot, cursor in changes.cursors.items():
             held = self.slots[slot]
             held.cursor, held.seen_id = cursor, changes.seen_id
@@ -233,5 +233,13 @@ class HeldSlots:
 
     def _remember_retry(self, retry: RetryRow) -> None:
         key = (retry.subscription, retry.message)
+        self.retry_counts[retry.subscription] += key not in self.retries
         self.retries[key] = retry
         self.retry_times.set(key, retry.retry_at)
+
+    def _forget_retry(self, key: RetryKey) -> None:
+        if self.retries.pop(key, None) is not None:
+            self.retry_counts[key[0]] -= 1
+            if not self.retry_counts[key[0]]:
+                del self.retry_counts[key[0]]
+        self.retry_times.remove(key)

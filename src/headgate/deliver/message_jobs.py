@@ -87,6 +87,8 @@ class MessageJob:
     new_from: int = 0
     """Of a document: its items from this position on have not been in it before."""
     is_retry: bool = False
+    refusals_max: int = 2**31
+    """After so many refused messages the receiver counts as down: they all have to be kept."""
     done: int = 0
     """How many messages were sent or refused; read by the main thread at any time."""
     sent_items: int = 0
@@ -303,6 +305,9 @@ class MessageThreads:
                     job.failure = error
                     if error.unreachable:
                         self._down[job.receiver] = (time.monotonic() + DOWN_S, error)
+                    return
+                if len(job.refused) >= job.refusals_max:
+                    job.failure = OutputError(f"it refuses everything: {error}", busy=True)
                     return
                 job.refused.append((message, error))
             else:

@@ -41,6 +41,9 @@ class DeliverySettings:
     subscriptions_per_run: int = 10_000
     attempts_max: int = 10
     """Then a mail or call is a dead letter. Files are tried for ever: it is the same file."""
+    retries_max: int = 1_000
+    """A receiver that has refused so many messages, which wait to be tried again, counts as down:
+    no further ones are tried until it takes some."""
 
     workers: int = 8
     workers_per_target: int = 2
