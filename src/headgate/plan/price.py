@@ -132,9 +132,9 @@ class Price:
         if self.parts and self.parts[0].cpu_us >= NOTABLE_US:
             dearest = self.parts[0]
             share = "" if len(self.parts) == 1 else f" ({us_text(dearest.cpu_us)})"
-            lines.append(f"  most of it: {dearest.text}{share}")
+            lines.append(f"  most of it: {_short(dearest.text)}{share}")
             if dearest.cheaper:
-                lines.append(f"  cheaper: {dearest.cheaper}")
+                lines.append(f"  cheaper: {_short(dearest.cheaper)}")
         if self.unmeasured and self.items_per_day is None and not brief:
             names = ", ".join(self.unmeasured[:SHOWN_MAX])
             lines.append(f"  items a day are not known: no statistics of {names}")
@@ -160,6 +160,11 @@ class Price:
 
 NOTABLE_US = 0.1
 SHOWN_MAX = 5
+TEXT_LENGTH_MAX = 200
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TEXT_LENGTH_MAX else f"{text[:TEXT_LENGTH_MAX]}…"
 
 
 def us_text(cpu_us: float) -> str:
