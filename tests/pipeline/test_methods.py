@@ -58,7 +58,9 @@ def composed(tmp_path: Path, **chosen: Any) -> tuple[Run, Catalog]:
     catalog = Catalog.open(str(tmp_path / "catalog.db"))
     catalog.apply(parse_script(SCRIPT))
     settings = RunSettings(tmp_path / "data", DeliverySettings(tmp_path, tmp_path), **chosen)
-    return Run(catalog, cast(SparkSession, MagicMock()), settings), catalog
+    session = MagicMock()
+    session.sparkContext.defaultParallelism = 2
+    return Run(catalog, cast(SparkSession, session), settings), catalog
 
 
 @pytest.mark.parametrize(

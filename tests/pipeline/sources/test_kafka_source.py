@@ -24,7 +24,7 @@ from headgate.model.schema import Attribute, Schema
 from headgate.model.values import Type
 from headgate.pipeline.queries import KeptQuery
 from headgate.pipeline.sources.kafka_source import KafkaGroup, KafkaQuery, KafkaTopics
-from headgate.pipeline.sources.kafka_topics import TopicSource, kafka_problems
+from headgate.pipeline.sources.kafka_topics import TopicSource, checkpoint_offsets, kafka_problems
 from headgate.store.data_folder import DataFolder
 from headgate.store.whole_files import write_whole
 
@@ -82,6 +82,16 @@ class KafkaRun:
         writer = frame.writeStream.foreachBatch(collected.take)
         checkpoint = self.folder.checkpoints / query.name
         return writer.option("checkpointLocation", str(checkpoint)).start()
+
+    @property
+    def checkpoint(self) -> Path:
+        (query,) = self._started
+        return self.folder.checkpoints / query
+
+    def has_committed(self) -> bool:
+        """Whether Spark has committed the last batch."""
+        before, is_pending = checkpoint_offsets(self.checkpoint)
+        return bool(before) and not is_pending
 
     def ids(self) -> list[str]:
         return [each for collected in self.collected.values() for each in collected.ids()]
@@ -214,6 +224,7 @@ def test_expired_messages_are_reported_and_reading_goes_on(tmp_path: Path, broke
     with KafkaRun(tmp_path, broker) as run:
         run.follow(stream(broker, "expired"))
         run.until(10)
+        wait_for(run.has_committed)
     broker.send("expired", numbers(10, 10))
     broker.delete_before("expired", 15)
     with KafkaRun(tmp_path, broker) as run:
@@ -223,6 +234,28 @@ def test_expired_messages_are_reported_and_reading_goes_on(tmp_path: Path, broke
         (lost,) = run.rejected()
         assert (lost.file, lost.line) == ("expired:0", 10)
         assert "10 to 14" in lost.error
+
+
+def test_messages_that_expire_before_their_first_batch_is_committed(
+    tmp_path: Path, broker: KafkaBroker
+):
+    broker.create("pending")
+    broker.send("pending", numbers(0, 10))
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(stream(broker, "pending"))
+        run.until(10)
+        wait_for(run.has_committed)
+        commits = run.checkpoint / "commits"
+    for each in commits.iterdir():  # as if the driver had died before
+        each.unlink()
+    broker.send("pending", numbers(10, 10))
+    broker.delete_before("pending", 15)
+    with KafkaRun(tmp_path, broker) as run:
+        run.follow(stream(broker, "pending"))
+        run.until(5)
+        assert run.values() == list(range(15, 20))
+        (lost,) = run.rejected()
+        assert "0 to 14" in lost.error
 
 
 def test_a_broker_that_is_killed_comes_back(tmp_path: Path):

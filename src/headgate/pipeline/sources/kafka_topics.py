@@ -268,16 +268,18 @@ def _read_json(path: Path) -> dict[str, str]:
 def checkpoint_offsets(checkpoint: Path) -> tuple[dict[Partition, int], bool]:
     """Where the next batch of a Spark checkpoint begins, and whether it was planned already.
 
-    An offset file has a line with the version, one with metadata, and one for each source.
+    An offset file has a line with the version, one with metadata, and one for each source. Where
+    the first batch begins is in a file of the source: a zero byte, a line with the version, and
+    the offsets.
     """
     planned = _numbered(checkpoint / "offsets")
     committed = _numbered(checkpoint / "commits")
     done = [each for each in planned if each in committed]
     pending = bool(planned) and planned[-1] not in committed
-    if not done:
+    path = checkpoint / "offsets" / str(done[-1]) if done else checkpoint / "sources" / "0" / "0"
+    if not done and not (pending and path.exists()):
         return {}, pending
-    lines = (checkpoint / "offsets" / str(done[-1])).read_text(encoding="utf-8").splitlines()
-    offsets = json.loads(lines[-1])
+    offsets = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
     return {
         (topic, int(partition)): int(offset)
         for topic, partitions in offsets.items()
