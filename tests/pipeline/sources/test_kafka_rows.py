@@ -32,6 +32,7 @@ SOURCES = (
 VALUES = st.one_of(
     st.none(),
     st.binary(max_size=6),
+    st.sampled_from([b"{}", b"[]", b" {} ", b"{}\r", b"null", b'{"n":null}', b'{"n":1.5}', b"{"]),
     st.builds(
         lambda n: json.dumps({"n": n}).encode(), st.one_of(st.integers(0, 9), st.text(max_size=2))
     ),
@@ -52,13 +53,14 @@ def obvious(messages: list[Message]) -> tuple[list[Item], int]:
     for offset, (topic, partition, key, value) in enumerate(messages):
         for source in (each for each in SOURCES if each.topic == topic):
             try:
-                n = json.loads((value or b"").decode())["n"]
-            except (ValueError, KeyError, TypeError):
-                n = "wrong"
-            if not isinstance(n, int):
+                read = json.loads((value or b"").decode())
+            except ValueError:
+                read = "wrong"
+            n = read.get("n") if isinstance(read, dict) else "wrong"
+            if n is not None and not isinstance(n, int):
                 rejected += 1
                 continue
-            attributes: dict[str, object] = {"n": n}
+            attributes: dict[str, object] = {} if n is None else {"n": n}
             with contextlib.suppress(UnicodeDecodeError):
                 attributes |= {} if key is None else {"kafka_key": key.decode()}
             id_ = f"{topic}#{source.topic_id[:8]}:{partition}:{offset}"
@@ -68,6 +70,7 @@ def obvious(messages: list[Message]) -> tuple[list[Item], int]:
 
 @settings(max_examples=150, deadline=None)
 @example(messages=[("a", 0, None, b'{"n": 0}'), ("a", 0, None, b"")], size=2)
+@example(messages=[("a", 0, None, b"{}"), ("a", 0, None, b'{"":1}')], size=2)
 @given(messages=MESSAGES, size=st.integers(1, 30))
 def test_every_message_becomes_an_item_or_is_rejected(messages: list[Message], size: int) -> None:
     with TemporaryDirectory() as folder:
