@@ -29,8 +29,8 @@ from headgate.model.filters import Filter, Or, atoms_of, conjuncts
 from headgate.model.patterns import cost_ns_per_byte
 
 INDEXED_NS, PREFIX_NS, LINK_NS = 0.05, 0.2, 1.0
-SIMILAR_NS = 0.3
-"""A word of a `similar` text, for each item."""
+SIMILAR_NS, SIMILAR_WORD_NS = 0.3, 0.2
+"""A `similar` text, which its rarest words find; below 0.5 also each of its words."""
 CALL_NS = 1_000.0
 """A call of an operator, for each unit of the cost that it declares."""
 TEXT_BYTES = {"title": 100, "author": 30, "link": 100, "category": 30}
@@ -60,7 +60,7 @@ def atom_cpu_us(atom: Atom, operators: Mapping[str, RegisterOperator]) -> float:
             size = TEXT_BYTES.get(attribute, TEXT_BYTES_OTHER) if attribute else ITEM_BYTES
             cpu_ns = size * cost_ns_per_byte(pattern)
         case Similar(words=words) if not isinstance(words, WindowAttribute):
-            cpu_ns = SIMILAR_NS * len(words) * (1.0 if atom.threshold >= 0.5 else 10.0)
+            cpu_ns = SIMILAR_NS + (0.0 if atom.threshold >= 0.5 else SIMILAR_WORD_NS * len(words))
         case Call(operator):
             declared = operators.get(operator)
             cost = None if declared is None else declared.cost

@@ -269,13 +269,20 @@ class _Part:
 
     def _find_set(self, texts: Sequence[bytes], first: int, matches: PatternPairs) -> int:
         """The first text that the set has not answered, because it failed or has become slow."""
+        began_s = time.thread_time()
+        unanswered = self._match_set(texts, first, matches)
+        self._cpu_s += time.thread_time() - began_s
+        return unanswered
+
+    def _match_set(self, texts: Sequence[bytes], first: int, matches: PatternPairs) -> int:
         together = self._compiled or self._compile_set()
         if together is None:
             return first
         self._compiled = together
         match, before = together.Match, self._low - 1
         while first < len(texts):
-            began_s = time.thread_time()
+            # Not by the clock of the CPU, which takes six times as long to read.
+            began_s = time.perf_counter()
             stop = min(first + TEXTS_BETWEEN_CHECKS, len(texts))
             for text in range(first, stop):
                 answer = match(texts[text])
@@ -283,7 +290,7 @@ class _Part:
                     return text
                 if len(answer) > 1:
                     matches += [(before + number, text) for number in answer if number]
-            if self._has_become_slow(stop - first, time.thread_time() - began_s):
+            if self._has_become_slow(stop - first, time.perf_counter() - began_s):
                 return stop
             first = stop
         return first
@@ -305,7 +312,6 @@ class _Part:
 
     def _has_become_slow(self, count: int, took_s: float) -> bool:
         self._texts += count
-        self._cpu_s += took_s
         self._took_s += took_s
         self._allowed_s += count * SINGLE_S * (self._high - self._low)
         if self._texts > TEXTS_REMEMBERED:  # older measurements count less and less
