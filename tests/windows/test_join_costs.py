@@ -9,10 +9,10 @@ from tests.windows.strategies import SCHEMAS
 from tests.windows.test_family_joins import above_leaves
 from tests.windows.worlds import draw_join_of_leaves, draw_plans
 
+from headgate.match.row_users import COST_US_MIN, shared_costs
 from headgate.plan.algebra import Join, Source, bottom_up
-from headgate.windows import join_costs
 from headgate.windows.graph import branches_above_leaves, build_graph
-from headgate.windows.join_costs import feeds_above_nodes, feeds_of_families, shared_costs
+from headgate.windows.join_costs import feeds_above_nodes, feeds_of_families
 from headgate.windows.join_families import FamilyIds
 from headgate.windows.join_plan_file import plan_joins
 
@@ -57,4 +57,4 @@ def test_a_cost_is_shared_equally() -> None:
 
 
 def test_small_costs_are_not_reported() -> None:
-    assert shared_costs([([1], 1_000 * join_costs.COST_US_MIN - 1)]) == {}
+    assert shared_costs([([1], 1_000 * COST_US_MIN - 1)]) == {}

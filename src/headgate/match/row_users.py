@@ -5,9 +5,14 @@
 
 A derived row (`or`, `not`) uses its operands, so its users are theirs. Cost: one pass over the
 nodes, of `users_of_row` for each row that is asked for, of `needed_rows` for all rows together.
+
+What several share, each pays an equal part of (`shared_costs`).
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +21,10 @@ from headgate.match.bit_rows import Ints
 from headgate.match.program import Program
 
 Flags = npt.NDArray[np.bool_]
+SHARED_BY_MAX = 1_000
+"""What more feeds share is charged to nobody: none of them could save it."""
+COST_US_MIN = 100
+"""A feed that took less in a task or step is not reported."""
 
 
 def users_of_row(program: Program, row: int) -> Ints:
@@ -61,3 +70,14 @@ def _rows_above(program: Program, row: int) -> list[int]:
             if not rows.isdisjoint(operands[start[number] : start[number + 1]].tolist()):
                 rows.add(program.atom_count + number)
     return sorted(rows)
+
+
+def shared_costs(spent: Iterable[tuple[Sequence[int], int]]) -> dict[str, int]:
+    """CPU time in µs by feed, from feeds that share some ns each."""
+    spent_ns: Counter[int] = Counter()
+    for feeds, cpu_ns in spent:
+        for feed in feeds:
+            spent_ns[feed] += cpu_ns // len(feeds)
+    return {
+        str(feed): ns // 1_000 for feed, ns in sorted(spent_ns.items()) if ns >= 1_000 * COST_US_MIN
+    }

@@ -22,14 +22,10 @@ import numpy.typing as npt
 
 from headgate.match.bit_rows import Ints
 from headgate.match.program import NO_ROWS
-from headgate.match.row_users import needed_rows, users_of_row
+from headgate.match.row_users import SHARED_BY_MAX, needed_rows, shared_costs, users_of_row
 from headgate.pipeline.source_plan import SourcePlan, opened_source_plan
 
-SHARED_BY_MAX = 1_000
-"""A row that more feeds use is charged to nobody: none of them could save its cost."""
 ROWS_REMEMBERED = 10_000
-COST_US_MIN = 100
-"""A feed that took less in a partition is not reported."""
 
 FeedCosts = dict[str, int]
 """CPU time in µs by feed number; the key is a text because a record of a task has it so."""
@@ -50,17 +46,12 @@ def feeds_of_row(plan: SourcePlan, row: int) -> Ints:
 
 def costs_of_plans(paths: Iterable[str]) -> FeedCosts:
     """What the feeds of these plans have cost in this process since the last call."""
-    spent_ns: dict[int, float] = {}
-    for path in paths:
-        for row, cpu_ns in opened_source_plan(path).program.take_costs().items():
-            feeds = _payers(path, row) if cpu_ns else ()
-            for feed in feeds:
-                spent_ns[feed] = spent_ns.get(feed, 0.0) + cpu_ns / len(feeds)
-    return {
-        str(feed): int(ns / 1_000)
-        for feed, ns in sorted(spent_ns.items())
-        if ns >= 1_000 * COST_US_MIN
-    }
+    return shared_costs(
+        (_payers(path, row), cpu_ns)
+        for path in paths
+        for row, cpu_ns in opened_source_plan(path).program.take_costs().items()
+        if cpu_ns
+    )
 
 
 def muted_rows(

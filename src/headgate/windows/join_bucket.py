@@ -29,13 +29,14 @@ from typing import TypeVar
 import numpy as np
 
 from headgate.match.batch import microseconds
+from headgate.match.row_users import shared_costs
 from headgate.model.errors import LogError
 from headgate.store.log import LogReader
 from headgate.store.log_state import START, LogPoint, WrittenFile
 from headgate.store.log_storage import LogStorage
 from headgate.windows.arrivals import NEVER_US, SECOND_US, Arrival, FeedOutput, instant_of
 from headgate.windows.family_joins import BucketNumber, FamilyJoins
-from headgate.windows.join_costs import feeds_above_nodes, feeds_of_families, shared_costs
+from headgate.windows.join_costs import feeds_above_nodes, feeds_of_families
 from headgate.windows.join_families import GENERAL_BUCKET
 from headgate.windows.join_plan_file import JoinPlans, open_join_plans
 from headgate.windows.joined_writer import ItemJson, JoinedWriter

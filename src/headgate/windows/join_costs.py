@@ -3,25 +3,19 @@
     family 3f0c…   F1, F2         4.2 ms ──► F1 2.1 ms, F2 2.1 ms
     node 6  ⋈      F7             its own, and the feeds of nodes above it
 
-A lookup is made once for all feeds of a family, so its cost is shared equally. What more than
-SHARED_BY_MAX feeds share is charged to nobody: none of them could save it. Patterns on the leaves
-are charged by the match stage, which evaluates them too.
+A lookup is made once for all feeds of a family, so its cost is shared equally (`shared_costs` in
+match/row_users.py). Patterns on the leaves are charged by the match stage, which evaluates them
+too.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-
 import numpy as np
 
+from headgate.match.row_users import SHARED_BY_MAX
 from headgate.plan.algebra import Join
 from headgate.windows.graph import Graph
 from headgate.windows.join_plan_file import JoinPlans
-
-SHARED_BY_MAX = 1_000
-COST_US_MIN = 100
-"""A feed that took less in a step is not reported."""
 
 
 def feeds_of_families(plans: JoinPlans) -> list[list[int]]:
@@ -51,14 +45,3 @@ def feeds_above_nodes(graph: Graph) -> list[list[int]]:
             if len(feeds[number]) <= SHARED_BY_MAX:
                 feeds[number] |= feeds[user]
     return [sorted(each) if len(each) <= SHARED_BY_MAX else [] for each in feeds]
-
-
-def shared_costs(spent: Iterable[tuple[Sequence[int], int]]) -> Mapping[str, int]:
-    """CPU time in µs by feed, from feeds that share some ns each."""
-    spent_ns: Counter[int] = Counter()
-    for feeds, cpu_ns in spent:
-        for feed in feeds:
-            spent_ns[feed] += cpu_ns // len(feeds)
-    return {
-        str(feed): ns // 1_000 for feed, ns in sorted(spent_ns.items()) if ns >= 1_000 * COST_US_MIN
-    }
