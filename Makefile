@@ -2,6 +2,7 @@
 
 BIN := .venv/bin
 READY := .venv/ready
+CONSOLE := src/headgate/service/console_files/index.html
 
 .DEFAULT_GOAL := help
 .PHONY: help run test unit check format clean
@@ -17,10 +18,14 @@ help:
 $(READY): pyproject.toml pins.txt
 	@PYTHON="$(PYTHON)" scripts/setup
 
-run: $(READY)
+$(CONSOLE): $(READY) scripts/build_console $(shell find console -type f -not -path '*/node_modules/*' -not -name openapi.json -not -name schema.d.ts)
+	@scripts/build_console || echo "console: it is not built; the service has no pages" >&2
+
+run: $(READY) $(CONSOLE)
 	@JAVA_HOME="$$(dirname "$$(dirname "$$(scripts/find_java)")")" $(BIN)/headgate demo
 
-test: $(READY)
+test: $(READY) $(CONSOLE)
+	@scripts/get_test_servers
 	$(BIN)/pytest -n 2 --dist worksteal --durations=10 --ignore=tests/docs tests
 
 unit: $(READY)
@@ -31,6 +36,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src
 	$(BIN)/lint-imports
+	scripts/build_console check
 	$(BIN)/pytest tests/docs
 
 format: $(READY)
@@ -38,5 +44,5 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv build dist console/node_modules src/headgate/service/console_files .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

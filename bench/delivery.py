@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 from bench import Result, Row, Say
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.delivery_catalog import DeliveryCatalog
-from headgate.catalog.queries import SubscriptionEntry
+from headgate.catalog.lookups import SubscriptionEntry
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_worker import DeliveryWorker
 from headgate.deliver.output_webhook import WebhookSettings
@@ -294,7 +294,7 @@ class _ListedSubscriptions(DeliveryCatalog):
         made, ended = _now() - timedelta(days=1), _now() + timedelta(days=1)
         for n in range(after_id + 1, self._feeds + 1):
             place = (f"F{n}", n + 1, "feed", "file", f"{n}.atom")
-            yield SubscriptionEntry(n, 1, *place, None, made, ended)
+            yield SubscriptionEntry(n, 1, *place, None, made, ended, made, "local")
 
 
 def _look_row(feeds: int, *, say: Say) -> Row:

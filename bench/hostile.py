@@ -5,6 +5,9 @@ encodings (bench/hostile_inputs/). They are entered in child processes. An input
 if one of its units of work (a document, a part of a file, a statement) takes more than 2
 CPU-seconds, or if the process has more than 512 MB meanwhile. A process that dies, or says nothing
 for 60 s, counts as a crash of its input; the next process goes on behind it.
+
+One door is entered for each core at a time. Seconds are the CPU time of a door's own process and
+bytes its own resident size, so doors do not add to each other's figures.
 """
 
 from __future__ import annotations
@@ -12,17 +15,18 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from bench import Result, Row, Say
-from bench.hostile_inputs.doors import DOORS, Door
-from bench.hostile_inputs.inputs import SHARES
+from bench.hostile_inputs.doors import CHECKS_BOUNDS, DOORS
 
 CPU_S_MAX = 2.0
 BYTES_MAX = 512_000_000
@@ -66,16 +70,16 @@ class DoorFigures:
 
 
 def run(*, quick: bool, say: Say) -> Result:
-    rows = []
-    for door in DOORS.values():
-        # A quick run leaves out the larger sizes of bombs, which take most of the time.
-        start = len(door.bombs) * (len(SHARES) - 1) if quick else 0
-        stop = start + INPUTS_QUICK if quick else INPUTS
-        rows.append(_row(door, figures_of(door, stop, start=start, say=say)))
-    return Result(rows)
+    count = INPUTS_QUICK if quick else INPUTS
+
+    def row(name: str) -> Row:
+        return _row(name, figures_of(name, count, quick=quick, say=say))
+
+    with ThreadPoolExecutor(os.cpu_count()) as doors:
+        return Result(list(doors.map(row, DOORS)))
 
 
-def _row(door: Door, figures: DoorFigures) -> Row:
+def _row(name: str, figures: DoorFigures) -> Row:
     crashes, slow = len(figures.crashes), len(figures.slow)
     large, wrong = len(figures.large), len(figures.wrong)
     ours = (
@@ -83,32 +87,51 @@ def _row(door: Door, figures: DoorFigures) -> Row:
         f"slowest {figures.slowest_s:.2f} s, largest {figures.largest / 1e6:.0f} MB"
     )
     met = not (crashes or slow or large or wrong)
-    return Row(door.name, f"{figures.inputs:,} inputs", ours, "0, 0, 0, 0", met)
+    return Row(name, f"{figures.inputs:,} inputs", ours, "0, 0, 0, 0", met)
 
 
-def figures_of(door: Door, stop: int, *, say: Say, start: int = 0, seed: int = SEED) -> DoorFigures:
-    """Enter the inputs of a door up to `stop`, in as many processes as it takes."""
+def figures_of(name: str, count: int, *, quick: bool, say: Say, seed: int = SEED) -> DoorFigures:
+    """Enter so many inputs at the door of this name, in as many processes as it takes."""
+    door = _DoorRun(name, count, quick, seed, say)
     figures = DoorFigures()
-    while start < stop:
-        start = _one_process(door, start, stop, figures, say=say, seed=seed)
+    died_of: int | None = -1
+    while died_of is not None:
+        died_of = _one_process(door, died_of, figures)
     return figures
 
 
-def _one_process(
-    door: Door, start: int, stop: int, figures: DoorFigures, *, say: Say, seed: int
-) -> int:
-    """The number of the input with which the next process begins."""
-    command = [sys.executable, "-m", "bench.hostile_inputs.worker", door.name]
+@dataclass(frozen=True, slots=True)
+class _DoorRun:
+    name: str
+    count: int
+    quick: bool
+    seed: int
+    say: Say
+
+    def command(self, behind: int) -> list[str]:
+        """The process that enters the inputs behind this number."""
+        run = "quick" if self.quick else "full"
+        arguments = [self.name, run, str(self.count), str(self.seed), str(behind)]
+        return [sys.executable, "-m", "bench.hostile_inputs.worker", *arguments]
+
+    @property
+    def checks_bounds(self) -> bool:
+        return self.name in CHECKS_BOUNDS and self.count > CHECKED_FROM
+
+
+def _one_process(door: _DoorRun, behind: int, figures: DoorFigures) -> int | None:
+    """Enter the inputs behind this number; the number of the one that the process has died of."""
+    command = door.command(behind)
     process = subprocess.Popen(
-        [*command, str(start), str(stop), str(seed)],
+        command,
         cwd=ROOT,
-        env=_environment(checks_bounds=door.checks_bounds and stop > CHECKED_FROM),
+        env=_environment(checks_bounds=door.checks_bounds),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
     lines, reader = _lines_of(process.stdout)
-    number, is_inside = start, False
+    number, is_inside = behind, False
     try:
         while True:
             line = lines.get(timeout=SILENT_S_MAX if is_inside else STARTING_S_MAX)
@@ -121,19 +144,21 @@ def _one_process(
             figures.add(number, report)
             is_inside = False
             if number % 500 == 0:
-                say(f"{door.name}: {number:,} of {stop:,}")
+                door.say(f"{door.name}: {number:,} of {door.count:,}")
     except queue.Empty:
         process.kill()
     code = process.wait()
     reader.join()
     process.stdout.close()
+    if code == -signal.SIGINT:
+        raise KeyboardInterrupt  # the user ends the run, not the input
     if not is_inside and code == 0:
-        return stop
-    if not is_inside and number == start:
+        return None
+    if not is_inside and number == behind:
         raise RuntimeError(f"no input of '{door.name}' can be entered: {command} ended with {code}")
     figures.inputs += 1
     figures.crashes[number] = f"the process ended with {code}"
-    return number + 1
+    return number
 
 
 def _environment(*, checks_bounds: bool) -> dict[str, str]:

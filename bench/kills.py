@@ -68,7 +68,8 @@ VICTIMS = (
     "JVM",
     "all",
 )
-PARTS = 100
+PARTS = 500
+"""Several for each kill, or there would be nothing to commit between two of them."""
 PATIENCE_S = 300.0
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import random
 import time
 
-from tests.language.test_fuzz import HOSTILE, SEEDS, mutate, read
+from tests.cpu_time import cpu_time
+from tests.language.test_fuzz import HOSTILE, SEEDS, mutate
 
 from bench import Result, Row, Say
-from headgate.language.parse import parse
+from headgate.language.parse import parse, read_script
 from headgate.language.unparse import unparse
 
 USUAL = {
@@ -64,4 +65,4 @@ def _slowest_row(figure: str, workload: str, took_s: float) -> Row:
 
 
 def _cpu_s(text: str) -> float:
-    return read(text)[1]
+    return cpu_time(lambda: list(read_script(text)))[1]

@@ -193,7 +193,7 @@ def _running(
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
     try:
         fetching_s = 60.0 * settings.feeds / settings.fetches_per_minute
-        until = time.monotonic() + PATIENCE_S + 2 * fetching_s
+        until = time.monotonic() + PATIENCE_S + 6 * fetching_s  # the first documents are long
         while (logged := _logged(folder / "data")) < 0.95 * settings.feeds * settings.entries:
             say(f"{server.requests['good']:,} fetches, {logged:,} items in the log")
             if process.poll() is not None or time.monotonic() > until:

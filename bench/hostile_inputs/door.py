@@ -9,8 +9,12 @@ crash.
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 Bomb = Callable[[int], bytes]
 
@@ -24,8 +28,6 @@ class Door:
     enter: Callable[[bytes], Iterator[str]]
     bomb_bytes: int = 1_000_000
     """The size of the largest bombs."""
-    checks_bounds: bool = False
-    """Whether the process of a full run checks every index of a kernel (NUMBA_BOUNDSCHECK)."""
 
 
 def words(listed: bytes) -> tuple[bytes, ...]:
@@ -45,3 +47,10 @@ def numbered(unit: str, before: bytes = b"", after: bytes = b"") -> Bomb:
         return before + "".join(unit % number for number in range(count)).encode() + after
 
     return bomb
+
+
+def process_folder() -> Path:
+    """A folder for as long as the process lives."""
+    path = Path(tempfile.mkdtemp(prefix="headgate-hostile-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path

@@ -15,6 +15,13 @@ BOMBS_EVERY = 50
 Change = Callable[[bytes, Random, Door], bytes]
 
 
+def numbers_of(door: Door, count: int, *, quick: bool) -> range:
+    """The inputs of a run. A quick one leaves out the larger sizes of bombs, which take most of the
+    time."""
+    start = len(door.bombs) * (len(SHARES) - 1) if quick else 0
+    return range(start, start + count)
+
+
 def input_of(door: Door, number: int, *, seed: int = 0) -> bytes:
     """The first inputs are the bombs of the door in several sizes, as limits are met at different
     ones; then seeds, changed up to eight times, and small bombs."""

@@ -1,4 +1,7 @@
-"""Valid inputs of each door, small enough that most changes hit something that matters."""
+"""Valid inputs of the doors for sources and statements; the words of XML, which two of them share.
+
+The inputs are small enough that most changes hit something that matters.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from bench.hostile_inputs.door import words
 
 RSS = b"""<?xml version="1.0" encoding="utf-8"?>
 <rss version="2.0" xmlns:media="http://search.yahoo.com/mrss/"
@@ -81,6 +86,12 @@ register operator locIn(area text) cost 40 selectivity 0.1 from 'city.operators:
 register table Stocks (Symbol text key, PER float) from json 'stocks/*.json' changes in op;
 create feed Rated from Stocks as $s join Reviews as $r on Symbol where $s[PER between 1 and 2];
 """,
+)
+MARKUP = words(
+    b"<a> | </a> | <a b='c'> | <!-- x --> | <![CDATA[ | ]]> | &amp; | &x; | &#1; | "
+    b"<?x y?> | <!DOCTYPE a [<!ENTITY e 'x'>]> | "
+    b"<!DOCTYPE a [<!ATTLIST a b CDATA 'x'>]> | xmlns='u' | xmlns:x='u' | "
+    b"encoding='utf-16' | \x00 | < | > | \" | x:b='1'"
 )
 
 

@@ -1,4 +1,7 @@
-"""Enters a range of inputs in a process of its own: `python -m … DOOR START STOP SEED`.
+"""Enters the inputs of a run in a process of its own: `python -m … DOOR RUN COUNT SEED BEHIND`.
+
+RUN is `quick` or `full`. BEHIND is the number of the last input that an earlier process of the run
+has entered, -1 if there was none.
 
 One line of JSON before each input and one after it, so that the parent knows which input a process
 has died of. Memory is the largest resident size while the input was inside, the interpreter and
@@ -15,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.hostile_inputs.door import Door
-from bench.hostile_inputs.doors import DOORS
-from bench.hostile_inputs.inputs import input_of
+from bench.hostile_inputs.doors import door_of
+from bench.hostile_inputs.inputs import input_of, numbers_of
 from headgate.model.errors import HeadgateError
 
 ADDRESS_SPACE_BYTES = 8 << 30
@@ -25,12 +28,15 @@ _CLEAR = Path("/proc/self/clear_refs")
 
 
 def main() -> None:
-    name, start, stop, seed = sys.argv[1:]
+    name, run, count, seed, behind = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
-    door = DOORS[name]
+    door = door_of(name)
+    numbers = [n for n in numbers_of(door, int(count), quick=run == "quick") if n > int(behind)]
+    if not numbers:
+        return
     for each in door.seeds():  # what is loaded and compiled once is not the input's cost
         list(door.enter(each))
-    for number in range(int(start), int(stop)):
+    for number in numbers:
         data = input_of(door, number, seed=int(seed))
         _say({"began": number, "size": len(data)})
         _say(report_on(door, data))

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -41,12 +42,14 @@ def fetcher() -> Iterator[Fetcher]:
         yield fetcher_
 
 
-def refused(fetcher: Fetcher, url: str, match: str) -> FetchError:
+def refused(
+    fetcher: Fetcher, url: str, match: str, *, within_s: float = LIMITS.total_s
+) -> FetchError:
     """The fetch fails, with this message, within its time."""
     began = time.monotonic()
     with pytest.raises(FetchError, match=match) as caught:
         fetcher.fetch(url)
-    assert time.monotonic() - began < LIMITS.total_s + SLACK_S
+    assert time.monotonic() - began < within_s + SLACK_S
     assert str(caught.value).startswith(printable(url[:200]))
     return caught.value
 
@@ -195,11 +198,14 @@ HOSTILE: dict[str, tuple[Behaviour, str]] = {
 
 
 @pytest.mark.parametrize("kind", sorted(HOSTILE))
-def test_a_hostile_server_is_cut_off_in_time(server: Server, fetcher: Fetcher, kind: str) -> None:
+def test_a_hostile_server_is_cut_off_in_time(server: Server, kind: str) -> None:
     behaviour, message = HOSTILE[kind]
-    refused(fetcher, server.on("/", behaviour), message)
-    # The same connections and the same threads go on with the others.
-    assert fetched(fetcher, server.on("/good", says(FEED))).body == FEED
+    # What breaks another limit than that of time may take its time on a busy machine.
+    limits = LIMITS if "longer than" in message else replace(LIMITS, total_s=60.0, connect_s=30.0)
+    with Fetcher(limits=limits, allowed=LOOPBACK) as fetcher:
+        refused(fetcher, server.on("/", behaviour), message, within_s=limits.total_s)
+        # The same connections and the same threads go on with the others.
+        assert fetched(fetcher, server.on("/good", says(FEED))).body == FEED
 
 
 def test_hostile_servers_do_not_delay_other_fetches(server: Server, fetcher: Fetcher) -> None:

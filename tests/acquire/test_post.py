@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.acquire.reading import SCHEMA, naive_line
 
-from headgate.acquire.post import event_line, post_events
-from headgate.acquire.spool import FIRST, Spool
+from headgate.acquire.post import Post, Posted, event_line, post_events, post_many
+from headgate.acquire.spool import Spool
+from headgate.acquire.spool_frames import FIRST
 from headgate.model.errors import InvalidValue
 
 lines = st.lists(
@@ -52,3 +53,45 @@ def test_what_is_no_event_is_refused():
         event_line([])
     with pytest.raises(InvalidValue, match="cannot be written"):
         event_line({"a": object()})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("AB"), lines), max_size=6))
+def test_posts_that_are_written_together_are_answered_as_if_alone(
+    posts: list[tuple[str, list[bytes]]],
+):
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        spool, alone = Spool(Path(one)), Spool(Path(other))
+        together = post_many([Post(spool, source, each, SCHEMA) for source, each in posts])
+        expected = [post_events(alone, source, each, SCHEMA) for source, each in posts]
+        assert together == expected
+        found = [
+            [(each.position, each.source, each.lines) for each in box.frames(FIRST, box.end())]
+            if box.end()
+            else []
+            for box in (spool, alone)
+        ]
+    assert found[0] == found[1]
+
+
+def test_a_post_of_many_that_is_no_line_is_refused_alone(tmp_path: Path):
+    spool = Spool(tmp_path)
+    bad, good = post_many(
+        [Post(spool, "S", [b"{\n}"], SCHEMA), Post(spool, "S", [b'{"whole": 1}'], SCHEMA)]
+    )
+    assert isinstance(bad, InvalidValue)
+    assert isinstance(good, Posted)
+    assert good.accepted == 1
+
+
+def test_a_key_is_accepted_once_and_for_one_body(tmp_path: Path):
+    def post(body: bytes) -> Posted | InvalidValue:
+        return post_many([Post(Spool(tmp_path), "S", body.split(b"\n"), SCHEMA, key="a")])[0]
+
+    first = post(b'{"whole": 1}\n{"whole": "x"}')
+    assert isinstance(first, Posted)
+    assert (first.accepted, len(first.rejected)) == (1, 1)
+    assert post(b'{"whole": 1}\n{"whole": "x"}') == first
+    other = post(b'{"whole": 2}')
+    assert isinstance(other, InvalidValue)
+    assert "used for other events" in str(other)

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.acquire import spool
-from headgate.acquire.spool import FIRST, Spool
-from headgate.model.errors import StateError
+from headgate.acquire.spool import Spool
+from headgate.acquire.spool_frames import FIRST, NewFrame, encode_frame
+from headgate.model.errors import InvalidValue, StateError
 
 WRITER = """
 import sys
@@ -79,7 +80,7 @@ def _tear(folder: Path, seed: int) -> None:
     """The beginning of a frame, or a whole one with a wrong checksum, at the end of the spool; the
     process that wrote it has died before it synced."""
     segments = sorted(folder.glob("*.events"), key=lambda each: int(each.stem))
-    frame = bytearray(spool.encode_frame("A", "stream", [b"{}"] * 5, posted_us=seed))
+    frame = bytearray(encode_frame(NewFrame("A", [b"{}"] * 5), posted_us=seed))
     if seed % 2:
         frame = frame[: 1 + seed * 3 % (len(frame) - 1)]
     else:
@@ -91,7 +92,7 @@ def _tear(folder: Path, seed: int) -> None:
 def test_a_whole_frame_that_was_not_synced_is_kept(tmp_path: Path):
     Spool(tmp_path).append("A", [b"1"])
     with (tmp_path / "1.events").open("ab") as file:
-        file.write(spool.encode_frame("A", "stream", [b"2"], posted_us=0))
+        file.write(encode_frame(NewFrame("A", [b"2"]), posted_us=0))
     assert [line for _, line in events(Spool(tmp_path))] == [b"1"], "not yet"
     Spool(tmp_path).append("A", [b"3"])
     assert [line for _, line in events(Spool(tmp_path))] == [b"1", b"2", b"3"]
@@ -125,7 +126,62 @@ def test_released_segments_are_deleted(tmp_path: Path):
         (tmp_path / "synced").unlink()
         again = Spool(tmp_path)
         assert again.append("A", [b"5"]) > positions[-1]
-        assert [line for _, line in events(again, again.first())] == [b"3", b"4", b"5"]
+        kept = [line for _, line in events(again, again.first())]
+        assert kept == [b"2", b"3", b"4", b"5"], "one more, because of its keys"
+
+
+keyed = st.lists(
+    st.lists(
+        st.tuples(st.sampled_from("AB"), st.sampled_from(["", "k", "l", "m"]), st.integers(0, 1)),
+        min_size=1,
+        max_size=3,
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(keyed, st.integers(40, 400), st.lists(st.integers(0, 2), min_size=8, max_size=8))
+def test_a_key_is_appended_once_by_whatever_process(
+    groups: list[list[tuple[str, str, int]]], segment_bytes: int, writers: list[int]
+):
+    """The model: the first digest of each key of a source, and where its frame is."""
+    first: dict[tuple[str, str], tuple[str, int]] = {}
+    expected: list[tuple[str, bytes]] = []
+    with TemporaryDirectory() as path, patch.object(spool, "SEGMENT_BYTES", segment_bytes):
+        processes = [Spool(Path(path)) for _ in range(3)]
+        for number, (group, writer) in enumerate(zip(groups, writers, strict=False)):
+            frames = [
+                NewFrame(source, [b"%d.%d" % (number, k)], key=key, digest=f"{digest}")
+                for k, (source, key, digest) in enumerate(group)
+            ]
+            found = processes[writer].append_many(frames)
+            for frame, position in zip(frames, found, strict=True):
+                place = frame.source, frame.key
+                if frame.key and place in first:
+                    digest, at = first[place]
+                    if digest == frame.digest:
+                        assert position == at
+                    else:
+                        assert isinstance(position, InvalidValue)
+                    continue
+                assert isinstance(position, int)
+                expected.append((frame.source, frame.lines[0]))
+                if frame.key:
+                    first[place] = frame.digest, position
+            if number % 3 == 2 and groups[:number]:
+                _tear(Path(path), number)
+                processes[writer] = Spool(Path(path))
+        if expected:
+            processes[0].open()
+        assert events(processes[0]) == expected if expected else not processes[0].end()
+
+
+def test_an_old_key_is_forgotten(tmp_path: Path):
+    first = Spool(tmp_path).append("A", [b"1"], key="k")
+    assert Spool(tmp_path).append("A", [b"1"], key="k") == first
+    with patch.object(spool, "KEY_S", -1.0):
+        assert Spool(tmp_path).append("A", [b"1"], key="k") > first
 
 
 def test_threads_share_a_sync(tmp_path: Path):

@@ -180,3 +180,13 @@ def test_a_webhook_has_a_secret_that_can_be_rotated(tmp_path):
         assert (mail.secret, mail.is_pending) == (None, True)
         assert h.confirm(mail.subscription_id)
         assert not h.confirm(mail.subscription_id)
+
+
+def test_a_catalog_in_memory_has_suggestions() -> None:
+    """It has one connection, so looks must not lie within each other."""
+    with hg.open("sqlite://") as h:
+        h.execute(
+            "register stream S from post (t text); create feed A from S where t contains 'a';"
+        )
+        (known,) = h.suggest("create feed X from S where t contains 'a'").feeds
+        assert (known.name, known.relation) == ("A", "equal")

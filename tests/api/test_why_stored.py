@@ -12,8 +12,9 @@ from tests.store.small_log import NOON, SmallLog, news, ticket
 from headgate.api.why_stored import WhyStored, found_item, why_stored
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.delivery_database import DeliveryChange, DeliveryDatabase
-from headgate.deliver.delivery_status import dead_letters, replay
+from headgate.deliver.delivery_status import dead_letters
 from headgate.deliver.delivery_tables import DeadLetter, RetryRow
+from headgate.deliver.replay import replay
 from headgate.deliver.subscription_table import slot_of
 from headgate.language.parse import parse_script
 from headgate.model.errors import CatalogError, UnknownName
@@ -60,7 +61,7 @@ def test_an_item_that_is_not(store: SmallLog, catalog: Catalog) -> None:
 
 
 def test_ids_of_several_sources(store: SmallLog, catalog: Catalog) -> None:
-    with pytest.raises(CatalogError, match="--source which: News or Tickets"):
+    with pytest.raises(CatalogError, match="name its source: News or Tickets"):
         asked(store, catalog, "2", "Cheap")
     assert asked(store, catalog, "2", "Rock", "News").has
 
@@ -147,6 +148,6 @@ def test_deliveries(store: SmallLog, living: Catalog) -> None:
         change(lambda rows: rows.put_dead([letter]))
         assert "dead since 2026-11-16 12:00:00, after 2 attempts: gone" in told()
         assert [each.count for each in dead_letters(database, limit=5)] == [1]
-        assert replay(database, newest.id, now_s=at_s) == 1
+        assert replay(database, newest.id, now_s=at_s).letters == 1
         assert dead_letters(database, limit=5) == []
     assert asked(store, living, "2", who, "Tickets").delivery().endswith("nothing to deliver")

@@ -26,6 +26,7 @@ import psycopg
 START_TIMEOUT_S = 60
 INSTALL_TIMEOUT_S = 300
 USER = "headgate"
+ROLE = "catalog_owner"
 
 
 class CannotRun(Exception):
@@ -50,16 +51,19 @@ class PostgresServer:
             raise
 
     def new_url(self) -> str:
-        """The URL of a fresh, empty schema."""
+        """The URL of a fresh, empty schema, for an ordinary role: superusers are not restricted by
+        row-level security."""
         self._schemas += 1
         schema = f"test_{self._schemas}"
         with psycopg.connect(self.url()) as connection:
-            connection.execute(f"CREATE SCHEMA {schema}")
-        return self.url(schema=schema)
+            if self._schemas == 1:
+                connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{self.password}'")
+            connection.execute(f"CREATE SCHEMA {schema} AUTHORIZATION {ROLE}")
+        return self.url(schema=schema, user=ROLE)
 
-    def url(self, *, schema: str = "public", password: str | None = None) -> str:
+    def url(self, *, schema: str = "public", password: str | None = None, user: str = USER) -> str:
         options = quote(f"-csearch_path={schema}")
-        login = f"{USER}:{password or self.password}"
+        login = f"{user}:{password or self.password}"
         return f"postgresql://{login}@127.0.0.1:{self.port}/postgres?options={options}"
 
     def kill(self) -> None:

@@ -131,6 +131,18 @@ def test_the_secret_of_a_webhook_is_shown_once_and_rotated(headgate: Run) -> Non
     assert ticket not in err
 
 
+def test_a_subscription_is_paused_and_resumed(headgate: Run) -> None:
+    headgate("apply", str(EXAMPLE))
+    out = headgate("subscribe", "Mobs", "--output", "webhook", "--to", "https://a.org/x")[1]
+    number = re.search(r"ticket   ([0-9]+)-", out)[1]
+    assert "is paused" in headgate("pause", number)[1]
+    assert "was already paused" in headgate("pause", number)[1]
+    assert not json.loads(headgate("pause", number, "--json")[1])["changed"]
+    assert f"resumed subscription {number}" in headgate("resume", number)[1]
+    assert "is not paused" in headgate("resume", number)[1]
+    assert headgate("pause", "999")[0] == 3
+
+
 def test_secrets_go_to_the_private_file_too(headgate: Run) -> None:
     Path("hook.feeds").write_text(
         "register feed https://a.org/news as News;"

@@ -51,16 +51,23 @@ def metrics(port: int) -> str:
         return ""
 
 
+def token(folder: Path) -> dict[str, str]:
+    issue = [*COMMAND, "token", "issue", "--scope", "read"]
+    issued = subprocess.run(issue, cwd=folder, capture_output=True, text=True, check=True)
+    (text,) = re.findall(r"hg_\S+", issued.stdout)
+    return {"authorization": f"Bearer {text}"}
+
+
 def test_a_run_delivers_prints_a_summary_and_stops_on_sigterm(tmp_path: Path) -> None:
     (tmp_path / "script.feeds").write_text(SCRIPT)
     (tmp_path / "tickets").mkdir()
     lines = [json.dumps({"id": str(n), "price": n}) for n in range(100)]
     (tmp_path / "tickets" / "a.json").write_text("\n".join(lines) + "\n")
-    port = free_port()
+    port, service = free_port(), f"127.0.0.1:{free_port()}"
     # Twice: the script is applied again, and its subscriptions are not made again.
     for _ in range(2):
         process = subprocess.Popen(
-            [*COMMAND, *RUN, "--metrics", f"127.0.0.1:{port}"],
+            [*COMMAND, *RUN, "--metrics", f"127.0.0.1:{port}", "--serve", service],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -69,11 +76,16 @@ def test_a_run_delivers_prints_a_summary_and_stops_on_sigterm(tmp_path: Path) ->
         try:
             until(lambda: len(items_of(tmp_path / "feeds" / "cheap.json")) == 50)
             until(lambda: "headgate_feeds 1.0" in metrics(port))
+            answer = httpx.get(f"http://{service}/v1/feeds/Cheap/items", headers=token(tmp_path))
+            assert len(answer.json()["items"]) == 50
             process.send_signal(signal.SIGTERM)
             out, errors = process.communicate(timeout=300)
         finally:
             process.kill()
         assert process.returncode == 0, errors
+        assert f"serving at http://{service}" in errors
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://{service}/livez")
         assert "items of" in out
         assert f"sandbox of operators and stylesheets: {standing_walls()}" in errors
         assert not OURS.search(errors), errors
@@ -93,7 +105,7 @@ def test_a_run_delivers_prints_a_summary_and_stops_on_sigterm(tmp_path: Path) ->
 
 def test_the_demo_runs_and_leaves_feeds(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*COMMAND, "demo", "--for", "50 seconds", "--folder", str(tmp_path / "demo")],
+        [*COMMAND, "demo", "--for", "100 seconds", "--folder", str(tmp_path / "demo")],
         capture_output=True,
         text=True,
         timeout=900,

@@ -61,7 +61,7 @@ def test_an_active_subscription(headgate: Run, tmp_path: Path) -> None:
 def test_unknown_items_and_feeds_are_refused(headgate: Run) -> None:
     for call, reason in (
         (["17", "Cheap"], "the store has no item '17'"),
-        (["2", "Cheap"], "say with --source which: News or Tickets"),
+        (["2", "Cheap"], "name its source: News or Tickets"),
         (["1", "Chep"], "did you mean 'Cheap'?"),
         (["1", "4711"], "there is no active subscription 4711"),
     ):

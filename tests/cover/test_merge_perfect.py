@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cover.small_world import SCHEMA, atoms, conjunctions, numbers, truth, truth_of_any
+from tests.cpu_time import within_cpu
 
 from headgate.cover.merge_perfect import merge_perfect
 from headgate.model.atoms import (
@@ -197,7 +196,5 @@ def test_variables_stay_bound_together() -> None:
 
 def test_many_filters_in_one_group_are_merged_in_time() -> None:
     some = [And((to("x"), price("=", 3 * value))) for value in range(20_000)]
-    began = time.process_time()
-    mergers = merge_perfect(some, TICKETS)
+    mergers = within_cpu(10, lambda: merge_perfect(some, TICKETS))
     assert sum(len(merger.parts) for merger in mergers) == len(some)
-    assert time.process_time() - began < 10

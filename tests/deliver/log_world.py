@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from headgate.model.values import Link
 from headgate.store.log import Sequencer
 from headgate.store.log_merge import merge_due
 from headgate.store.log_state import LogEntry, Origin
-from headgate.store.log_storage import FolderStorage
+from headgate.store.log_storage import FolderStorage, LogStorage
 from headgate.store.log_writer import write_pair
 from headgate.store.segment import SegmentBuilder
 
@@ -47,6 +47,7 @@ class Sub:
     salt: str = "salt"
     secret_number: int = 0
     rotated_at: datetime | None = None
+    tenant: str = "local"
 
     @property
     def confirmed_at(self) -> datetime | None:
@@ -59,6 +60,12 @@ class MemoryCatalog:
     def __init__(self) -> None:
         self.subs: dict[int, Sub] = {}
         self.changes = 0
+        self.waiting: int | None = None
+        """The quota of refused messages."""
+        self.held_back: set[int] = set()
+        """The subscriptions that are paused."""
+        self.names: dict[tuple[str, str], str] = {}
+        """How tenants other than the local one call sources; others they do not see."""
 
     def add(self, sub: Sub) -> Sub:
         assert sub.id > max(self.subs, default=0)
@@ -83,6 +90,20 @@ class MemoryCatalog:
     def states(self, ids: Collection[int]) -> dict[int, Sub]:
         return {each: self.subs[each] for each in ids if each in self.subs}
 
+    def paused(self) -> set[int]:
+        return set(self.held_back)
+
+    def pause(self, *ids: int) -> None:
+        self.held_back |= set(ids)
+        self.changes += 1
+
+    def resume(self, *ids: int) -> None:
+        self.held_back -= set(ids)
+        self.changes += 1
+
+    def waiting_max(self) -> int | None:
+        return self.waiting
+
     def confirm_unasked(self, ids: Collection[int]) -> None:
         for each in ids:
             self.change(each, is_pending=False)
@@ -92,6 +113,9 @@ class MemoryCatalog:
 
     def schema_of(self, _source: str) -> Schema:
         return FEED_SCHEMA
+
+    def names_for(self, tenant: str, feed: str) -> Callable[[str], str]:
+        return lambda kept: self.names.get((tenant, kept), kept if tenant == "local" else feed)
 
 
 @dataclass(frozen=True)
@@ -109,8 +133,8 @@ def news(name: str, *feeds: int, source: str = "S", identities: tuple[int, ...] 
 
 
 class LogWorld:
-    def __init__(self, folder: Path) -> None:
-        self.storage = FolderStorage(folder)
+    def __init__(self, folder: Path, storage: LogStorage | None = None) -> None:
+        self.storage = storage or FolderStorage(folder)
         self.now = START
         self.sequencer = Sequencer(self.storage, now=lambda: self.now)
         self.batches = 0

@@ -51,7 +51,7 @@ def mail_server() -> Iterator[tuple[MailServer, MailSettings]]:
     controller.start()
     try:
         settings = MailSettings(
-            "127.0.0.1", controller.port, tls=Tls.NONE, sender="news@a.org", step_s=5, total_s=10
+            "127.0.0.1", controller.port, tls=Tls.NONE, sender="news@a.org", step_s=60, total_s=60
         )
         yield handler, settings
     finally:

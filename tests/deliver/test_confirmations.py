@@ -16,15 +16,18 @@ from tests.deliver.mail_world import PUBLIC_URL, MailWorld, mails, token_in
 from tests.deliver.servers import MailServer, mail_server
 from tests.deliver.things import NOW, settings
 
+from headgate.catalog.principals import Principal, Scope
 from headgate.deliver.confirmations import ASKED_PER_STEP, FEEDS_LISTED_MAX, make_confirmation
 from headgate.deliver.delivery_database import DeliveryDatabase
-from headgate.deliver.delivery_status import count_deliveries, replay
+from headgate.deliver.delivery_status import count_deliveries
 from headgate.deliver.delivery_tables import WAITS
 from headgate.deliver.errors import DeliveryError
 from headgate.deliver.output_mail import MailSettings
 from headgate.deliver.records import PushSubscription
+from headgate.deliver.replay import replay
 from headgate.deliver.settings import asks_for_confirmation, checked_public_url
 from headgate.deliver.subscription_table import PendingMail
+from headgate.language.parse import parse_script
 from headgate.model.receiver_secrets import CONFIRM_WITHIN, LinkPurpose
 
 
@@ -104,6 +107,23 @@ def test_one_mail_asks_for_everything_that_waits(world: MailWorld, smtp: MailSer
     assert "evil." not in asked.get_content()
     world.catalog.confirm_link(token_in(asked, "confirm"))
     assert world.catalog.count_pending() == 0
+
+
+def test_each_tenant_asks_for_its_own(world: MailWorld, smtp: MailServer):
+    """Who confirms the subscriptions of one tenant has not confirmed those of another."""
+    world.catalog.add_tenant("acme")
+    acme = world.catalog.acting_as(Principal("acme", "acme's", frozenset(Scope)))
+    script = "register feed https://a.b/c as S; create feed Spam from S;"
+    acme.apply(parse_script(script + "subscribe to Spam output mail 'me@a.org' for 300 days;"))
+    world.log.pass_time(1)
+    world.subscribe()
+    world.until(lambda: len(smtp.taken) == 2)
+    asked = {str(mail["Subject"]): mail for mail in mails(smtp)}
+    assert len(asked) == 2
+    (spam,) = [subject for subject in asked if "Spam" in subject]
+    world.catalog.confirm_link(token_in(asked[spam], "confirm"))
+    pending = [each.confirmed_at is None for each in world.catalog.list_subscriptions()]
+    assert pending == [False, True]
 
 
 def test_an_address_is_asked_once_a_day_whatever_is_done(world: MailWorld, smtp: MailServer):

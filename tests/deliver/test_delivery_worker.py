@@ -15,6 +15,7 @@ from tests.deliver.things import settings
 
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_worker import DeliveryWorker
+from headgate.deliver.output_cloud_events import MEDIA_TYPE
 from headgate.deliver.output_webhook import WebhookSettings
 from headgate.model.addresses import LOOPBACK
 
@@ -59,6 +60,22 @@ def calls(hook: Receiver) -> list[str]:
     return [each["id"] for b in hook.bodies() for each in json.loads(b)["data"]["items"]]
 
 
+def paths_and_items(hook: Receiver) -> list[tuple[str, str]]:
+    return [
+        (path, each["id"])
+        for path, _, body in hook.calls
+        for each in json.loads(body)["data"]["items"]
+    ]
+
+
+def deliver_the_rest(world: World, worker: DeliveryWorker) -> None:
+    for _ in range(100):
+        worker.step(world.log.pass_time(30_000))
+        if not world.database.retries_of(range(256)) and not world.database.lags_of(range(256)):
+            return
+    raise AssertionError("something is left")
+
+
 def test_files_have_what_arrived_after_the_subscription_the_newest_first(world: World):
     world.catalog.add(Sub(1, "Rock", "file", "a.json"))
     world.catalog.add(Sub(2, "Rock", "file", "b.json", created_at=START + timedelta(seconds=5)))
@@ -83,6 +100,23 @@ def test_validity_is_judged_at_the_arrival(world: World):
     world.log.publish(news("n2"))
     world.worker().step(world.log.pass_time(1000))
     assert world.titles("a.json") == ["n1"]
+
+
+def test_a_source_that_a_tenant_does_not_see_is_not_named(world: World):
+    world.catalog.names["acme", "S"] = "local.S"
+    with receiver() as hook:
+        for number, tenant in enumerate(("local", "acme", "globex", "globex"), 1):
+            target = f"{hook.url}/{tenant}"
+            world.catalog.add(Sub(number, f"Rock of {tenant}", "webhook", target, tenant=tenant))
+        world.log.publish(news("n1"))
+        deliver_the_rest(world, world.worker())
+        called = {path: json.loads(body)["data"] for path, _, body in hook.calls}
+    named = {path: (each["feed"], each["items"][0]["source"]) for path, each in called.items()}
+    assert named == {
+        "/local": ("Rock of local", "S"),
+        "/acme": ("Rock of acme", "local.S"),
+        "/globex": ("Rock of globex", "Rock of globex"),
+    }
 
 
 def test_webhooks_and_console_get_every_item_once(world: World):
@@ -118,7 +152,8 @@ def test_a_receiver_that_is_down_lags_alone_and_rejoins(world: World):
 
 
 def test_a_refused_item_is_retried_by_itself_then_dead_and_replayed(world: World):
-    from headgate.deliver.delivery_status import dead_letters, replay
+    from headgate.deliver.delivery_status import dead_letters
+    from headgate.deliver.replay import replay
 
     with receiver() as hook:
         hook.answer = lambda _, body: (500 if b'"n1"' in body else 204, {})
@@ -133,7 +168,7 @@ def test_a_refused_item_is_retried_by_itself_then_dead_and_replayed(world: World
         (letter,) = dead_letters(world.database, limit=10)
         assert (letter.subscription, letter.count) == (1, 1)
         hook.answer = lambda *_: (204, {})
-        assert replay(world.database, 1, now_s=world.log.now.timestamp()) == 1
+        assert replay(world.database, 1, now_s=world.log.now.timestamp()).letters == 1
         worker.step(world.log.pass_time(30))
         assert calls(hook).count("n1") == world.settings.attempts_max + 1
         assert len({h["webhook-id"] for _, h, b in hook.calls if b'"n1"' in b}) == 1
@@ -154,14 +189,36 @@ def test_a_receiver_that_refuses_everything_has_a_bounded_number_of_retries(tmp_
         assert lag.error.startswith("it refuses everything: the receiver answered (500)")
         hook.answer = lambda *_: (204, {})
         del hook.calls[:]
-        for _ in range(100):
-            worker.step(world.log.pass_time(30_000))
+        deliver_the_rest(world, worker)
         assert sorted(calls(hook)) == sorted(names)
         assert not world.database.retries_of(range(256))
 
 
+def test_refused_messages_of_all_subscriptions_are_bounded_by_the_quota(tmp_path: Path):
+    world = World(tmp_path)
+    world.catalog.waiting = 7
+    names = [f"n{number}" for number in range(10)]
+    with receiver() as hook:
+        hook.answer = lambda path, _: (500 if "bad" in path else 204, {})
+        for number in range(1, 4):
+            world.catalog.add(Sub(number, "Rock", "webhook", f"{hook.url}/bad{number}"))
+        world.catalog.add(Sub(4, "Rock", "webhook", f"{hook.url}/good"))
+        worker = world.worker()
+        for name in names:
+            world.log.publish(news(name))
+            worker.step(world.log.pass_time(1))
+        assert len(world.database.retries_of(range(256))) == 7
+        assert [item for path, item in paths_and_items(hook) if path == "/good"] == names
+        hook.answer = lambda *_: (204, {})
+        del hook.calls[:]
+        deliver_the_rest(world, worker)
+        expected = sorted((f"/bad{number}", name) for number in range(1, 4) for name in names)
+        assert sorted(paths_and_items(hook)) == expected
+        assert not world.database.retries_of(range(256))
+
+
 def test_410_halts_until_replay(world: World):
-    from headgate.deliver.delivery_status import replay
+    from headgate.deliver.replay import replay
 
     with receiver() as hook:
         hook.answer = lambda *_: (410, {})
@@ -308,3 +365,26 @@ def test_a_subscription_that_becomes_visible_late_is_caught_up(world: World):
     worker.step(world.log.now)
     assert world.titles("a.json") == ["n1"]
     assert not (world.folder / "out" / "b.json").exists()
+
+
+def test_cloud_events_are_sent_again_under_the_same_ids(world: World):
+    with receiver() as hook:
+        hook.answer = lambda *_: (500, {})
+        world.catalog.add(Sub(1, "Rock", "cloudevents", f"{hook.url}/x"))
+        world.catalog.add(Sub(2, "Rock", "cloudevents", f"{hook.url}/y", period_s=60))
+        worker = world.worker()
+        world.log.publish(news("n1"), news("n2"))
+        worker.step(world.log.now)
+        worker.step(world.log.pass_time(61))
+        hook.answer = lambda *_: (204, {})
+        deliver_the_rest(world, worker)
+        batches = {path: [] for path in ("/x", "/y")}  # type: ignore[var-annotated]
+        for path, headers, body in hook.calls:
+            assert headers["content-type"] == MEDIA_TYPE
+            batches[path].append([(each["id"], each["subject"]) for each in json.loads(body)])
+        assert {len(each) for each in batches["/x"]} == {1}
+        assert {len(each) for each in batches["/y"]} == {2}, "with a period, one call has all"
+        for found in batches.values():
+            assert len(found) > len({tuple(each) for each in found}), "some were sent again"
+            events = {event for batch in found for event in batch}
+            assert sorted(subject for _, subject in events) == ["n1", "n2"]

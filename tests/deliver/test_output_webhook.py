@@ -16,17 +16,20 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import given
 from standardwebhooks import Webhook, WebhookVerificationError
 from tests.deliver.servers import Receiver, free_port, receiver, silent_server
 from tests.deliver.things import NOW, item, items
 
+from headgate.acquire.connections import resolve_by_system
 from headgate.deliver.entry import TransformedText
 from headgate.deliver.errors import OutputError
-from headgate.deliver.http_calls import ANSWER_BYTES_MAX, HANDLES_KEPT
+from headgate.deliver.http_calls import ANSWER_BYTES_MAX, HANDLES_KEPT, CallLimits, HttpCalls
 from headgate.deliver.output_webhook import (
     WebhookOutput,
     WebhookSettings,
@@ -476,3 +479,44 @@ def test_tls_needs_a_known_authority_and_the_right_name(
         send(f"https://hooks.example:{port}/", local)
         assert len(calls) == 1
         assert calls[0].startswith(b"POST / HTTP/1.1\r\nHost: hooks.example:")
+
+
+def test_a_connection_takes_calls_and_questions_in_turn() -> None:
+    """POST and GET by one handle: neither keeps anything of the other."""
+    seen: list[tuple[str, str, bytes]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            size = int(self.headers.get("content-length", 0))
+            seen.append((self.command, self.path, self.rfile.read(size)))
+            self.send_response(200)
+            self.send_header("content-length", "5")
+            self.end_headers()
+            self.wfile.write(self.path[-5:].encode())
+
+        do_GET = do_POST = _answer
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    calls = HttpCalls(CallLimits(LOOPBACK, resolve_by_system, 60.0, 60.0))
+    base = f"http://127.0.0.1:{server.server_port}"
+    try:
+        assert calls.get(httpx.URL(f"{base}/get-1"), []).body == b"get-1"
+        assert calls.post(httpx.URL(f"{base}/post1"), [], b"body").body == b""
+        assert calls.get(httpx.URL(f"{base}/get-2"), []).body == b"get-2"
+        assert calls.post(httpx.URL(f"{base}/post2"), [], b"").status == 200
+    finally:
+        calls.close()
+        server.shutdown()
+        server.server_close()
+    assert seen == [
+        ("GET", "/get-1", b""),
+        ("POST", "/post1", b"body"),
+        ("GET", "/get-2", b""),
+        ("POST", "/post2", b""),
+    ]

@@ -218,6 +218,16 @@ def test_every_entry_has_a_title(attributes: dict[str, str], title: str):
     assert entry_of(Item("i", "S", NOW, attributes)).title == title
 
 
+def test_sources_may_have_other_names_for_readers():
+    renamed = entry_of(MUSE, name_of="acme.{}".format)
+    assert renamed.id == entry_of(MUSE).id
+    assert renamed.source == "acme.MuseNews"
+    assert [each.source for each in renamed.related] == ["acme.FriendsPhotos", "acme.MusicPhotos"]
+    assert "(acme.MusicPhotos)" in renamed.body_html
+    untitled = entry_of(Item("x", "S", NOW, {}), name_of=lambda _: "Rock")
+    assert untitled.title.startswith("Rock, ")
+
+
 def test_ids_depend_on_source_and_id_only():
     assert entry_of(item()).id == entry_of(item(title="other")).id
     assert entry_of(item("a", "b")).id != entry_of(item("b", "a")).id

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.deliver.things import any_text, items
 
-from headgate.deliver.document_files import document_body_of
 from headgate.deliver.entry import OutputDocument, TransformedText, entry_of, stable_id
 from headgate.deliver.output_file import RENDERERS, format_of, renderer_of
-from headgate.deliver.render_pieces import body_of, document_of, piece_of
+from headgate.deliver.render_pieces import body_of, document_body_of, document_of, piece_of
 from headgate.model.items import Item
 
 TITLES = ["R", "é<", "<id>x</id><updated>", "<link>&</link>"]

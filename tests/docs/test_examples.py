@@ -4,6 +4,8 @@
 - ```headgate error   must be refused with one of our errors
 - ```console          is run, and must print what it shows; see console.py for `…`
 - ```console no-run   is shown only
+- ```console serve    is a server: it is started, on another port, for the blocks behind it, which
+                      begin when it has printed the line that is shown
 - ```python           is run, all blocks of a file one after the other in one namespace
 - ```python no-run    is shown only
 
@@ -13,10 +15,14 @@ REWRITE=1 puts what is printed now into the file.
 
 import difflib
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -33,9 +39,10 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [str(path.relative_to(ROOT)) for path in documents(ROOT)]
 INFOS = {
     "headgate": {(), ("error",)},
-    "console": {(), ("no-run",)},
+    "console": {(), ("no-run",), ("serve",)},
     "python": {(), ("no-run",)},
 }
+ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 every_document = pytest.mark.parametrize("document", DOCUMENTS)
 
 
@@ -85,8 +92,17 @@ def test_consoles_print_what_they_show(document: str, tmp_path: Path):
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
     path = ROOT / document
     shown = path.read_text(encoding="utf-8").splitlines()
-    runnable = [block for block, marks in blocks_of(document, "console") if not marks]
-    printed = [run(block, tmp_path) for block in runnable]
+    runnable: list[Block] = []
+    printed: list[list[str]] = []
+    blocks = list(blocks_of(document, "console"))
+    addresses = free_addresses(block for block, marks in blocks if marks == ("serve",))
+    with ExitStack() as opened:
+        for block, marks in blocks:
+            if marks == ("serve",):
+                opened.enter_context(served(block, tmp_path, addresses))
+            elif not marks:
+                runnable.append(block)
+                printed.append(run(block, tmp_path, addresses))
     now = list(shown)
     for block, lines in reversed(list(zip(runnable, printed, strict=True))):
         now[block.first_line : block.end_line] = [(block.indent + x).rstrip() for x in lines]
@@ -99,12 +115,65 @@ def test_consoles_print_what_they_show(document: str, tmp_path: Path):
     pytest.fail(f"{diff}\n\nif the new output is right, run with REWRITE=1", pytrace=False)
 
 
-def run(block: Block, folder: Path) -> list[str]:
+def free_addresses(servers: Iterable[Block]) -> dict[str, str]:
+    """For each address that a server shows, one that it can have here."""
+    found: dict[str, str] = {}
+    with ExitStack() as taken:
+        for block in servers:
+            shown = ADDRESS.findall("\n".join(block.lines))
+            assert shown, f"a server names its address: {block.lines}"
+            for each in shown:
+                free = taken.enter_context(socket.create_server(("127.0.0.1", 0)))
+                found.setdefault(each, f"127.0.0.1:{free.getsockname()[1]}")
+    return found
+
+
+def replaced(text: str, addresses: Mapping[str, str]) -> str:
+    for shown, actual in addresses.items():
+        text = text.replace(shown, actual)
+    return text
+
+
+@contextmanager
+def served(block: Block, folder: Path, addresses: Mapping[str, str]) -> Iterator[None]:
+    """The server of this block, as soon as it has printed what is shown."""
+    (command,) = read_commands(block.lines)
+    expected = replaced(command.expected[0], addresses)
+    server = subprocess.Popen(
+        ["bash", "-c", f"exec {replaced(command.shell, addresses)}"],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert server.stdout is not None
+    printed: list[str] = []
+    # What it prints later is read, too, so that it never waits for a reader.
+    reader = threading.Thread(target=server.stdout.read, daemon=True)
+    try:
+        for line in server.stdout:
+            printed.append(line.rstrip())
+            if printed[-1] == expected:
+                break
+        assert expected in printed, f"{command.shell} has printed only {printed}"
+        reader.start()
+        yield
+    finally:
+        server.terminate()
+        server.wait(120)
+        if reader.ident is not None:
+            reader.join(120)
+        server.stdout.close()
+
+
+def run(block: Block, folder: Path, addresses: Mapping[str, str] = {}) -> list[str]:
     """The block as it should read now: its commands, each with what it prints."""
     lines: list[str] = []
     for command in read_commands(block.lines):
         done = subprocess.run(
-            ["bash", "-c", command.shell],
+            ["bash", "-c", replaced(command.shell, addresses)],
             cwd=folder,
             env=environment(folder),
             stdin=subprocess.DEVNULL,
@@ -118,7 +187,10 @@ def run(block: Block, folder: Path) -> list[str]:
         if "Traceback (most recent call last)" in done.stdout:
             pytest.fail(f"{command.shell}\ncrashed:\n{done.stdout}", pytrace=False)
         expected = list(command.expected)
-        updated = list(update(expected, clean(done.stdout)))
+        output = done.stdout
+        for shown, actual in addresses.items():
+            output = output.replace(actual, shown)
+        updated = list(update(expected, clean(output)))
         blank = [""] * (len(expected) - len(clean("\n".join(expected))))
         lines += [*command.typed, *updated, *blank]
     return lines

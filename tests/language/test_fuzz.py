@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import random
-import time
 
 import pytest
+from tests.cpu_time import within_cpu
 from tests.language.definitions import KNOWN
 from tests.language.test_bad_statements import STATEMENTS
 from tests.language.test_listings import DESIGN, LISTINGS
 
 from headgate.language.parse import read_script
-from headgate.language.statements import Statement
 from headgate.language.unparse import unparse
 from headgate.model.errors import LanguageError
 
@@ -59,33 +57,18 @@ def mutate(text: str, chance: random.Random) -> str:
     return text
 
 
-def read(text: str) -> tuple[list[Statement | LanguageError], float]:
-    """What reading gives, and its CPU time. The collector rests: the heap here is the tests'."""
-    gc.disable()
-    began = time.thread_time()
-    results = list(read_script(text))
-    took = time.thread_time() - began
-    gc.enable()
-    return results, took
-
-
 @pytest.mark.integration  # some seconds each
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutated_statements_give_results_or_language_errors(batch: int) -> None:
     chance = random.Random(batch)
-    slowest, culprit = 0.0, ""
     for _ in range(BATCH):
         text = mutate(chance.choice(SEEDS), chance)
-        results, took = read(text)
-        for result in results:
+        for result in within_cpu(SLOWEST_S, lambda text=text: list(read_script(text))):
             if isinstance(result, LanguageError):
                 assert result.line >= 1
                 assert result.column >= 1
             else:
                 assert unparse(result)
-        if took > slowest:
-            slowest, culprit = took, text
-    assert slowest < SLOWEST_S, culprit
 
 
 HOSTILE = {
@@ -119,7 +102,5 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_statements_are_answered_at_once(text: str) -> None:
-    results, took = read(text)
-    assert took < SLOWEST_S
-    for result in results:
+    for result in within_cpu(SLOWEST_S, lambda: list(read_script(text))):
         assert isinstance(result, LanguageError) or unparse(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -24,6 +25,11 @@ def number(item: Item) -> int:
 
 def divides(item: Item, divisor: int) -> bool:
     return number(item) % divisor == 0
+
+
+def slowly_divides(item: Item, divisor: int) -> bool:
+    time.sleep(0.002)
+    return divides(item, divisor)
 
 
 def divisor(item: Item, argument: Value | Variable) -> bool | Solutions:

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
-from bench.hostile_inputs.frame_doors import ROWS, TakenOverChild, operators_answered
+from bench.hostile_inputs.child_door import ROWS, TakenOverChild, operators_answered
 
 from headgate.model.errors import OperatorError
 from headgate.operators import frames

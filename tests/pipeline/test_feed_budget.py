@@ -55,9 +55,9 @@ def test_no_share_no_suspension() -> None:
 def test_above_the_quota_of_all_the_costliest_goes_first() -> None:
     meter, _ = budget(share=0.9)
     meter.add({"1": 10_000_000, "2": 30_000_000}, items=10)
-    assert meter.overspent(quota_percent=50) == []
-    assert [each.feed for each in meter.overspent(quota_percent=20)] == [2]
-    assert meter.overspent(quota_percent=20) == []  # one is enough
+    assert meter.overspent({"": 50}) == []
+    assert [each.feed for each in meter.overspent({"": 20})] == [2]
+    assert meter.overspent({"": 20}) == []  # one is enough
 
 
 Spent = st.tuples(st.floats(0, 30), st.integers(1, 3), st.integers(0, 20_000_000))
@@ -95,3 +95,16 @@ def test_totals_are_written_by_name(tmp_path: Path) -> None:
     meter.write(tmp_path / "costs.json", {1: "A", 2: "B"})
     assert read_costs(tmp_path / "costs.json") == {"A": 2.5, "B": 1.0}
     assert read_costs(tmp_path / "none.json") == {}
+
+
+def test_each_tenant_has_its_own_quota() -> None:
+    meter = FeedBudget(BudgetRules(share=0), cores=1, clock=Time())
+    meter.add({"1": 20_000_000, "2": 21_000_000, "11": 30_000_000}, items=10)
+
+    def tenant_of(feed: int) -> str:
+        return "acme" if feed > 10 else "local"
+
+    over = meter.overspent({"acme": 60, "local": 50}, tenant_of)
+    assert [each.feed for each in over] == [2]
+    assert "all feeds took 68 % of the cores" in over[0].reason
+    assert meter.overspent({"acme": 60, "globex": 0}, tenant_of) == []

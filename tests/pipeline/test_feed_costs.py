@@ -12,7 +12,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.language.parse import parse_script
 from headgate.match.item_columns import items_to_arrow
 from headgate.model.items import Item
-from headgate.pipeline.feed_costs import costs_of_plans, feeds_of_row, muted_rows
+from headgate.pipeline.feed_costs import FeedCosts, costs_of_plans, feeds_of_row, muted_rows
 from headgate.pipeline.match_stage import MatchConfig, match_batch
 from headgate.pipeline.planner import Planner
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot
@@ -61,6 +61,10 @@ def match(planner: Planner, opened: OpenSnapshot, *, count: int = 64) -> list[se
     ]
 
 
+def taken_costs(opened: OpenSnapshot) -> FeedCosts:
+    return costs_of_plans(opened.plans["S"], opened.dropped)
+
+
 def test_each_row_belongs_to_the_feeds_that_name_it(planner: tuple[Planner, Catalog]) -> None:
     opened = opened_plans(planner[0])
     (path,) = opened.plans["S"]
@@ -80,9 +84,9 @@ def test_the_slow_pattern_is_charged_to_both_and_muted_when_both_are_suspended(
     opened = opened_plans(planner[0])
     names = planner[0].current.names
     before = match(planner[0], opened)
-    costs_of_plans(opened.plans["S"])  # until they are searched alone, patterns share the cost
+    taken_costs(opened)  # until they are searched alone, patterns share the cost
     match(planner[0], opened)
-    costs = {names[int(feed)]: us for feed, us in costs_of_plans(opened.plans["S"]).items()}
+    costs = {names[int(feed)]: us for feed, us in taken_costs(opened).items()}
     assert costs["Slow"] == costs["Twin"] > 10 * costs.get("Other", 0)
     assert "Plain" not in costs
 
@@ -96,9 +100,9 @@ def test_the_slow_pattern_is_charged_to_both_and_muted_when_both_are_suspended(
     planner[1].suspend("Twin", "too dear")
     opened = opened_plans(planner[0])
     assert len(muted_rows(path, plan, opened.dropped, {})) == 1
-    costs_of_plans(opened.plans["S"])
+    taken_costs(opened)
     assert match(planner[0], opened) == [each - {"Slow", "Twin"} for each in before]
-    assert sum(costs_of_plans(opened.plans["S"]).values()) < costs["Slow"] / 4
+    assert sum(taken_costs(opened).values()) < costs["Slow"] / 4
 
     planner[1].resume("Slow")
     planner[1].resume("Twin")

@@ -11,6 +11,7 @@ import pytest
 from bench.running.logged import LoggedRow, logged_rows
 
 from headgate.deliver.entry import TransformedText
+from headgate.deliver.errors import TransformError
 from headgate.deliver.item_encoding import encode_annotations
 from headgate.deliver.transform import Stylesheet, Transformer, TransformLimits
 from headgate.match.batch import microseconds
@@ -42,6 +43,14 @@ TEXT = f"""{HEAD}<xsl:output method="text"/><xsl:template match="/item">only wor
 </xsl:stylesheet>"""
 COUNT = f"""{HEAD}<xsl:template match="/item"><item><title>
 <xsl:value-of select="count(annotation/item)"/></title></item></xsl:template></xsl:stylesheet>"""
+
+TWICE = f"""{HEAD}<xsl:template match="/item"><xsl:call-template name="t">
+<xsl:with-param name="n" select="string-length(content)"/></xsl:call-template>
+<item><title>Done</title></item></xsl:template><xsl:template name="t"><xsl:param name="n"/>
+<xsl:if test="$n &gt; 0"><xsl:call-template name="t"><xsl:with-param name="n" select="$n - 1"/>
+</xsl:call-template><xsl:call-template name="t"><xsl:with-param name="n" select="$n - 1"/>
+</xsl:call-template></xsl:if></xsl:template></xsl:stylesheet>"""
+"""Takes twice as long for each character of the content."""
 
 
 class Home:
@@ -78,11 +87,10 @@ class Home:
             TransformLimits(),
         )
         summaries = [task.run(file) for file in self.sequencer.state.files]
-        made = [each for each in summaries if each is not None]
-        files = [file for summary in made for file in summary.files]
+        files = [file for summary in summaries for file in summary.files]
         self.sequencer.commit(Origin("stage", "e", self.batches), files)
         self.batches += 1
-        return made
+        return summaries
 
     def made(self) -> list[LoggedRow]:
         return [row for row in logged_rows(self.folder.path) if row.group == GROUP]
@@ -147,14 +155,14 @@ def test_an_item_is_not_made_of_itself(tmp_path: Path, source: str) -> None:
 
 
 class SlowTransformer(Transformer):
-    """Every item takes so many seconds of a clock that only it moves."""
+    """Every item takes so many seconds of CPU time."""
 
     def __init__(self, item_s: float) -> None:
         super().__init__()
-        self.item_s, self.now = item_s, 0.0
+        self.item_s = item_s
 
     def transform(self, stylesheet: Stylesheet, item: Item) -> Item | TransformedText:  # noqa: ARG002
-        self.now += self.item_s
+        self.cpu_s += self.item_s
         return item
 
 
@@ -164,10 +172,32 @@ def test_a_slow_stylesheet_takes_a_bounded_time_of_a_task(item_s: float, count: 
     slow = SlowTransformer(item_s)
     feed = SheetOfFeed("Y", Y, 0, Stylesheet("slow.xsl", b""))
     items = [Item(str(n), "X", NOON, {"title": "t"}) for n in range(count)]
-    made, error = transformed(feed, items, slow, lambda: slow.now)
-    assert slow.now <= max(FEED_S_MIN, ITEM_S * count) + 2 * item_s
+    made, error = transformed(feed, items, slow)
+    assert slow.cpu_s <= max(FEED_S_MIN, ITEM_S * count) + 2 * item_s
     if count == 1_000:
         assert error.startswith("slow.xsl")
-        assert f"{count - len(made):,} of 1,000 items were left out after 100 s" in error
+        assert f"{count - len(made):,} of 1,000 items were left out after 100 s of CPU" in error
     else:
         assert (len(made), error) == (count, "")
+
+
+def test_what_a_stylesheet_takes_is_charged_to_its_feed(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.add([Item(str(n), "A", NOON, {"title": "T", "content": 14 * "x"}) for n in range(5)])
+    (plain,) = home.run(LOUD)
+    (busy, _) = home.run(TWICE)
+    assert busy.sources == {"Y": 5}
+    assert [*busy.costs] == [str(Y)]
+    assert busy.costs[str(Y)] > 5 * plain.costs.get(str(Y), 0)
+
+
+def test_a_stylesheet_that_breaks_a_limit_is_charged_the_limit() -> None:
+    with Transformer(TransformLimits(wall_s=0.3, cpu_s=0.2)) as transformer:
+        endless = Stylesheet("endless.xsl", TWICE.encode())
+        item = Item("1", "A", NOON, {"title": "T", "content": 60 * "x"})
+        with pytest.raises(TransformError):
+            transformer.transform(endless, item)
+        assert transformer.cpu_s == 0.2
+        with pytest.raises(TransformError, match="a moment ago"):  # it is not run
+            transformer.transform(endless, item)
+        assert transformer.cpu_s == 0.2

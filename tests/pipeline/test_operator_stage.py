@@ -23,6 +23,7 @@ from headgate.model.items import Item
 from headgate.operators.call_items import oracle_operators
 from headgate.operators.load import load_all
 from headgate.operators.orders.methods import EVALUATION_ORDERS
+from headgate.pipeline.feed_costs import costs_of_plans
 from headgate.pipeline.layer_builder import declaration_of
 from headgate.pipeline.match_stage import MatchConfig, match_batch
 from headgate.pipeline.operator_stage import OperatorRules, OperatorSetup, take_report
@@ -140,6 +141,34 @@ def test_what_operators_cost_and_answer_is_told_once(tmp_path: Path) -> None:
     # Only what the guard lets through, and the second only where the first does not decide.
     assert ("divides", 20.0) in observed or ("divisor", 20.0) in observed
     assert take_report() == {}
+
+
+def test_what_calls_take_is_shared_by_the_feeds_that_have_them(tmp_path: Path) -> None:
+    world = World(
+        """register operator slow(by int) from 'tests.operators.functions:slowly_divides';
+        create feed F1 from T where slow(2);
+        create feed F2 from T where n > 4 and slow(2) and not divides(7);
+        create feed F3 from T where slow(3);
+        create feed F4 from T where divides(5);"""
+    )
+    path = str(write_source_plan(tmp_path, world.source_plan()))
+
+    def costs_without(*dropped: str) -> dict[str, int]:
+        world.found([path], list(dropped))
+        numbers = np.array([world.number_of[name] for name in dropped], np.int32)
+        costs = costs_of_plans([path], numbers, world.setup)
+        return {name: costs.get(str(number), 0) for name, number in world.number_of.items()}
+
+    costs = costs_without()
+    assert costs["F1"] >= 30 * 2_000 / 2
+    assert costs["F2"] >= 30 * 2_000 / 2
+    assert costs["F3"] >= 30 * 2_000
+    assert costs["F4"] < costs["F3"] / 4
+    assert costs_of_plans([path], np.zeros(0, np.int32), world.setup) == {}  # taken once
+    # What only suspended feeds have is not called; who is left pays alone.
+    costs = costs_without("F2", "F3")
+    assert costs["F1"] >= 30 * 2_000
+    assert costs["F2"] == costs["F3"] == 0
 
 
 SHARED = "".join(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from tests.pipeline.waiting import until
 from headgate.catalog.catalog import Catalog
 from headgate.deliver.settings import DeliverySettings
 from headgate.language.parse import parse_script
+from headgate.pipeline.heartbeat import RunState, read_heartbeat
+from headgate.pipeline.metric_families import run_families
 from headgate.pipeline.run import Run
 from headgate.pipeline.run_context import RunSettings
 from headgate.pipeline.run_log import RunLog
@@ -245,3 +248,29 @@ def test_a_run_that_another_one_has_replaced_ends(home: Home) -> None:
         until(lambda: bool(run.why_ended))
         assert "another process writes to this log" in run.why_ended
     assert sum(home.stored("Tickets").values()) == 0
+
+
+def test_a_run_leaves_signs_of_life(home: Home) -> None:
+    home.catalog.apply(parse_script(SCRIPT))
+    home.write("tickets", "a", [{"id": "1", "price": 10, "place": "Rome"}])
+    with home.run() as run:
+        run.start()
+        until(lambda: home.stored("Tickets")["1"] == 1)
+        until(lambda: (beat := read_heartbeat(run.folder)) is not None and beat.items == 1)
+        beat = read_heartbeat(run.folder)
+        assert beat is not None
+        assert beat.state(time.time()) is RunState.RUNNING
+        assert beat.errors == {}
+        assert all(beat.queries.values())
+        assert len(beat.queries) == 2
+        assert beat.stages.keys() == {*beat.queries, "materialise", "windows", "tables", "deliver"}
+        assert any(beat.stages[name].finished_s for name in beat.queries)
+        status = status_of(run)
+        assert status.resident["driver"] > 0
+        assert status.resident["jvm"] > 0
+        for family in run_families(status):
+            assert family.documentation
+    ended = read_heartbeat(run.folder)
+    assert ended is not None
+    assert ended.state(time.time()) is RunState.ENDED
+    assert ended.started_s == beat.started_s

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -14,8 +16,14 @@ from tests.pipeline.spark_session import spark
 from tests.pipeline.waiting import until
 from tests.tables.table_world import TableWorld
 
+from headgate.pipeline import table_join_stage
 from headgate.pipeline.table_join_query import TableJoinQuery
-from headgate.pipeline.table_join_stage import SERVERS, BucketProcessor, BucketSummary
+from headgate.pipeline.table_join_stage import (
+    SERVERS,
+    BucketProcessor,
+    BucketSummary,
+    costs_of_results,
+)
 from headgate.tables.change_batches import ChangeBatch, ChangeProgress, write_change_progress
 from headgate.tables.schemes import DEFAULT_SCHEME, JoinScheme
 from headgate.tables.spark_partition_keys import partition_keys, partition_of
@@ -60,6 +68,30 @@ def test_a_processor_keeps_its_rows_in_spark_s_state(tmp_path: Path) -> None:
             assert found_in(world, told) == EXPECTED
     assert found_in(world, told) == dict.fromkeys(EXPECTED, 0)
     assert sum(each.rows for each in told) == 1 + 13
+
+
+def test_the_time_of_a_group_is_charged_by_results() -> None:
+    results = pa.table(
+        {
+            "@feeds": pa.array([[1, 2], [1], [1]], pa.list_(pa.int32())),
+            "@inner": pa.array([[], [3], []], pa.list_(pa.int32())),
+        }
+    )
+    assert costs_of_results([results], 50_000_000) == {"1": 30_000, "2": 10_000, "3": 10_000}
+    assert costs_of_results([results], 400_000) == {"1": 240}  # too little of the others
+    assert costs_of_results([results.slice(3)], 400_000) == {}
+
+
+def test_a_bucket_reports_what_its_feeds_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_join_stage, "COST_US_MIN", 0)
+    world = TableWorld(tmp_path)
+    for batch in lots_of(world)[:2]:
+        summaries = world.take(batch)
+    charged = {feed for each in summaries for feed in json.loads(each.costs or "{}")}
+    with_results = {name for name, count in EXPECTED.items() if count}
+    assert charged >= {str(world.numbers[name]) for name in with_results}
 
 
 def test_messages_have_the_regions_of_the_default_scheme(tmp_path: Path) -> None:

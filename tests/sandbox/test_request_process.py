@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bench.hostile_inputs.frame_doors import TakenOver
+from bench.hostile_inputs.child_door import TakenOver
 
 from headgate.sandbox.confinement import Confinement
 from headgate.sandbox.request_process import RequestFailed, RequestProcess

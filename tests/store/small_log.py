@@ -58,9 +58,11 @@ def news(id_: str, title: str, *, source: str = "News", hours: float = 0) -> Ite
 
 
 @lru_cache(maxsize=8)
-def _planned(script: str) -> tuple[CatalogDefinitions, dict[str, Plan]]:
+def _planned(script: str, tenants: tuple[str, ...]) -> tuple[CatalogDefinitions, dict[str, Plan]]:
     """Parsed and planned once for all tests."""
     with Catalog.open("sqlite://", clock=lambda: REGISTERED) as catalog:
+        for tenant in tenants:
+            catalog.add_tenant(tenant)
         catalog.apply(parse_script(script))
         definitions = catalog.definitions()
     feeds = feed_names(definitions)
@@ -70,13 +72,13 @@ def _planned(script: str) -> tuple[CatalogDefinitions, dict[str, Plan]]:
 class SmallLog:
     """Batches are numbered for each group from 0 on, as a run does it."""
 
-    def __init__(self, path: Path, script: str = SCRIPT) -> None:
+    def __init__(self, path: Path, script: str = SCRIPT, tenants: tuple[str, ...] = ()) -> None:
         self.path = path
         self.folder = DataFolder(path / "headgate-data")
         self.folder.path.mkdir(exist_ok=True)
         self.storage = FolderStorage(self.folder.path)
-        self.script = script
-        self.definitions, self.plans = _planned(script)
+        self.script, self.tenants = script, tenants
+        self.definitions, self.plans = _planned(script, tenants)
         self.items: list[Item] = []
         """For tests to note what they have put."""
         self._now = datetime(2000, 1, 1, tzinfo=UTC)
@@ -86,6 +88,8 @@ class SmallLog:
     def catalog(self) -> Catalog:
         """A file beside the folder; what is registered has the same numbers in it."""
         catalog = Catalog.open(str(self.path / "headgate.db"), clock=lambda: REGISTERED)
+        for tenant in self.tenants:
+            catalog.add_tenant(tenant)
         catalog.apply(parse_script(self.script))
         return catalog
 
@@ -111,11 +115,18 @@ class SmallLog:
             arrived=arrived,
         )
 
-    def put_joined(self, item: Item, feed: str, *, arrived: datetime) -> LogFile:
+    def put_joined(
+        self,
+        item: Item,
+        feed: str,
+        *,
+        arrived: datetime,
+        annotations: str = '[{"join":"j","items":[{}]}]',
+    ) -> LogFile:
         """What a join has found."""
         schema = self.schema(item.source)
         rows = items_to_arrow([item], schema)
-        rows = rows.append_column("@annotations", pa.array(['[{"join":"j","items":[{}]}]']))
+        rows = rows.append_column("@annotations", pa.array([annotations]))
         group = f"{JOINED}{group_of(schema)}"
         return self._commit(group, rows, feeds=[[self.number(feed)]], inputs=[[]], arrived=arrived)
 

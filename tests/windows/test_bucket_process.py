@@ -128,3 +128,27 @@ def test_the_folder_is_private_and_has_one_location() -> None:
     assert location_of(folder) == location_of(private_folder(run))
     end_processes(run)
     assert not folder.exists()
+
+
+def test_tasks_of_a_host_end_the_processes_at_once() -> None:
+    errors: list[BaseException] = []
+
+    def end(run: str, together: threading.Barrier) -> None:
+        together.wait()
+        try:
+            end_processes(run)
+        except BaseException as error:
+            errors.append(error)
+
+    for _ in range(200):
+        run, together = uuid.uuid4().hex, threading.Barrier(4)
+        folder = private_folder(run)
+        for bucket in range(4):
+            (folder / f"{bucket}.lock").touch()
+        tasks = [threading.Thread(target=end, args=(run, together)) for _ in range(4)]
+        for each in tasks:
+            each.start()
+        for each in tasks:
+            each.join(PATIENCE_S)
+        assert not folder.exists()
+    assert not errors

@@ -8,6 +8,7 @@ catalog, and whatever is made from both. A state is checked before it is used.
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from bench.baselines.multiway.server import MultiwayServer
 from headgate.match.array_file_layout import JSON
 from headgate.model.errors import InvalidValue, StateError
 from headgate.tables.array_blob import Array, pack, unpack
+from headgate.tables.boxes import MISSING
 
 VERSION = 1
 
@@ -73,7 +75,8 @@ def _restore_rows(store: RowStore, arrays: dict[str, Array]) -> None:
     for (key, joins), number, value, length in zip(named, numbers, values, lengths, strict=True):
         payload = content[end : end + length]
         end += length
-        row = TableChange(store.table, tuple(key), tuple(joins), tuple(value), payload)
+        given = tuple(math.nan if each == MISSING else each for each in value)
+        row = TableChange(store.table, tuple(key), tuple(joins), given, payload)
         if row.key in store.slot_of or len(payload) != length:
             raise ValueError(f"a row of '{store.table}' does not fit")
         checked = store.checked(row)

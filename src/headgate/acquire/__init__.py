@@ -27,7 +27,7 @@ named. What is lost of an accepted entry (the end of a long text) is recorded to
     connections       checked addresses, deadlines, limits per host
     http_response     headers, status, decompressed body
     limits            every limit on what comes in, in any format
-    discover_feed     the feed that an HTML page names
+    discover_feed     the feeds that an HTML page names
     parse_feed        any format as entries; JSON Feed
     parse_xml_feed    RSS and Atom, by feedparser
     entry_elements    which elements of an entry are read, and in what form
@@ -39,6 +39,7 @@ named. What is lost of an accepted entry (the end of a long text) is recorded to
     identify          entries as items: ids, new versions, identity across feeds
     inbox             numbered documents until the pipeline has read them
     inbox_tables      its tables and records; the state of all feeds for other processes
+    retry_requests    requests of other processes to fetch a feed now
     opml              lists of feeds, in and out
 
 **Files**: `FileScanner` finds what is new and adds parts to the `FileLog`; tasks call `read_part`.
@@ -60,5 +61,6 @@ named. What is lost of an accepted entry (the end of a long text) is recorded to
 **Posted events**: `post_events` checks them and appends them to the `Spool`; tasks read its frames.
 
     spool             events on disk, by position
+    spool_frames      the events of one post as bytes
     post              events checked line by line, and appended to the spool of their source
 """

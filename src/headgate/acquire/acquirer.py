@@ -145,6 +145,14 @@ class Acquirer:
                 self._scheduler.put(feed, states[name])
             self._condition.notify_all()
 
+    def retry(self, names: Iterable[str]) -> None:
+        """Fetch these feeds as soon as their hosts and the budget allow."""
+        with self._condition:
+            now = self._clock()
+            for name in names:
+                self._scheduler.retry(name, now)
+            self._condition.notify_all()
+
     def read_up_to(self, number: int) -> None:
         """The reader has read all numbers up to this one (backpressure)."""
         with self._condition:
@@ -195,7 +203,7 @@ class Acquirer:
             return self._fail(feed, state, FetchError(f"{feed.url}: {busy}"), forget=False)
         except StateError as error:
             if not self._stopped:
-                log.error("%s", error)
+                log.error("%s", error, extra={"source": feed.name})
             return self._failed(state, feed, self._clock())
         except Exception as error:
             # Any error: a hostile document may cause any exception in a parser.
@@ -290,17 +298,25 @@ class Acquirer:
         expected = isinstance(error, FetchError | FeedError)
         reason = str(error) if expected else f"{type(error).__name__}: {error}"
         if not expected:
-            log.warning("unexpected error while reading feed '%s'", feed.name, exc_info=error)
+            log.warning(
+                "unexpected error while reading feed '%s'",
+                feed.name,
+                exc_info=error,
+                extra={"source": feed.name},
+            )
         retry_after_s = error.retry_after_s if isinstance(error, FetchError) else None
         gone = isinstance(error, FetchError) and error.gone
         state = self._failed(state, feed, now, retry_after_s=retry_after_s, gone=gone)
+        # Not the reason: it has the URL in it, which may have a secret in it.
+        about = {"source": feed.name, "failures": state.failures, "kind": type(error).__name__}
+        log.info("the fetch of a source failed", extra=about)
         next_at = self._scheduler.next_at(state)
         failure = FailedFetch(now, state, next_at, printable(reason), forget)
         try:
             if not self._stopped:
                 self._inbox.put_failure(feed, failure)
         except StateError as inbox_error:
-            log.error("%s", inbox_error)
+            log.error("%s", inbox_error, extra={"source": feed.name})
         return state
 
     def _failed(

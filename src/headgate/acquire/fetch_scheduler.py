@@ -116,6 +116,12 @@ class FetchScheduler:
         elif before.weight != feed.weight:
             self._refresh.reweigh(feed.name, feed.weight)
 
+    def retry(self, name: str, now: float) -> None:
+        """Fetch a feed as soon as its host, its address and the budget allow, whatever its own
+        time is. One that is being fetched, or held already, stays where it is."""
+        if name in self._feeds and name not in self._fetches and name not in self._held:
+            self._refresh.bring_forward(name, now)
+
     def remove(self, name: str) -> None:
         self._refresh.remove(name)
         self._postponed.pop(name, None)

@@ -37,6 +37,7 @@ from typing import Self
 from headgate.acquire.identify import NOTHING_SEEN
 from headgate.acquire.inbox_tables import (
     DISCOVERED,
+    DUE,
     INBOX_FILE,
     INBOX_LAYOUT,
     FailedFetch,
@@ -72,6 +73,7 @@ class Inbox:
         self._taking = threading.Lock()
         with self._database.reading() as connection:
             connection.execute(DISCOVERED)
+            connection.execute(DUE)
             row = connection.execute("SELECT last, released FROM numbers").fetchone()
         self._last, self._released = int(row[0]), int(row[1])
         self._sweep()

@@ -5,7 +5,8 @@ documents   one row per number: its feed, its number of rows, the size of its bo
 feeds       one row per feed: validators, entries seen, refresh state, last error
 discovered  one row per feed whose URL is a page that names it: the page, and where the feed is
 
-`feed_table` and `broken_feeds` open the database read-only, while another process fetches.
+`feed_table`, `feed_row`, `broken_feeds` and `count_feeds` open the database read-only, while
+another process fetches.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ CREATE TABLE IF NOT EXISTS discovered (
 ) STRICT
 """
 """Created when an inbox is opened: those that were written before there was this table lack it."""
+DUE = "CREATE INDEX IF NOT EXISTS feeds_due ON feeds (next_at) WHERE dropped_at IS NULL"
+"""Created likewise. Without it, counting what is due would read what was seen of every feed."""
 INBOX_FILE = "inbox.sqlite"
 
 
@@ -172,9 +175,17 @@ class BrokenFeed:
     next_at: datetime
 
 
-def feed_table(folder: Path) -> list[FeedRow]:
-    """All feeds of this inbox, by name; none if there is no inbox yet."""
-    return _read(folder, "dropped_at IS NULL")
+def feed_table(folder: Path, *, prefix: str = "") -> list[FeedRow]:
+    """All feeds of this inbox whose names begin so, by name; none if there is no inbox yet."""
+    if not prefix:
+        return _read(folder, "dropped_at IS NULL")
+    end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    return _read(folder, "dropped_at IS NULL AND name >= ? AND name < ?", prefix, end)
+
+
+def feed_row(folder: Path, name: str) -> FeedRow | None:
+    """One feed of this inbox; None if it is not there."""
+    return next(iter(_read(folder, "dropped_at IS NULL AND name = ?", name)), None)
 
 
 def broken_feeds(folder: Path) -> list[BrokenFeed]:
@@ -187,7 +198,36 @@ def broken_feeds(folder: Path) -> list[BrokenFeed]:
     ]
 
 
-def _read(folder: Path, condition: str) -> list[FeedRow]:
+@dataclass(frozen=True, slots=True)
+class FeedCounts:
+    feeds: int = 0
+    due: int = 0
+    """Those that might have been fetched again before a given instant, and were not."""
+    untried: int = 0
+    """Those that were never fetched."""
+
+
+def count_feeds(folder: Path, *, due_before: float) -> FeedCounts:
+    """How many feeds this inbox has, and how many of them wait since before an instant."""
+    path = folder / INBOX_FILE
+    if not path.exists():
+        return FeedCounts()
+    with (
+        DurableDatabase(path, INBOX_LAYOUT, read_only=True) as database,
+        database.reading() as connection,
+    ):
+        row = connection.execute(_COUNT, [due_before]).fetchone()
+    return FeedCounts(*map(int, row))
+
+
+_COUNT = """
+SELECT count(*), count(*) FILTER (WHERE next_at > 0 AND next_at < ?),
+    count(*) FILTER (WHERE next_at = 0)
+FROM feeds WHERE dropped_at IS NULL
+"""
+
+
+def _read(folder: Path, condition: str, *values: str) -> list[FeedRow]:
     path = folder / INBOX_FILE
     if not path.exists():
         return []
@@ -197,7 +237,8 @@ def _read(folder: Path, condition: str) -> list[FeedRow]:
     ):
         rows = connection.execute(
             "SELECT name, url, moved_to, items, state, tried_at, next_at, error, broken_since"
-            f" FROM feeds WHERE {condition} ORDER BY name"
+            f" FROM feeds WHERE {condition} ORDER BY name",
+            values,
         ).fetchall()
     return [_row(each) for each in rows]
 

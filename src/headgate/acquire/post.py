@@ -10,14 +10,17 @@ are read twice, at about 100 MB/s.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from headgate.acquire.item_rows import SourceColumns
 from headgate.acquire.read_json import read_lines
 from headgate.acquire.rejected import Rejects
 from headgate.acquire.spool import Spool
+from headgate.acquire.spool_frames import NewFrame
 from headgate.model.errors import InvalidValue
 from headgate.model.schema import Schema
 
@@ -33,21 +36,89 @@ class Posted:
     """The number of each event that does not fit, counted from 1, and the reason."""
 
 
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Events for a source, one line of JSON each."""
+
+    spool: Spool
+    source: str
+    lines: Sequence[bytes]
+    schema: Schema
+    kind: str = "stream"
+    key: str = ""
+    """Events that are posted again with the same key are accepted once."""
+
+
 def post_events(
     spool: Spool, source: str, lines: Iterable[bytes], schema: Schema, *, kind: str = "stream"
 ) -> Posted:
     """Accept those lines that are objects of the schema. Empty lines are ignored."""
-    numbered = list(enumerate((line.strip() for line in lines), 1))
-    if any(b"\n" in line for _, line in numbered):
-        raise InvalidValue("an event is one line of JSON")
-    rejects = _AllRejects(source, "post")
-    data = b"\n".join(line for _, line in numbered)
-    for _ in read_lines(data, SourceColumns(source, kind, schema), rejects, first_line=1):
-        pass  # only what does not fit is of interest
-    refused = dict(rejects.found)
-    accepted = [line for number, line in numbered if line and number not in refused]
-    position = spool.append(source, accepted, kind=kind) if accepted else 0
-    return Posted(position, len(accepted), tuple(sorted(refused.items())))
+    (posted,) = post_many([Post(spool, source, list(lines), schema, kind)])
+    if isinstance(posted, InvalidValue):
+        raise posted
+    return posted
+
+
+def post_many(posts: Sequence[Post]) -> list[Posted | InvalidValue]:
+    """Several posts: the lines of a source are read together, and all wait for one sync. Each is
+    accepted or refused by itself."""
+    answers: dict[int, Posted | InvalidValue] = {}
+    frames: defaultdict[Spool, dict[int, NewFrame]] = defaultdict(dict)
+    for number, refused in zip(range(len(posts)), _refused_of(posts), strict=True):
+        post = posts[number]
+        if isinstance(refused, InvalidValue):
+            answers[number] = refused
+            continue
+        accepted = [
+            text
+            for line, each in enumerate(post.lines, 1)
+            if (text := each.strip()) and line not in refused
+        ]
+        answers[number] = Posted(0, len(accepted), tuple(sorted(refused.items())))
+        if accepted:
+            digest = _digest(post.lines) if post.key else ""
+            frame = NewFrame(post.source, accepted, post.kind, post.key, digest)
+            frames[post.spool][number] = frame
+    for spool, by_number in frames.items():
+        places = spool.append_many(list(by_number.values()))
+        for number, place in zip(by_number, places, strict=True):
+            answer = answers[number]
+            if isinstance(place, InvalidValue):
+                answers[number] = place
+            elif isinstance(answer, Posted):
+                answers[number] = replace(answer, position=place)
+    return [answers[number] for number in range(len(posts))]
+
+
+def _refused_of(posts: Sequence[Post]) -> list[dict[int, str] | InvalidValue]:
+    """The lines of each post that do not fit, by number, with the reason."""
+    refused: list[dict[int, str] | InvalidValue] = [{} for _ in posts]
+    by_source: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, post in enumerate(posts):
+        if any(b"\n" in line.strip() for line in post.lines):
+            refused[number] = InvalidValue("an event is one line of JSON")
+        else:
+            by_source[post.source, post.kind].append(number)
+    for (source, kind), numbers in by_source.items():
+        rejects = _AllRejects(source, "post")
+        columns = SourceColumns(source, kind, posts[numbers[0]].schema)
+        places = [(number, line) for number in numbers for line in range(len(posts[number].lines))]
+        data = b"\n".join(posts[number].lines[line].strip() for number, line in places)
+        for _ in read_lines(data, columns, rejects, first_line=0):
+            pass  # only what does not fit is of interest
+        for place, reason in rejects.found:
+            number, line = places[place]
+            found = refused[number]
+            assert isinstance(found, dict), "posts that are refused as a whole were not read"
+            found[line + 1] = reason
+    return refused
+
+
+def _digest(lines: Iterable[bytes]) -> str:
+    found = hashlib.sha256()
+    for line in lines:
+        found.update(b"%d:%s" % (len(line), line))
+    return found.hexdigest()[:32]
 
 
 def event_line(event: object) -> bytes:
@@ -66,6 +137,10 @@ class _AllRejects(Rejects):
     def __init__(self, source: str, file: str) -> None:
         super().__init__(source, file)
         self.found: list[tuple[int, str]] = []
+
+    @property
+    def is_full(self) -> bool:
+        return False
 
     def add(
         self, line: int | None, error: object, text: bytes | str = "", *, count: int = 1

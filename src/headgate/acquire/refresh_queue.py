@@ -115,6 +115,11 @@ class RefreshQueue:
         """Change the weight; it counts from the next fetch on."""
         self._states[feed] = replace(self._states[feed], weight=weight)
 
+    def bring_forward(self, feed: str, now: float) -> None:
+        """Let a feed be due now, before others that are not overdue; its skip hours hold."""
+        self._positions[feed] = min(self._positions[feed], self._virtual)
+        self._wait(feed, after_skipped_hours(now, self._states[feed].skip_hours))
+
     def remove(self, feed: str) -> None:
         for table in (self._states, self._tickets, self._positions):
             table.pop(feed, None)

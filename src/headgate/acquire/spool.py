@@ -4,11 +4,8 @@
     spool/synced                    how far everything is on disk: segment and byte
     spool/lock                      held while frames are appended
 
-    frame:  length  checksum  events  posted   source and kind   events as lines of JSON
-            u32     u32       u32     i64      one line of JSON
-
-One `append` is one frame, so it is there as a whole or not at all. A *position* is a number: the
-segment and the byte at which a frame begins.
+One `append` is one frame (spool_frames.py), so it is there as a whole or not at all. A *position*
+is a number: the segment and the byte at which a frame begins.
 
 Invariant: a frame that `synced` covers is on disk and never changes. `append` returns after that,
 and readers read no further. A process that dies while it appends leaves a frame that is cut off or
@@ -17,6 +14,11 @@ that were written but not yet synced are kept: their sender got no answer and ma
 
 Group commit: threads that append at the same time are written and synced together, by one of them.
 Processes take turns by the lock.
+
+A frame with a *key* is appended once: whoever appends the same key again gets the position of the
+first. Keys are in the frames, so they are known as long as the frames are there, at most for KEY_S,
+to every process and after a crash. A process that meets its first key reads all frames; later it
+reads those that were appended since. One segment that nobody reads any more is kept for that.
 
 Cost: one fsync (1 to 5 ms) per group of appends. A reader learns of new events by reading the 24
 bytes of `synced`: it lists no folder and scans no file.
@@ -29,7 +31,6 @@ a loss of power.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import struct
 import threading
@@ -40,73 +41,68 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.model.errors import StateError
+from headgate.acquire.spool_frames import (
+    FIRST,
+    Frame,
+    NewFrame,
+    byte_of,
+    encode_frame,
+    position_of,
+    read_frames,
+    segment_of,
+)
+from headgate.model.errors import InvalidValue, StateError
 
 SEGMENT_BYTES = 64_000_000
-FRAME_BYTES_MAX = 16_000_000
-_HEAD = struct.Struct("<IIIq")
-"""Length of the body, checksum of what follows it, number of events, microseconds since 1970."""
 _SYNCED = struct.Struct("<QQI")
-_OFFSET_BITS = 32
-FIRST = 1 << _OFFSET_BITS
-"""The first position: segment 1, byte 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The events of one `append`."""
-
-    position: int
-    end: int
-    """The position of the next frame in the segment."""
-    events: int
-    posted_us: int
-    source: str = ""
-    kind: str = ""
-    lines: bytes = b""
-
-    @property
-    def place(self) -> str:
-        """The beginning of the ids of its events.
-
-        >>> Frame(FIRST + 17, FIRST + 99, 1, 0).place
-        'post:1:17'
-        """
-        return f"post:{segment_of(self.position)}:{byte_of(self.position)}"
-
-
-def position_of(segment: int, byte: int) -> int:
-    return segment << _OFFSET_BITS | byte
-
-
-def segment_of(position: int) -> int:
-    return position >> _OFFSET_BITS
-
-
-def byte_of(position: int) -> int:
-    return position & (1 << _OFFSET_BITS) - 1
-
-
-def encode_frame(source: str, kind: str, lines: Sequence[bytes], *, posted_us: int) -> bytes:
-    """The bytes of a frame. A line is a JSON object without line ends."""
-    body = json.dumps([source, kind]).encode("ascii") + b"\n" + b"\n".join(lines)
-    if len(body) > FRAME_BYTES_MAX:
-        raise StateError(f"events of {len(body):,} bytes: post at most {FRAME_BYTES_MAX:,} at once")
-    rest = struct.pack("<Iq", len(lines), posted_us)
-    return _HEAD.pack(len(body), zlib.crc32(body, zlib.crc32(rest)), len(lines), posted_us) + body
+KEY_S = 86_400.0
+KEYS_MAX = 500_000
+"""So many keys a process knows; it forgets the oldest."""
 
 
 @dataclass(slots=True)
 class _Waiting:
     """A frame that waits to be written, and then its position or an error."""
 
-    frame: bytes
+    frame: NewFrame
+    encoded: bytes
     position: int = 0
     error: Exception | None = None
     is_done: bool = False
+    repeats: _Waiting | None = None
+    """One with the same key that is written with it."""
 
 
-@dataclass(slots=True)
+class _Keys:
+    """The keys of frames that are in the spool, the oldest first. The lock of the spool is held."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[int, int, str]] = {}
+        self._read_to = 0
+
+    def catch_up(self, spool: Spool, end: int) -> None:
+        for frame in spool.frames(max(self._read_to, spool.first()), end):
+            if frame.key:
+                self._known[frame.source, frame.key] = frame.position, frame.posted_us, frame.digest
+        self._read_to = end
+        while len(self._known) > KEYS_MAX:
+            del self._known[next(iter(self._known))]
+
+    def position_of(self, frame: NewFrame, *, now_us: int) -> int | None:
+        """Where a frame with this key is."""
+        position, posted_us, digest = self._known.get((frame.source, frame.key), (0, 0, ""))
+        if not position or now_us - posted_us > KEY_S * 1e6:
+            return None
+        _require_same(frame.digest, digest)
+        return position
+
+
+def _require_same(digest: str, other: str) -> None:
+    if digest != other:
+        raise InvalidValue("this idempotency key was used for other events")
+
+
+@dataclass(slots=True, eq=False)
 class Spool:
     """Thread-safe; any number of processes may have it open."""
 
@@ -116,24 +112,42 @@ class Spool:
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _recovered: int = 0
     """The position up to which this process knows that all frames are whole."""
+    _keys: _Keys = field(default_factory=_Keys)
 
     # --- appending --------------------------------------------------------------------------------
 
-    def append(self, source: str, lines: Sequence[bytes], *, kind: str = "stream") -> int:
+    def append(
+        self, source: str, lines: Sequence[bytes], *, kind: str = "stream", key: str = ""
+    ) -> int:
         """Append events; returns their position when they are on disk."""
-        entry = _Waiting(encode_frame(source, kind, lines, posted_us=int(time.time() * 1e6)))
+        (position,) = self.append_many([NewFrame(source, lines, kind, key)])
+        if isinstance(position, InvalidValue):
+            raise position
+        return position
+
+    def append_many(self, frames: Sequence[NewFrame]) -> list[int | InvalidValue]:
+        """Append frames together; their positions when all are on disk. A key that was used for
+        something else is an error of that frame alone."""
+        now_us = int(time.time() * 1e6)
+        entries = [_Waiting(each, encode_frame(each, posted_us=now_us)) for each in frames]
+        if not entries:
+            return []
+        last = entries[-1]  # those that come together are taken together
         with self._changed:
-            self._waiting.append(entry)
-            while not entry.is_done and self._is_writing:
+            self._waiting += entries
+            while not last.is_done and self._is_writing:
                 self._changed.wait()
-            if not entry.is_done:
+            if not last.is_done:
                 self._is_writing = True
                 group, self._waiting = self._waiting, []
-        if not entry.is_done:
+        if not last.is_done:
             self._write_group(group)
-        if entry.error is not None:
-            raise entry.error
-        return entry.position
+        found: list[int | InvalidValue] = []
+        for entry in entries:
+            if entry.error is not None and not isinstance(entry.error, InvalidValue):
+                raise entry.error
+            found.append(entry.error or entry.position)
+        return found
 
     def _write_group(self, group: Sequence[_Waiting]) -> None:
         error: Exception | None = None
@@ -144,12 +158,44 @@ class Spool:
             error = problem
         with self._changed:
             for entry in group:
-                entry.error, entry.is_done = error, True
+                entry.error, entry.is_done = error or entry.error, True
             self._is_writing = False
             self._changed.notify_all()
 
     def _write(self, group: Sequence[_Waiting]) -> None:
         end = self._recover()
+        new = self._without_repeats(group, end)
+        if new:
+            self._write_new(new, end)
+        for each in group:
+            if each.repeats is not None:
+                each.position = each.repeats.position
+
+    def _without_repeats(self, group: Sequence[_Waiting], end: int) -> Sequence[_Waiting]:
+        """Those that must be written: not those whose key is in the spool, or in the group."""
+        if not any(each.frame.key for each in group):
+            return group
+        self._keys.catch_up(self, end)
+        now_us = int(time.time() * 1e6)
+        firsts: dict[tuple[str, str], _Waiting] = {}
+        new: list[_Waiting] = []
+        for each in group:
+            frame = each.frame
+            try:
+                if not frame.key:
+                    new.append(each)
+                elif (position := self._keys.position_of(frame, now_us=now_us)) is not None:
+                    each.position = position
+                elif (first := firsts.setdefault((frame.source, frame.key), each)) is each:
+                    new.append(each)
+                else:
+                    _require_same(frame.digest, first.frame.digest)
+                    each.repeats = first
+            except InvalidValue as error:
+                each.error = error
+        return new
+
+    def _write_new(self, group: Sequence[_Waiting], end: int) -> None:
         segment, byte = segment_of(end), byte_of(end)
         if byte >= SEGMENT_BYTES:
             segment, byte = segment + 1, 0
@@ -158,7 +204,7 @@ class Spool:
         file = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
         try:
             os.lseek(file, byte, os.SEEK_SET)
-            _write_all(file, b"".join(each.frame for each in group))
+            _write_all(file, b"".join(each.encoded for each in group))
             os.fdatasync(file)
         finally:
             os.close(file)
@@ -166,7 +212,7 @@ class Spool:
             _sync_folder(self.folder)
         for each in group:
             each.position = position_of(segment, byte)
-            byte += len(each.frame)
+            byte += len(each.encoded)
         self._publish(position_of(segment, byte))
 
     # --- recovery ---------------------------------------------------------------------------------
@@ -186,7 +232,7 @@ class Spool:
         path = self._segment(segment_of(end))
         size = path.stat().st_size if path.exists() else 0
         if size > byte_of(end):
-            for frame in self._frames_of(segment_of(end), byte_of(end), size):
+            for frame in read_frames(path, segment_of(end), byte_of(end), size):
                 end = frame.end
             with path.open("r+b") as file:
                 file.truncate(byte_of(end))
@@ -247,38 +293,12 @@ class Spool:
                 )
             begin = byte_of(start) if segment == segment_of(start) else 0
             until = byte_of(end) if segment == segment_of(end) else path.stat().st_size
-            yield from self._frames_of(segment, begin, until, with_events=with_events)
-
-    def _frames_of(
-        self, segment: int, begin: int, until: int, *, with_events: bool = True
-    ) -> Iterator[Frame]:
-        """The whole frames of a segment; it ends where one is cut off or damaged."""
-        with self._segment(segment).open("rb") as file:
-            file.seek(begin)
-            while begin + _HEAD.size <= until:
-                head = file.read(_HEAD.size)
-                if len(head) < _HEAD.size:
-                    return
-                length, checksum, events, posted_us = _HEAD.unpack(head)
-                after = begin + _HEAD.size + length
-                if after > until or length > FRAME_BYTES_MAX:
-                    return
-                place = position_of(segment, begin), position_of(segment, after)
-                if with_events:
-                    body = file.read(length)
-                    if len(body) < length or zlib.crc32(body, zlib.crc32(head[8:])) != checksum:
-                        return
-                    name, _, lines = body.partition(b"\n")
-                    source, kind = json.loads(name)
-                    yield Frame(*place, events, posted_us, source, kind, lines)
-                else:
-                    file.seek(length, os.SEEK_CUR)
-                    yield Frame(*place, events, posted_us)
-                begin = after
+            yield from read_frames(path, segment, begin, until, with_events=with_events)
 
     def release(self, position: int) -> None:
-        """Readers need nothing before this position: delete whole segments before it."""
-        segment = segment_of(position) - 1
+        """Readers need nothing before this position: delete whole segments before it, except for
+        the last one, because of its keys."""
+        segment = segment_of(position) - 2
         while segment > 0 and self._segment(segment).exists():
             self._segment(segment).unlink(missing_ok=True)
             segment -= 1
@@ -295,6 +315,15 @@ class Spool:
             yield
         finally:
             os.close(file)  # which releases the lock
+
+
+def leave_out_segments(folder: Path, count: int) -> None:
+    """Posts to this spool, which nobody has open, begin so many segments later. Those between are
+    empty: readers find no gap."""
+    last = max((int(each.stem) for each in folder.glob("*.events")), default=0)
+    for number in range(last + 1, last + count + 1):
+        (folder / f"{number}.events").touch(mode=0o600)
+    _sync_folder(folder)
 
 
 def _write_all(file: int, content: bytes) -> None:

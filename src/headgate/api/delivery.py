@@ -16,7 +16,7 @@ from headgate.catalog.catalog import Catalog
 from headgate.catalog.delivery_catalog import DeliveryCatalog
 from headgate.deliver.delivery_config import DeliveryConfig
 from headgate.deliver.delivery_database import DeliveryDatabase
-from headgate.deliver.delivery_worker import DeliveryWorker, StepReport
+from headgate.deliver.delivery_worker import DeliveryWorker
 from headgate.deliver.output_kafka import KafkaSettings
 from headgate.deliver.output_mail import MailSettings
 from headgate.deliver.output_webhook import WebhookSettings
@@ -25,6 +25,7 @@ from headgate.deliver.settings import (
     asks_for_confirmation,
     checked_public_url,
 )
+from headgate.deliver.step_report import StepReport
 from headgate.model.errors import CatalogUnavailable, LogError, StateError
 from headgate.store.data_folder import DataFolder, checked_state, find_folder
 

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -73,21 +74,24 @@ class Page:
 
 
 def open(
-    url: str = "headgate.db", *, folder: str | Path = FOLDER_DEFAULT, log: str = ""
+    url: str = "headgate.db",
+    *,
+    folder: str | Path = FOLDER_DEFAULT,
+    log: str = "",
+    state: str = "",
 ) -> Headgate:
     """Open a catalog: an SQLite file, `sqlite://` (in memory) or `postgresql://user@host/db`.
 
     A new catalog is created, an old one is upgraded. `folder` is where its runs keep their data;
-    `log` is the address of their log (s3://bucket/prefix) if it is not in the folder.
+    `log` is the address of their log (s3://bucket/prefix) if it is not in the folder, and `state`
+    that of their delivery database.
     """
-    return Headgate(Catalog.open(url), folder, log)
+    return Headgate(Catalog.open(url), folder, log, state)
 
 
 class Headgate(StoredItems, ReceiverCalls, LimitCalls):
     """Threads: one object may be used by several threads, except `follow`, whose iterator belongs
     to the thread that uses it, and catalogs in memory, which belong to one thread."""
-
-    _post_box: PostBox | None = None
 
     def close(self) -> None:
         self.catalog.close()
@@ -131,6 +135,7 @@ class Headgate(StoredItems, ReceiverCalls, LimitCalls):
         file: str | None = None,
         mail: str | None = None,
         webhook: str | None = None,
+        cloudevents: str | None = None,
         kafka: str | None = None,
         console: bool = False,
         every: str | None = None,
@@ -147,6 +152,7 @@ class Headgate(StoredItems, ReceiverCalls, LimitCalls):
                 (OutputKind.FILE, file),
                 (OutputKind.MAIL, mail),
                 (OutputKind.WEBHOOK, webhook),
+                (OutputKind.CLOUDEVENTS, cloudevents),
                 (OutputKind.KAFKA, kafka),
                 (OutputKind.CONSOLE, "" if console else None),
             )
@@ -154,7 +160,7 @@ class Headgate(StoredItems, ReceiverCalls, LimitCalls):
         ]
         if len(outputs) != 1:
             raise InvalidValue(
-                "a subscription has one output: file, mail, webhook, kafka or console"
+                "a subscription has one output: file, mail, webhook, cloudevents, kafka or console"
             )
         outcome = self.apply_statement(
             Subscribe(
@@ -180,15 +186,22 @@ class Headgate(StoredItems, ReceiverCalls, LimitCalls):
 
     # --- posting events --------------------------------------------------------------------------
 
-    def post(self, source: str, events: Iterable[Mapping[str, object] | bytes]) -> Posted:
+    def post(
+        self, source: str, events: Iterable[Mapping[str, object] | bytes], *, key: str = ""
+    ) -> Posted:
         """Give events to a source that is registered `from post`: mappings, or lines of JSON. Those
         that fit its schema are on disk when this returns; the answer names the others. The run of
-        the folder reads them, now or when it is started."""
+        the folder reads them, now or when it is started.
+
+        Who does not know whether a post has succeeded posts again with the same `key`: the events
+        are accepted once. A key is known for a day, as long as the events are in the spool."""
+        return self.post_box.post(source, events, key=key)
+
+    @cached_property
+    def post_box(self) -> PostBox:
         from headgate.api.posting import PostBox  # noqa: PLC0415 - it loads Arrow
 
-        if self._post_box is None:
-            self._post_box = PostBox(self.catalog, self.folder)
-        return self._post_box.post(source, events)
+        return PostBox(self.catalog, self.folder)
 
     # --- what is registered ----------------------------------------------------------------------
 

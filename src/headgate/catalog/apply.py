@@ -23,9 +23,11 @@ from headgate.catalog.definitions import DefiningStatement
 from headgate.catalog.dependencies import names_in_ranges, names_used
 from headgate.catalog.limits import check_quotas
 from headgate.catalog.register import advertise, drop, register
+from headgate.catalog.rights import check_rights
 from headgate.catalog.subscribe import fetch_confirmed, renew, subscribe, unsubscribe
 from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
+from headgate.language.rename import rename_definitions
 from headgate.language.statements import (
     Advertise,
     CreateFeed,
@@ -42,6 +44,7 @@ from headgate.model.errors import FeedCycle, HeadgateError
 
 def apply(transaction: Transaction, statements: Sequence[Statement]) -> list[Outcome]:
     """The outcomes, in the script's order. An error has the `statement_number` of its statement."""
+    statements = _with_usual_names(transaction, statements)
     transaction.definitions.fetch(_names(statements))
     fetch_confirmed(transaction, statements)
     outcomes: dict[int, Outcome] = {}
@@ -63,6 +66,7 @@ def find_errors(
     """All errors of a script, in its order; the transaction must be undone. What is built on a
     wrong statement, or on one of the `missing` names, is not checked: its error would be another
     one's."""
+    statements = _with_usual_names(transaction, statements)
     transaction.definitions.fetch(_names(statements))
     wrong = set(missing)
     errors: list[HeadgateError] = []
@@ -83,6 +87,20 @@ def find_errors(
     return sorted(errors, key=lambda each: each.statement_number or 0)
 
 
+def _with_usual_names(
+    transaction: Transaction, statements: Sequence[Statement]
+) -> Sequence[Statement]:
+    """A tenant may write its own name before one of its definitions; errors and outcomes do not."""
+    view = transaction.view
+
+    def usual(statement: Statement) -> Statement:
+        if not any("." in name for name in _names([statement])):
+            return statement
+        return rename_definitions(statement, view.usual)
+
+    return [usual(statement) for statement in statements]
+
+
 def _names(statements: Iterable[Statement]) -> Iterable[str]:
     for statement in statements:
         name = getattr(statement, "name", None)
@@ -92,6 +110,7 @@ def _names(statements: Iterable[Statement]) -> Iterable[str]:
 
 
 def _apply_one(transaction: Transaction, statement: Statement) -> Outcome:
+    check_rights(transaction, statement)
     match statement:
         case Subscribe():
             return subscribe(transaction, statement)

@@ -16,8 +16,10 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from copy import copy
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
@@ -42,10 +44,14 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from headgate.catalog.row_security import SETTING
 from headgate.model.errors import CatalogUnavailable
 
 _CONNECT_TIMEOUT_S = 10
 _RETRY_S = 0.02
+_also_written: ContextVar[tuple[Database, Callable[[Connection], None]] | None] = ContextVar(
+    "also_written", default=None
+)
 
 
 class Database:
@@ -62,6 +68,7 @@ class Database:
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.in_memory = self.is_sqlite and parsed.database in (None, "", ":memory:")
         self._lock_timeout_s = lock_timeout_s
+        self._tenant = ""
         if self.is_sqlite:
             self._engine = _open_sqlite(
                 parsed,
@@ -78,22 +85,49 @@ class Database:
     def close(self) -> None:
         self._engine.dispose()
 
+    def for_tenant(self, tenant: str) -> Database:
+        """The same database for transactions of one tenant (row_security.py)."""
+        restricted = copy(self)
+        restricted._tenant = tenant
+        return restricted
+
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that reads one consistent snapshot."""
         with as_unavailable(self.name, self.called), self._reader.begin() as connection:
+            if self._tenant and not self.is_sqlite:
+                connection.execute(select(func.set_config(SETTING, self._tenant, True)))
             yield connection
 
     @contextmanager
-    def writing(self, *, undo: bool = False) -> Iterator[Connection]:
-        """A transaction that is committed at the end; rolled back by an exception or `undo`."""
+    def also_writing(self, write: Callable[[Connection], None]) -> Iterator[None]:
+        """In this context, and in threads that inherit it, each transaction of this database ends
+        with what `write` does."""
+        before = _also_written.set((self, write))
+        try:
+            yield
+        finally:
+            _also_written.reset(before)
+
+    @contextmanager
+    def writing(self, *, undo: bool = False, is_effect: bool = True) -> Iterator[Connection]:
+        """A transaction that is committed at the end; rolled back by an exception or `undo`. One
+        that only notes something about a request is no effect of it (`also_writing`)."""
         with as_unavailable(self.name, self.called), self._writer.begin() as connection:
             if not self.is_sqlite:
                 timeout = f"{int(self._lock_timeout_s * 1000)}ms"
-                connection.execute(select(func.set_config("lock_timeout", timeout, True)))
+                connection.execute(
+                    select(
+                        func.set_config("lock_timeout", timeout, True),
+                        func.set_config(SETTING, self._tenant, True),
+                    )
+                )
             yield connection
+            also = _also_written.get()
             if undo:
                 connection.rollback()
+            elif is_effect and also is not None and also[0]._engine is self._engine:
+                also[1](connection)
 
     def use_wal(self) -> None:
         """Switch the file to WAL mode. The switch does not wait for locks, so it is retried."""

@@ -5,8 +5,8 @@
 
 A link has a token (model/receiver_secrets.py). Whatever is wrong with one, the answer is the same,
 and so is the work: a row is looked up and a proof is compared also where there is no subscription.
-A link that confirms is for the pending subscriptions of one address that its mail lists. Using it
-again has no effect. The link that ends a subscription also works after it has expired.
+A link that confirms is for the pending subscriptions of one address and tenant that its mail lists.
+Using it again has no effect. The link that ends a subscription also works after it has expired.
 
 Rotation needs the ticket. The secret before stays valid for a day (`ROTATION_GRACE`), the one
 before that ends at once.
@@ -72,7 +72,7 @@ def rotate_secret(transaction: Transaction, ticket: str) -> RotatedSecret:
             _columns.id == subscription_id
         )
     ).one()
-    if row.output_kind != OutputKind.WEBHOOK:
+    if not OutputKind(row.output_kind).is_call:
         raise CatalogError(
             f"subscription {subscription_id} has the output {row.output_kind}: only webhooks have "
             "a secret"
@@ -164,7 +164,7 @@ def _rows_of_link(
     row = connection.execute(
         select(
             *(_columns.id, _columns.feed, _columns.target, _columns.ticket_hash),
-            _columns.confirmed_at,
+            *(_columns.confirmed_at, _columns.tenant),
         ).where(_columns.id == claimed.subscription, tables.OF_MAIL)
     ).one_or_none()
     salt = "0" * 64 if row is None else row.ticket_hash
@@ -179,6 +179,7 @@ def _rows_of_link(
         .where(
             tables.OF_MAIL,
             _columns.target == row.target,
+            _columns.tenant == row.tenant,
             _columns.id.between(claimed.subscription, claimed.last or claimed.subscription),
             *active(now),
         )

@@ -14,6 +14,8 @@ from headgate.catalog.definitions import (
     kind_of_statement,
 )
 from headgate.catalog.dependencies import input_names, measure, names_in_ranges, names_used
+from headgate.catalog.past_definitions import keep_past
+from headgate.catalog.tenants import owner_of
 from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
 from headgate.language.costs import cpu_us_of_statement
@@ -45,11 +47,11 @@ _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
 def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
     """Registering the same definition again changes nothing, so a script may be applied again."""
     definitions = transaction.definitions
-    name, kind = str(statement.name), kind_of_statement(statement)
+    name, kind, view = str(statement.name), kind_of_statement(statement), transaction.view
     if isinstance(statement, CreateFeed):
         definitions.fetch(names_in_ranges(statement, definitions))
     checked = check(statement, definitions)
-    text = stored_text(checked)
+    text = stored_text(view.kept_statement(checked))
     present = definitions.entry(name)
     if present is not None:
         if present.text != text:
@@ -60,7 +62,8 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
     transaction.insert(
         tables.definitions,
         {
-            "name": name,
+            "name": view.kept(name),
+            "tenant": owner_of(view.kept(name)),
             "number": number,
             "kind": kind.value,
             "definition": text,
@@ -71,8 +74,8 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
             "cpu_us": _cpu_us(transaction, checked),
         },
     )
-    for used in sorted({str(each) for each in names_used(checked)}):
-        transaction.insert(tables.uses, {"user_name": name, "used_name": used})
+    for used in sorted({view.kept(str(each)) for each in names_used(checked)}):
+        transaction.insert(tables.uses, {"user_name": view.kept(name), "used_name": used})
     definitions.add(name, StoredDefinition(kind, text, depth, branches, number), checked)
     verb = "created" if kind is DefinitionKind.FEED else "registered"
     return Outcome(checked, f"{verb} {kind.noun} {name}", name, changed=True)
@@ -80,16 +83,17 @@ def register(transaction: Transaction, statement: DefiningStatement) -> Outcome:
 
 def advertise(transaction: Transaction, statement: Advertise) -> Outcome:
     checked = check(statement, transaction.definitions)
-    name, text = str(statement.source), stored_text(checked)
+    name, view = str(statement.source), transaction.view
+    kept, text = view.kept(name), stored_text(view.kept_statement(checked))
     transaction.flush()
     columns = tables.advertisements.c
-    is_known = select(exists().where(columns.source == name, columns.definition == text))
+    is_known = select(exists().where(columns.source == kept, columns.definition == text))
     if transaction.connection.scalar(is_known):
         return Outcome(statement, f"advertisement of {name} is unchanged", name)
     transaction.insert(
         tables.advertisements,
         {
-            "source": name,
+            "source": kept,
             "definition": text,
             "created_at": transaction.now,
             "version": transaction.version,
@@ -160,19 +164,20 @@ _NAMED_MAX = 10
 def drop(transaction: Transaction, statement: Drop) -> Outcome:
     """Remove a definition that nothing uses, with its advertisements and expired subscriptions."""
     name = str(statement.name)
-    entry = transaction.definitions.entry(name)
-    if entry is None:
+    kept, entry = transaction.view.kept(name), transaction.definitions.entry(name)
+    if entry is None or entry.right is None:
         raise _unknown(transaction, statement)
     kind = entry.kind
     if kind.drop_kind != statement.kind:
         right = unparse(Drop(kind.drop_kind, name))
         raise CatalogError(f"'{name}' is {kind.described}: write '{right}'")
     transaction.flush()
-    if users := _users(transaction, name):
+    if users := _users(transaction, kept):
         raise InUse(f"{kind.noun} '{name}' is used by {users}; drop what uses it first")
     connection = transaction.connection
-    connection.execute(delete(tables.subscriptions).where(tables.subscriptions.c.feed == name))
-    connection.execute(delete(tables.definitions).where(tables.definitions.c.name == name))
+    keep_past(connection, kept, now=transaction.now)
+    connection.execute(delete(tables.subscriptions).where(tables.subscriptions.c.feed == kept))
+    connection.execute(delete(tables.definitions).where(tables.definitions.c.name == kept))
     transaction.definitions.remove(name)
     return Outcome(statement, f"dropped {kind.noun} {name}", name, changed=True)
 
@@ -184,27 +189,34 @@ def _unknown(transaction: Transaction, statement: Drop) -> UnknownName:
     )
 
 
-def _users(transaction: Transaction, name: str) -> str:
-    """`feeds A, B and 1,204 subscriptions`, or an empty text."""
-    definitions, uses = tables.definitions.c, tables.uses.c
+def _users(transaction: Transaction, kept: str) -> str:
+    """`feeds A, B and 1,204 subscriptions`, or an empty text. What other tenants have is counted,
+    and not named."""
+    definitions, uses, view = tables.definitions.c, tables.uses.c, transaction.view
     query = (
         select(definitions.name, definitions.kind)
         .join(tables.uses, uses.user_name == definitions.name)
-        .where(uses.used_name == name)
+        .where(uses.used_name == kept)
         .order_by(definitions.name)
     )
     feeds: list[str] = []
     sources: list[str] = []
+    others = 0
     for user, kind in transaction.connection.execute(query):
+        if not view.owns(user):
+            others += 1
+            continue
         is_feed = kind in (DefinitionKind.FEED, DefinitionKind.MATERIALIZED)
-        (feeds if is_feed else sources).append(user)
+        (feeds if is_feed else sources).append(view.shown(user))
     subscriptions = transaction.connection.scalar(
         select(func.count()).where(
-            tables.subscriptions.c.feed == name,
+            tables.subscriptions.c.feed == kept,
             tables.subscriptions.c.expires_at > transaction.now,
         )
     )
     parts = [_named("feed", feeds), _named("source", sources)]
+    if others:
+        parts.append(f"{others:,} definition{'' if others == 1 else 's'} of other tenants")
     if subscriptions:
         parts.append(f"{subscriptions:,} subscription{'' if subscriptions == 1 else 's'}")
     return " and ".join(part for part in parts if part)

@@ -28,7 +28,7 @@ import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, Delete, Update, delete, select, update
 
 from headgate.catalog import tables
 from headgate.catalog.queries import active
@@ -37,7 +37,7 @@ from headgate.catalog.transaction import Outcome, Transaction
 from headgate.language.check import check
 from headgate.language.statements import OutputKind, Renew, Statement, Subscribe, Unsubscribe
 from headgate.model.duration import Duration
-from headgate.model.errors import BadTicket
+from headgate.model.errors import BadTicket, UnknownName
 from headgate.model.receiver_secrets import webhook_secret
 
 VALIDITY_DEFAULT = timedelta(days=1)
@@ -92,13 +92,14 @@ def subscribe(transaction: Transaction, statement: Subscribe) -> Outcome:
     expires_at = _expiry(transaction, checked.validity)
     kind, ticket_hash = checked.output.kind, hash_ticket(ticket)
     is_pending = kind is OutputKind.MAIL and checked.output.target not in transaction.confirmed
-    number = 1 if kind is OutputKind.WEBHOOK else 0
+    number = 1 if kind.is_call else 0
     transaction.insert(
         tables.subscriptions,
         {
             "id": subscription_id,
-            "feed": feed,
-            "definition": stored_text(checked),
+            "feed": transaction.view.kept(feed),
+            "tenant": transaction.tenant,
+            "definition": stored_text(transaction.view.kept_statement(checked)),
             "output_kind": kind.value,
             "target": checked.output.target,
             "stylesheet": checked.stylesheet,
@@ -132,13 +133,15 @@ def subscribe(transaction: Transaction, statement: Subscribe) -> Outcome:
 
 def fetch_confirmed(transaction: Transaction, statements: Iterable[Statement]) -> None:
     """Look up which of the addresses of these statements have confirmed another subscription that
-    is still valid. All at once: one by one took twice as long as everything else."""
+    is still valid, with this tenant. All at once: one by one took twice as long as everything
+    else."""
     outputs = [each.output for each in statements if isinstance(each, Subscribe)]
     addresses = sorted({each.target for each in outputs if each.kind is OutputKind.MAIL})
     for start in range(0, len(addresses), _CHUNK_MAX):
         query = select(_columns.target).where(
             tables.OF_MAIL,
             _columns.target.in_(addresses[start : start + _CHUNK_MAX]),
+            _columns.tenant == transaction.tenant,
             _columns.confirmed_at.is_not(None),
             _columns.expires_at > transaction.now,
         )
@@ -177,17 +180,53 @@ def unsubscribe(transaction: Transaction, statement: Unsubscribe) -> Outcome:
     )
 
 
+def renew_by_id(transaction: Transaction, subscription_id: int, validity: Duration | None) -> None:
+    """For who acts for the tenant: without a ticket."""
+    _change_own(
+        transaction,
+        subscription_id,
+        update(tables.subscriptions).values(expires_at=_expiry(transaction, validity)),
+    )
+
+
+def end_by_id(transaction: Transaction, subscription_id: int) -> None:
+    _change_own(transaction, subscription_id, delete(tables.subscriptions))
+
+
+def pause_by_id(transaction: Transaction, subscription_id: int, *, is_paused: bool) -> bool:
+    """Whether that has changed it."""
+    since = transaction.now if is_paused else None
+    change = update(tables.subscriptions).values(paused_at=since)
+    now_so = _columns.paused_at.is_not(None) if is_paused else _columns.paused_at.is_(None)
+    conditions = [_columns.id == subscription_id, *active(transaction.now), *own(transaction)]
+    if transaction.connection.scalar(select(_columns.id).where(now_so, *conditions)) is not None:
+        return False
+    _change_own(transaction, subscription_id, change)
+    return True
+
+
+def _change_own(transaction: Transaction, subscription_id: int, change: Update | Delete) -> None:
+    conditions = [_columns.id == subscription_id, *active(transaction.now), *own(transaction)]
+    if not transaction.connection.execute(change.where(*conditions)).rowcount:
+        raise UnknownName(f"there is no active subscription {subscription_id}")
+
+
 def subscription_of_ticket(transaction: Transaction, ticket: str) -> tuple[int, str]:
     """Id and feed of the valid subscription that the ticket belongs to."""
     subscription_id = claimed_subscription(ticket)
     row = transaction.connection.execute(
         select(_columns.feed, _columns.ticket_hash).where(
-            _columns.id == subscription_id, *active(transaction.now)
+            _columns.id == subscription_id, *active(transaction.now), *own(transaction)
         )
     ).one_or_none()
     if row is None or not proves(ticket, row.ticket_hash):
         raise bad_ticket()
-    return subscription_id, row.feed
+    return subscription_id, transaction.view.shown(row.feed)
+
+
+def own(transaction: Transaction) -> list[ColumnElement[bool]]:
+    """The condition on subscriptions of the tenant who acts."""
+    return [] if transaction.view.is_whole else [_columns.tenant == transaction.tenant]
 
 
 def _expiry(transaction: Transaction, validity: Duration | None) -> datetime:

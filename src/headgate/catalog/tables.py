@@ -4,8 +4,16 @@
         ▲  ▲                        operators
         │  └─────── advertisements  they are deleted with their source
         └────────── subscriptions   one row each, with the hash of the ticket
+    tenants                         who owns definitions and subscriptions (tenants.py)
+    grants                          which tenants see definitions of another
+    tokens                          what programs authenticate with (principals.py)
+    accounts, memberships           people who sign in, and the tenants they act for
+    sessions                        hashes of the secrets of browsers and of links to sign in
+    past_definitions                what was dropped, and when (past_definitions.py)
+    links                           addresses under which a feed is read (feed_links.py)
+    audit                           who did what; rows are only added
     suspensions                     feeds that are not evaluated, each with the reason
-    quotas                          how much an owner may have of what
+    quotas                          how much a tenant may have of what
     statistics                      measured rates of sources and selectivities of atoms
     snapshots                       compiled plans, named by the hash of their content
     state                           one row: the version, the next subscription id and number, the
@@ -16,6 +24,8 @@ ticket contains its id, so the id must be known before the row is written, and a
 reused. Each definition has a number for the same reason: plans and the store know feeds by number,
 and a feed that is dropped and created again is another feed.
 
+The tables of feed readers are in reader_tables.py, those of the service in service_tables.py.
+
 A change here needs a migration and a new REVISION; a test compares the two.
 """
 
@@ -25,6 +35,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -40,7 +51,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0004"
+REVISION = "0012"
 """The revision these tables have. It is compared at opening, without loading the migrations."""
 
 REVISION_TABLE = "headgate_revision"
@@ -69,8 +80,17 @@ BigId = BigInteger().with_variant(Integer(), "sqlite")
 
 # As a constant of the query too: SQLite uses a partial index only then.
 OF_MAIL = text("output_kind = 'mail'")
+IS_PAUSED = text("paused_at IS NOT NULL")
 
 metadata = MetaData()
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("name", NameText, primary_key=True),
+    Column("created_at", UtcTime, nullable=False),
+    Column("may_use_machine", Boolean, nullable=False),
+)
 
 definitions = Table(
     "definitions",
@@ -85,7 +105,26 @@ definitions = Table(
     Column("version", BigInteger, nullable=False),
     # What the statement adds to the CPU time of an item (language/costs.py).
     Column("cpu_us", Float(53), nullable=False, server_default="0"),
+    # The prefix of the name, or 'local'; a column of its own for counting and for policies.
+    Column("tenant", NameText, nullable=False, server_default="local"),
     Index("ix_definitions_number", "number", unique=True),
+    Index("ix_definitions_tenant", "tenant", "name"),
+)
+
+past_definitions = Table(
+    "past_definitions",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("name", NameText, nullable=False, index=True),
+    Column("tenant", NameText, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("definition", Text, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("branches", Integer, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("dropped_at", UtcTime, nullable=False, index=True),
+    Index("ix_past_definitions_tenant", "tenant", "id"),
 )
 
 uses = Table(
@@ -136,6 +175,10 @@ subscriptions = Table(
     # Which secret of a webhook is valid, and since when (model/receiver_secrets.py).
     Column("secret_number", Integer, nullable=False, server_default="0"),
     Column("rotated_at", UtcTime),
+    Column("tenant", NameText, nullable=False, server_default="local"),
+    # Since when nothing is sent. Null: it is not paused.
+    Column("paused_at", UtcTime),
+    Index("ix_subscriptions_tenant", "tenant", "id"),
     # The id is in it for listing one feed's subscriptions page by page.
     Index("ix_subscriptions_feed", "feed", "id"),
     Index(
@@ -145,6 +188,106 @@ subscriptions = Table(
         sqlite_where=OF_MAIL,
         postgresql_where=OF_MAIL,
     ),
+    Index("ix_subscriptions_paused", "id", sqlite_where=IS_PAUSED, postgresql_where=IS_PAUSED),
+)
+
+grants = Table(
+    "grants",
+    metadata,
+    Column(
+        "definition", NameText, ForeignKey("definitions.name", ondelete="CASCADE"), primary_key=True
+    ),
+    # A tenant, or '*' for all.
+    Column("tenant", NameText, primary_key=True),
+    Column("right", Text, nullable=False),
+    Column("granted_at", UtcTime, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column(
+        "tenant",
+        NameText,
+        ForeignKey("tenants.name", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("hash", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime),
+    Column("last_used_at", UtcTime),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("name", NameText, primary_key=True),
+    Column("password_hash", Text),
+    Column("created_at", UtcTime, nullable=False),
+    Column("last_sign_in_at", UtcTime),
+)
+
+memberships = Table(
+    "memberships",
+    metadata,
+    Column("account", NameText, ForeignKey("accounts.name", ondelete="CASCADE"), primary_key=True),
+    Column("tenant", NameText, ForeignKey("tenants.name", ondelete="CASCADE"), primary_key=True),
+    Column("scopes", Text, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column(
+        "account",
+        NameText,
+        ForeignKey("accounts.name", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    # 'session', or 'link' for one that begins a session.
+    Column("purpose", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False, index=True),
+)
+
+links = Table(
+    "links",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("hash", Text, nullable=False),
+    Column("tenant", NameText, ForeignKey("tenants.name", ondelete="CASCADE"), nullable=False),
+    Column(
+        "definition",
+        NameText,
+        ForeignKey("definitions.name", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("comment", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Column("last_used_at", UtcTime),
+    Index("ix_links_tenant", "tenant", "id"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigId, primary_key=True),
+    Column("at", UtcTime, nullable=False),
+    Column("tenant", NameText, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("ix_audit_tenant", "tenant", "id"),
 )
 
 suspensions = Table(

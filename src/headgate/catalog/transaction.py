@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table, select, update
 from headgate.catalog import tables
 from headgate.catalog.database import Row, insert_rows
 from headgate.catalog.definitions import CatalogDefinitions
+from headgate.catalog.tenants import EVERYTHING, LOCAL, TenantView
 from headgate.language.statements import Statement
 
 
@@ -57,8 +58,9 @@ class Transaction:
         clock: Clock,
         dry_run: bool = False,
         key: bytes | None = None,
+        view: TenantView = EVERYTHING,
     ) -> None:
-        """`key` is needed where a secret is issued."""
+        """`key` is needed where a secret is issued. `view` is that of the tenant who acts."""
         state = tables.state.c
         lock = select(state.version, state.next_subscription_id, state.next_number)
         version, next_id, next_number = connection.execute(lock.with_for_update()).one()
@@ -72,10 +74,16 @@ class Transaction:
         self.key = key
         self.confirmed: set[str] = set()
         """Addresses of mails whose readers have confirmed another subscription."""
-        self.definitions = CatalogDefinitions(connection, version=version)
+        self.view = view
+        self.definitions = CatalogDefinitions(connection, version=version, view=view)
         self._rows: dict[Table, list[Row]] = {table: [] for table in _INSERT_ORDER}
         self.added: set[Table] = set()
         """The tables into which rows were inserted."""
+
+    @property
+    def tenant(self) -> str:
+        """Who owns what is subscribed to now."""
+        return self.view.tenant or LOCAL
 
     def take_subscription_id(self) -> int:
         self._next_subscription_id += 1

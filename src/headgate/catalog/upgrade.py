@@ -9,15 +9,19 @@ A database in memory is always new, so it gets the tables without migrations.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
 from sqlalchemy import Connection, column, func, insert, inspect, select, table
 
+from headgate.catalog import reader_tables, service_tables
 from headgate.catalog.database import Database
-from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata, state
+from headgate.catalog.tables import REVISION, REVISION_TABLE, metadata, state, tenants
 from headgate.model.errors import CatalogUnavailable
 
+for _table in (reader_tables.readers, service_tables.answers):
+    assert _table.metadata is metadata, "its tables are made, too"
 _ADVISORY_LOCK = 0x4845414447415445  # "HEADGATE"
 _alembic = Lock()
 """Alembic keeps its state in globals, so only one thread of a process may use it."""
@@ -29,6 +33,8 @@ def upgrade(database: Database) -> None:
             metadata.create_all(connection)
             first = {"id": 1, "version": 0, "next_subscription_id": 1, "next_number": 1}
             connection.execute(insert(state).values(first))
+            local = {"name": "local", "created_at": datetime.now(UTC), "may_use_machine": True}
+            connection.execute(insert(tenants).values(local))
         return
     with database.reading() as connection:
         if _is_current(connection, database):

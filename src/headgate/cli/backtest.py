@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headgate.api.arguments import instant_of
 from headgate.api.headgate import open as open_headgate
 from headgate.cli.items import print_row, row_json, warn_of_damaged_files, widest
 from headgate.cli.options import (
@@ -45,6 +47,9 @@ def backtest(
         str, typer.Argument(metavar="STATEMENT", help="'create feed …', or the name of a feed.")
     ],
     since: Since = "30d",
+    at: Annotated[
+        str, typer.Option(metavar="TIME", help="The feed as it was defined then: 7d, 2026-11-10.")
+    ] = "",
     samples: Annotated[int, typer.Option(min=0, max=1_000, help="Items that are shown.")] = 5,
     master: JobMaster = "",
     local: Local = False,
@@ -68,6 +73,7 @@ def backtest(
         try:
             result = h.backtest(
                 statement,
+                at=instant_of(at or None, datetime.now(UTC)),
                 since=first,
                 samples=samples,
                 master=master or None,

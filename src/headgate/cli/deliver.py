@@ -7,6 +7,7 @@ PostgreSQL.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -19,11 +20,13 @@ import typer
 
 if TYPE_CHECKING:
     from headgate.api.delivery import WorkerControl
+    from headgate.deliver.step_report import StepReport
 
 from headgate.cli.options import (
     CATALOG_DEFAULT,
     FOLDER_DEFAULT,
     CatalogUrl,
+    LogFormatOption,
     LogUrl,
     PublicUrl,
     RunFolder,
@@ -32,8 +35,10 @@ from headgate.cli.options import (
     log_option,
 )
 from headgate.cli.output import print_line
+from headgate.pipeline.log_format import LogFormat, configure_logs, logs_are_json
 
 STATUS_S = 10.0
+logger = logging.getLogger("headgate.deliver")
 
 
 def deliver(
@@ -44,6 +49,8 @@ def deliver(
     output: Annotated[Path, typer.Option(help="Where 'output file' writes.")] = Path("output"),
     stylesheets: Annotated[Path, typer.Option(help="The folder of stylesheets.")] = Path(),
     public_url: PublicUrl = "",
+    *,
+    log_format: LogFormatOption = LogFormat.TEXT,
     config: Annotated[
         str, typer.Option(help="'-': read all settings from standard input, and end with it.")
     ] = "",
@@ -58,8 +65,8 @@ def deliver(
         run_worker,
     )
     from headgate.deliver.delivery_config import DeliveryConfig  # noqa: PLC0415
-    from headgate.deliver.delivery_worker import StepReport  # noqa: PLC0415
 
+    configure_logs(log_format)
     control = WorkerControl()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: control.stopping.set())
@@ -84,11 +91,19 @@ def deliver(
         nonlocal shown_at, sent, failed
         sent += sum(report.sent.values())
         failed += report.failed + report.dead
+        if logs_are_json():
+            _log_errors(report)
         if config != "-" and time.monotonic() - shown_at >= STATUS_S:
             shown_at = time.monotonic()
             print_line(f"{sent:,} deliveries made, {failed:,} failed")
 
     run_worker(found, control, show)
+
+
+def _log_errors(report: StepReport) -> None:
+    for subscription, error in report.errors:
+        about = {"subscription": subscription} if subscription else {}
+        logger.warning("a delivery failed: %s", error, extra=about)
 
 
 def _follow_parent(control: WorkerControl) -> None:

@@ -12,16 +12,15 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from headgate.acquire.rejected import Rejected, read_rejected
-from headgate.acquire.scan_files import is_below
 from headgate.api.headgate import Headgate
 from headgate.api.headgate import open as open_headgate
+from headgate.api.rejected_records import is_granted
 from headgate.cli.options import (
     CATALOG_DEFAULT,
     FOLDER_DEFAULT,
@@ -192,7 +191,7 @@ def rejected(
     for query in sorted(data.sources.glob("*")):
         for record in read_rejected([query]):
             if source in ("", record.source):
-                is_shown = not query.name.startswith("files-") or _is_granted(record, root)
+                is_shown = not query.name.startswith("files-") or is_granted(record, root)
                 last.append(record if is_shown else replace(record, text=""))
                 total += record.count
     for record in last:
@@ -202,12 +201,6 @@ def rejected(
             print_line(_rejected_line(record))
     if not json:
         print_line(f"-- {total:,} rejected" + (f" of {source}" if source else ""))
-
-
-def _is_granted(record: Rejected, root: Path | None) -> bool:
-    """Whether the record is of a file that the run may read now. An earlier run may have read
-    other files, and what is in them is not for those who read its rejected records."""
-    return root is not None and is_below(root / record.file, root.resolve())
 
 
 def _rejected_line(record: Rejected) -> str:

@@ -8,6 +8,8 @@ import typer
 
 from headgate.api.headgate import open as open_headgate
 from headgate.catalog.limits import Resource
+from headgate.catalog.tenants import LOCAL
+from headgate.cli.access import OfTenant, owner_of
 from headgate.cli.options import CATALOG_DEFAULT, AsJson, CatalogUrl
 from headgate.cli.output import print_json, print_line, print_table
 
@@ -37,30 +39,43 @@ def suspend(
 
 
 def resume(feed: Feed, catalog: CatalogUrl = CATALOG_DEFAULT) -> None:
-    """Resume a feed that was suspended, by a command or because it took too much CPU time.
+    """Resume a feed that was suspended, by a command or because it took too much CPU time; or a
+    subscription that was paused, by its number.
 
     [bold]headgate resume RockConcertStream[/bold]
+
+    [bold]headgate resume 17[/bold]
     """
+    if feed.isdecimal():
+        with open_headgate(catalog) as h:
+            changed = h.catalog.resume_subscription(int(feed))
+        print_line(f"resumed subscription {feed}" if changed else f"{feed} is not paused")
+        return
     with open_headgate(catalog) as h:
         changed = h.resume(feed)
     print_line(f"resumed {feed}" if changed else f"{feed} is not suspended")
 
 
 def quota(
-    limits: Limit = None, catalog: CatalogUrl = CATALOG_DEFAULT, json: AsJson = False
+    limits: Limit = None,
+    tenant: OfTenant = LOCAL,
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    json: AsJson = False,
 ) -> None:
     """Show the quotas and what is used of them, or set them.
 
     statements, subscriptions and cpu-us (what all feeds add to the CPU time of an item, in µs, by
-    their price) are checked when a script is applied; cpu-percent (of the cores of a run) and
-    stored-bytes (of its log) while it runs.
+    their price) are checked when a script is applied; cpu-percent (of the cores of a run),
+    stored-bytes (of its log) and waiting (messages that receivers have refused) while it runs. The
+    last two are of the whole installation, and set for the tenant local.
 
     [bold]headgate quota --set statements=1000 --set cpu-percent=50[/bold]
     """
     with open_headgate(catalog) as h:
         if limits:
-            h.set_quotas(dict(_limit(each) for each in limits))
-        quotas, usage = h.quotas(), h.usage()
+            h.catalog.set_quotas(dict(_limit(each) for each in limits), tenant)
+        acts = h.catalog.acting_as(owner_of(tenant))
+        quotas, usage = acts.quotas(), acts.usage()
     if json:
         print_json({"quotas": quotas, "usage": usage})
         return

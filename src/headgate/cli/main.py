@@ -7,27 +7,41 @@ and `headgate show` should not wait for them.
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import typer
 
 from headgate import __version__
+from headgate.cli.settings import FILE_VARIABLE, apply_settings
 from headgate.model.errors import HeadgateError
 
 COMMANDS = {
-    **{name: name for name in ("run", "demo", "deliver", "serve", "prepare")},
+    **{name: name for name in ("run", "demo", "deliver", "serve", "mcp", "prepare")},
     **dict.fromkeys(("check", "apply", "drop"), "scripts"),
     **{name: name for name in ("show", "explain", "network", "relay", "simulate")},
-    **dict.fromkeys(("subscribe", "renew", "unsubscribe", "rotate", "confirm"), "subscriptions"),
+    **dict.fromkeys(("subscribe", "renew", "unsubscribe", "rotate"), "subscriptions"),
+    **dict.fromkeys(("confirm", "pause"), "subscriptions"),
+    **dict.fromkeys(("deliveries", "replay"), "deliveries"),
     **dict.fromkeys(("suspend", "resume", "quota"), "limits"),
+    **dict.fromkeys(("tenant", "token", "link", "grant", "audit"), "access"),
+    "account": "accounts",
     "post": "post",
     **dict.fromkeys(("tail", "why", "rejected"), "items"),
     **dict.fromkeys(("stats", "statistics"), "stats"),
+    **{name: name for name in ("status", "settings")},
+    **dict.fromkeys(("suggest", "dependents", "history", "values", "compare"), "insight"),
+    **dict.fromkeys(("backup", "restore"), "backup"),
     **{name: name for name in ("backtest", "opml", "bench")},
 }
 """The module of each command; the command is the function or app of its own name there."""
+
+
+LOGGING = ("run", "demo", "deliver", "serve")
+"""Commands that log (--log-format)."""
 
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -59,15 +73,37 @@ def _version(is_given: bool) -> None:
 
 
 def options(
-    version: bool = typer.Option(
+    context: typer.Context,
+    settings: Path | None = typer.Option(
+        None,
+        "--settings",
+        envvar=FILE_VARIABLE,
+        metavar="FILE",
+        help="Options of commands in TOML; headgate.toml if it is there.",
+    ),
+    _: bool = typer.Option(
         False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
     """Options that stand before the command."""
+    apply_settings(context, settings)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The first argument that is none of `options`.
+
+    >>> _command(["--settings", "gate.toml", "run"]), _command(["--settings=gate.toml", "run"])
+    ('run', 'run')
+    """
+    if arguments and arguments[0] == "--settings":
+        arguments = arguments[2:]
+    elif arguments and arguments[0].startswith("--settings="):
+        arguments = arguments[1:]
+    return arguments[0] if arguments else ""
 
 
 def main() -> None:
-    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    command = _command(sys.argv[1:])
     if command == "--version":
         names: tuple[str, ...] = ()
     else:
@@ -79,8 +115,12 @@ def main() -> None:
             sys.stdout.flush()  # a full disk is found here at the latest
     except HeadgateError as error:
         from headgate.cli.output import exit_code, report_error  # noqa: PLC0415
+        from headgate.pipeline.log_format import logs_are_json  # noqa: PLC0415
 
-        report_error(error, as_json="--json" in sys.argv)
+        if logs_are_json() and command in LOGGING:
+            logging.getLogger("headgate").error("%s", error)
+        else:
+            report_error(error, as_json="--json" in sys.argv)
         sys.exit(exit_code(error))
     except BrokenPipeError:
         # The reader has closed the pipe, as in `headgate show | head`.

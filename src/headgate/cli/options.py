@@ -12,6 +12,7 @@ import typer
 from headgate.api.arguments import duration_of, instant_of
 from headgate.model.duration import Duration
 from headgate.model.errors import InvalidValue
+from headgate.pipeline.log_format import VARIABLE, LogFormat
 from headgate.store.open_storage import checked_folder, open_storage
 
 CATALOG_DEFAULT = "headgate.db"
@@ -83,7 +84,24 @@ PublicUrl = Annotated[
     typer.Option(
         envvar="HEADGATE_PUBLIC_URL",
         metavar="URL",
-        help="By which URL the world reaches 'headgate serve', for links in mails.",
+        help="By which URL the world reaches 'headgate serve', for links in mails and to feeds.",
+    ),
+]
+Allow = Annotated[
+    str,
+    typer.Option(
+        metavar="NETWORKS",
+        envvar="HEADGATE_ALLOW",
+        help="Networks that feeds, webhooks and callbacks may be in besides the public Internet: "
+        "'loopback', 10.0.0.0/8, …",
+    ),
+]
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option(
+        "--log-format",
+        envvar=VARIABLE,
+        help="What is logged to standard error: text, or a JSON object a line.",
     ),
 ]
 Since = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -24,10 +25,12 @@ from headgate.cli.options import (
     FACTORIZE_DEFAULT,
     FOLDER_DEFAULT,
     OPERATOR_ORDER_DEFAULT,
+    Allow,
     AllowedModules,
     CatalogUrl,
     Factorize,
     JoinScheme,
+    LogFormatOption,
     LogUrl,
     OperatorNetwork,
     OperatorOrder,
@@ -42,9 +45,12 @@ from headgate.cli.options import (
 )
 from headgate.cli.output import print_line, stderr, stdout
 from headgate.cli.scripts import apply_script, print_outcome, read_statements, read_text
+from headgate.cli.serve import serving_beside
+from headgate.cli.settings import settings_path
 from headgate.language.statements import Statement, Subscribe
 from headgate.language.unparse import unparse
 from headgate.model.errors import PipelineError
+from headgate.pipeline.log_format import RUN_LOGGER, LogFormat, configure_logs, logs_are_json
 from headgate.sandbox.confinement import standing_walls
 
 if TYPE_CHECKING:
@@ -75,14 +81,6 @@ Data = Annotated[
     typer.Option(
         metavar="FOLDER",
         help="The folder below which sources may read files; none by default.",
-    ),
-]
-Allow = Annotated[
-    str,
-    typer.Option(
-        metavar="NETWORKS",
-        help="Networks that feeds and webhooks may be in besides the public Internet: "
-        "'loopback', 10.0.0.0/8, …",
     ),
 ]
 Budget = Annotated[int, typer.Option(min=1, help="Fetches of feeds in a minute, all together.")]
@@ -127,12 +125,16 @@ FeedShare = Annotated[
 Metrics = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds /metrics, or 'off'.")
 ]
+Serve = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Serve the HTTP API beside the run (serve).")
+]
 Until = Annotated[
     str, typer.Option("--for", metavar="TIME", help="Stop after this time: '1 minute'.")
 ]
 
 
 def run(  # noqa: PLR0917 - typer passes by keyword
+    context: typer.Context,
     script: OptionalScript = None,
     catalog: CatalogUrl = CATALOG_DEFAULT,
     folder: RunFolder = FOLDER_DEFAULT,
@@ -154,6 +156,7 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     batch_bytes: BatchBytes = None,
     metrics: Metrics = METRICS_DEFAULT,
     public_url: PublicUrl = "",
+    serve: Serve = "",
     seconds: Until = "",
     operators: AllowedModules = "",
     operator_reads: OperatorReads = None,
@@ -162,15 +165,15 @@ def run(  # noqa: PLR0917 - typer passes by keyword
     operator_order: OperatorOrder = OPERATOR_ORDER_DEFAULT,
     join_scheme: JoinScheme = "",
     feed_share: FeedShare = 0.2,
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Run everything that is registered: read the sources, match, and deliver.
 
-    Statements that are applied meanwhile take effect at once. Stop it with Ctrl-C or SIGTERM;
-    killed at any instant, it resumes. Subscriptions of the script that exist are not made again.
+    Statements that are applied meanwhile take effect at once. Killed at any instant, it resumes.
 
     [bold]headgate run examples/newsroom.feeds --allow loopback[/bold]
     """
-    seconds_max = seconds_option(seconds)
+    configure_logs(log_format)
     options = RunOptions(
         folder=local_folder(folder),
         log=log_option(log),
@@ -183,31 +186,38 @@ def run(  # noqa: PLR0917 - typer passes by keyword
         operator_reads=tuple(map(str, operator_reads or ())),
         operator_network=operator_network,
         public_url=public_url,
-        sources=_fetching(allow, brokers, budget, interval)
-        | batch_limits(batch_rows, batch_bytes, trigger)
-        | kafka_options(kafka or []),
+        sources=_fetching(allow, brokers, budget, interval, kafka or [])
+        | batch_limits(batch_rows, batch_bytes, trigger),
         factorize=factorize,
         operator_order=operator_order,
         join_scheme=join_scheme,
         feed_share=feed_share,
     )
     check_machine(options, metrics=metrics, jars=jars, catalog=catalog)
-    text = "" if script is None else read_text(script)
-    statements = read_statements(text, file=script, as_json=False) if script else []
+    text, statements = _read(script)
     with (
         starting_spark(master, jars=jars) as session,
         open_headgate(catalog, folder=folder, log=log) as h,
+        serving_beside(serve, catalog, options, log_format, settings_path(context)),
     ):
         check_settings(options)
-        if script is not None:
-            apply_once(h, statements, text=text, file=script)
-        run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_max)
+        apply_once(h, statements, text=text, file=script or Path())
+        run_until_stopped(h, session, options, metrics=metrics, seconds=seconds_option(seconds))
 
 
-def _fetching(allow: str, brokers: str, budget: int, interval: str) -> dict[str, str]:
+def _read(script: Path | None) -> tuple[str, Sequence[Statement]]:
+    if script is None:
+        return "", ()
+    text = read_text(script)
+    return text, read_statements(text, file=script, as_json=False)
+
+
+def _fetching(
+    allow: str, brokers: str, budget: int, interval: str, kafka: list[str]
+) -> dict[str, str]:
     interval_s = seconds_option(interval, "--interval") or 300.0
     fetching = {"allow": allow, "brokers": brokers, "budget": str(budget)}
-    return {**fetching, "interval_min_s": str(interval_s)}
+    return {**fetching, "interval_min_s": str(interval_s), **kafka_options(kafka)}
 
 
 def _folder_of(script: Path | None) -> Path:
@@ -241,6 +251,8 @@ def kafka_options(given: list[str]) -> dict[str, str]:
 def apply_once(h: Headgate, statements: Sequence[Statement], *, text: str, file: Path) -> None:
     """Apply a script, without the subscriptions that exist already."""
     to_apply = [each for each in statements if not _exists(h, each)]
+    if not to_apply:
+        return
     for outcome in apply_script(h, to_apply, text=text, file=file, as_json=False):
         if outcome.secret:  # nobody could compute it later
             print_outcome(outcome, as_json=False)
@@ -264,15 +276,17 @@ def run_until_stopped(
     *,
     metrics: str,
     seconds: float | None,
+    notice: str = "",
 ) -> None:
-    """Run until a signal comes or the time is over, then print a summary."""
+    """Run until a signal comes or the time is over, then print a summary. A terminal shows the
+    notice on top."""
     from headgate.cli.run_display import ConsoleLines, summary  # noqa: PLC0415
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     stop, began = _stop_by_signal(), time.monotonic()
-    stderr.print(f"sandbox of operators and stylesheets: {standing_walls()}", highlight=False)
+    _say(f"sandbox of operators and stylesheets: {standing_walls()}")
     _say_pending(h, options)
-    lines = ConsoleLines() if stdout.is_terminal else None
+    lines = ConsoleLines() if stdout.is_terminal and not logs_are_json() else None
     with ExitStack() as opened:
         with stderr.status("starting Spark …") as display:
             started = started_run(
@@ -285,10 +299,17 @@ def run_until_stopped(
             run = opened.enter_context(started)
             opened.enter_context(_metrics(run, metrics))
         until = None if seconds is None else time.monotonic() + seconds
-        _show_until(run, stop, until, lines, began=began)
+        _show_until(run, stop, until, lines, began=began, notice=notice)
         status = status_of(run)
     for line in summary(status, uptime_s=time.monotonic() - began):
         print_line(line)
+
+
+def _say(text: str) -> None:
+    if logs_are_json():
+        logging.getLogger(RUN_LOGGER).info("%s", text)
+    else:
+        stderr.print(text, highlight=False)
 
 
 def _say_pending(h: Headgate, options: RunOptions) -> None:
@@ -297,12 +318,11 @@ def _say_pending(h: Headgate, options: RunOptions) -> None:
     if not count or not deliver.confirm_mail:
         return
     waits = "mail subscription waits" if count == 1 else "mail subscriptions wait"
-    stderr.print(f"{count:,} {waits} for confirmation by the reader", highlight=False)
+    _say(f"{count:,} {waits} for confirmation by the reader")
     if not deliver.public_url:
-        stderr.print(
+        _say(
             "readers get no link to confirm: name the URL of 'headgate serve' by --public-url, "
-            "confirm by 'headgate confirm ID', or set HEADGATE_MAIL_CONFIRM=off",
-            highlight=False,
+            "confirm by 'headgate confirm ID', or set HEADGATE_MAIL_CONFIRM=off"
         )
 
 
@@ -314,6 +334,7 @@ def _stop_by_signal() -> threading.Event:
 
 
 def _metrics(run: Run, address: str) -> AbstractContextManager[object]:
+    from headgate.pipeline.folder_status import FolderReader  # noqa: PLC0415
     from headgate.pipeline.metrics import MetricsServer  # noqa: PLC0415
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
@@ -322,7 +343,13 @@ def _metrics(run: Run, address: str) -> AbstractContextManager[object]:
         return nullcontext()
     if not host or not port.isdigit():
         raise typer.BadParameter("expected HOST:PORT or 'off'", param_hint="--metrics")
-    return MetricsServer(lambda: status_of(run), host, int(port))
+    reader = FolderReader(
+        run.folder,
+        run.catalog,
+        output=run.settings.deliver.output_folder,
+        state=lambda: run.context.log.state,
+    )
+    return MetricsServer(lambda: status_of(run), host, int(port), folder=reader.look)
 
 
 def _show_until(
@@ -332,8 +359,9 @@ def _show_until(
     lines: ConsoleLines | None,
     *,
     began: float,
+    notice: str,
 ) -> None:
-    from headgate.cli.run_display import line, screen  # noqa: PLC0415
+    from headgate.cli.run_display import figures, line, screen  # noqa: PLC0415
     from headgate.pipeline.status import status_of  # noqa: PLC0415
 
     def left_s(step_s: float) -> float:
@@ -344,11 +372,15 @@ def _show_until(
     if lines is None:
         while not stop.is_set() and left_s(LINE_EVERY_S) > 0:
             stop.wait(left_s(LINE_EVERY_S))
-            stderr.print(line(status_of(run), uptime_s=time.monotonic() - began))
+            status, uptime_s = status_of(run), time.monotonic() - began
+            if logs_are_json():
+                logging.getLogger(RUN_LOGGER).info("running", extra=figures(status, uptime_s))
+            else:
+                _say(line(status, uptime_s=uptime_s))
         return
     with Live(console=stdout, auto_refresh=False, screen=True) as live:
         while not stop.is_set() and left_s(SCREEN_EVERY_S) > 0:
             uptime_s = time.monotonic() - began
-            content = screen(status_of(run), uptime_s=uptime_s, console=lines.lines)
+            content = screen(status_of(run), uptime_s=uptime_s, console=lines.lines, notice=notice)
             live.update(content, refresh=True)
             stop.wait(left_s(SCREEN_EVERY_S))

@@ -41,9 +41,13 @@ class ConsoleLines(io.StringIO):
         return len(text)
 
 
-def screen(status: Status, *, uptime_s: float, console: Iterable[str] = ()) -> RenderableType:
+def screen(
+    status: Status, *, uptime_s: float, console: Iterable[str] = (), notice: str = ""
+) -> RenderableType:
     """The live screen: totals, sources, operators, latest matches, console lines, problems."""
     parts: list[RenderableType] = [_headline(status, uptime_s), Text(), _sources(status)]
+    if notice:
+        parts = [Text(notice, style="bold"), Text(), *parts]
     if any(operator.learned.items for operator in status.operators.values()):
         parts += [Text(), _operators(status)]
     if status.latest:
@@ -65,6 +69,22 @@ def line(status: Status, *, uptime_s: float) -> str:
         f"{status.behind:,} behind  "
         f"p50 {tally.latency_p50_ms:.0f} ms  {len(status.broken)} broken feeds"
     )
+
+
+def figures(status: Status, uptime_s: float) -> dict[str, object]:
+    """The same as fields of a log record."""
+    tally = status.tally
+    return {
+        "uptime_s": round(uptime_s),
+        "items": tally.items,
+        "items_per_s": tally.items_per_s,
+        "matched": tally.matched,
+        "delivered": status.deliveries.total,
+        "behind": status.behind,
+        "batch_p50_ms": round(tally.latency_p50_ms),
+        "broken_feeds": len(status.broken),
+        "problems": len(status.errors),
+    }
 
 
 def summary(status: Status, *, uptime_s: float) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,8 +35,7 @@ from headgate.cli.output import (
 )
 from headgate.cli.show import print_listing
 from headgate.language.names import Name
-from headgate.language.parse import read_script
-from headgate.language.script import cut
+from headgate.language.parse import ReadScript, read_all
 from headgate.language.statements import (
     Advertise,
     CreateFeed,
@@ -63,7 +61,6 @@ STATUS_EVERY = 1_000
 PRICES_SHOWN_MAX = 10
 PRICE_SHOWN_US, PRICE_SHOWN_BYTES = 50.0, 100_000_000
 """`check` shows the prices of feeds that add so much to an item, or need so much memory."""
-WORD = re.compile(r"\w+")
 
 Tickets = Annotated[
     Path | None,
@@ -89,35 +86,25 @@ def check(
 
     [bold]headgate check examples/newsroom.feeds[/bold]
     """
-    from headgate.api.check_script import check_outcomes, plan_errors  # noqa: PLC0415 - operators
+    from headgate.api.check_script import check_script  # noqa: PLC0415 - operators
 
     text = read_text(file)
-    statements, errors, unread = _read_all(text)
+    script = _read_all(text)
     without_catalog = catalog == CATALOG_DEFAULT and not Path(catalog).exists()
     with open_headgate(IN_MEMORY if without_catalog else catalog) as h:
-        outcomes: list[Outcome] = []
-        try:
-            if not errors:
-                outcomes = h.apply(statements, text=text, dry_run=True)
-                checked = check_outcomes(h.catalog, outcomes, modules_of(operators))
-        except HeadgateError as error:
-            found = plan_errors(h.catalog, outcomes) if outcomes else []
-            errors += found or h.catalog.find_errors(statements) or [error]
-        else:
-            if errors:
-                errors += h.catalog.find_errors(statements, missing=unread)
+        checked = check_script(h.catalog, script, modules_of(operators))
         name = h.catalog.name
-    if errors:
-        _report_errors(errors, statements, text=text, file=file, as_json=json)
-        raise typer.Exit(max(map(exit_code, errors)))
+    if checked is None:
+        _report_errors(script.errors, script.statements, text=text, file=file, as_json=json)
+        raise typer.Exit(max(map(exit_code, script.errors)))
     cannot_run = list(checked.cannot_run)
     if json:
-        result = {"file": str(file), "statements": len(outcomes), "ok": True}
+        result = {"file": str(file), "statements": len(checked.outcomes), "ok": True}
         prices = {"prices": {n: each.as_json() for n, each in checked.prices.items()}}
         print_json(result | prices | ({"cannot_run": cannot_run} if cannot_run else {}))
     else:
         against = "" if without_catalog else f", checked against {name}"
-        print_line(f"{file}: {_summary(outcomes)}{against}")
+        print_line(f"{file}: {_summary(checked.outcomes)}{against}")
         for problem in cannot_run:
             print_line(f"cannot run here: {problem}")
         _print_prices(checked.prices)
@@ -196,30 +183,21 @@ def read_text(file: Path) -> str:
 
 def read_statements(text: str, *, file: Path, as_json: bool) -> list[Statement]:
     """All statements of a script. If it has errors, all are printed and the exit code is 1."""
-    statements, errors, _ = _read_all(text)
-    if errors:
-        _report_errors(errors, statements, text=text, file=file, as_json=as_json)
+    script = _read_all(text)
+    if script.errors:
+        _report_errors(script.errors, script.statements, text=text, file=file, as_json=as_json)
         raise typer.Exit(1)
-    return statements
+    return script.statements
 
 
-def _read_all(text: str) -> tuple[list[Statement], list[HeadgateError], set[str]]:
-    """The statements of a script, the errors of the others, and all words of the others."""
-    statements: list[Statement] = []
-    errors: list[HeadgateError] = []
-    unread: set[str] = set()
+def _read_all(text: str) -> ReadScript:
     with stderr.status("reading the script …") as status:
-        for number, (chunk, result) in enumerate(
-            zip(cut(text), read_script(text), strict=True), start=1
-        ):
-            if isinstance(result, LanguageError):
-                errors.append(result)
-                unread |= set(WORD.findall(result.source if chunk is result else str(chunk)))
-            else:
-                statements.append(result)
+
+        def show(number: int) -> None:
             if number % STATUS_EVERY == 0:
                 status.update(f"reading the script … {number:,} statements")
-    return statements, errors, unread
+
+        return read_all(text, show)
 
 
 def _report_errors(
@@ -329,7 +307,7 @@ def _write_tickets(file: int, outcomes: list[Outcome]) -> None:
                 stream.write(f"{outcome.ticket}{secret}\n")
 
 
-def _summary(outcomes: list[Outcome]) -> str:
+def _summary(outcomes: Sequence[Outcome]) -> str:
     """'5 statements are right (3 feeds, 2 subscriptions)'"""
     kinds = Counter(_kind(outcome.statement) for outcome in outcomes)
     listed = ", ".join(

@@ -1,4 +1,4 @@
-"""`headgate subscribe`, `renew`, `unsubscribe`, `rotate` and `confirm`."""
+"""`headgate subscribe`, `renew`, `unsubscribe`, `rotate`, `confirm` and `pause`."""
 
 from __future__ import annotations
 
@@ -106,3 +106,21 @@ def confirm(
         print_json({"subscription": subscription, "confirmed": True, "changed": is_new})
     else:
         print_line(f"subscription {subscription} {'is' if is_new else 'was already'} confirmed")
+
+
+def pause(
+    subscription: Annotated[int, typer.Argument(help="Its number.")],
+    catalog: CatalogUrl = CATALOG_DEFAULT,
+    json: AsJson = False,
+) -> None:
+    """Pause a subscription: nothing is sent until it is resumed. It keeps its place, and expires as
+    if it were not paused.
+
+    [bold]headgate pause 17[/bold]
+    """
+    with open_headgate(catalog) as h:
+        is_new = h.catalog.pause_subscription(subscription)
+    if json:
+        print_json({"subscription": subscription, "paused": True, "changed": is_new})
+    else:
+        print_line(f"subscription {subscription} {'is' if is_new else 'was already'} paused")

@@ -19,15 +19,20 @@ receiver that is slow or away holds up only itself.
     due_items           who gets what in a range of the log
     repeats             the same news from two sources is delivered once
     confirmations       readers of mails are asked before the first digest
+    pauses              paused subscriptions keep their place
+    step_report         what a step has done
     catch_up            lag rows, retries, and what became of a job
     build_jobs          jobs made of items; ids of messages
     message_jobs        threads that send, few for each receiver; stylesheets
+    keyed_threads       threads that run jobs of many keys
+    attempts            the last attempts of each subscription, for people
     send_message        one message by its output
     document_files      the documents of file outputs
     item_cache          items of the log, read and rendered once
     render_pieces       documents put together from rendered entries
     replace_files       many files replaced together
-    delivery_status     counts, the state of one item, dead letters, replay
+    delivery_status     counts, the state of one item and of one subscription, dead letters
+    replay              dead letters and sent items are sent again
     delivery_config     what a worker process is told
     schedule            boundaries of periods
     settings            what the operator decides
@@ -36,9 +41,11 @@ receiver that is slow or away holds up only itself.
     clean_text          texts of strangers for XML, HTML, headers and links
     render              Atom, RSS, JSON Feed, HTML, text
     item_encoding       items as JSON, and as XML for stylesheets
+    output_cloud_events  CloudEvents as the body of a call
     output_file         files and console lines
     output_mail         digests by SMTP
     output_webhook      signed calls
+    receiver_test       a call without items, to see what a receiver answers
     http_calls          checked and bounded calls, by libcurl
     output_kafka        records of Kafka
     safe_folder         files below a folder, with names from strangers

@@ -14,7 +14,7 @@ from typing import Protocol
 from headgate.deliver.delivery_tables import DeadLetter, LagRow, RetryRow
 from headgate.deliver.document_files import DocumentFiles, FileTask
 from headgate.deliver.due_items import DueItems, DueQuery
-from headgate.deliver.errors import DeliveryError
+from headgate.deliver.errors import ERROR_LENGTH_MAX, DeliveryError, shown_error
 from headgate.deliver.held_slots import HeldSlots
 from headgate.deliver.item_cache import ItemCache
 from headgate.deliver.item_encoding import decode_item, encode_item
@@ -22,15 +22,12 @@ from headgate.deliver.message_jobs import Message, MessageJob, MessagePart
 from headgate.deliver.records import PushSubscription, Transport, id_of_message
 from headgate.deliver.settings import DeliverySettings
 from headgate.deliver.subscription_table import host_of
-from headgate.model.errors import printable
-
-ERROR_LENGTH_MAX = 500
 
 
 def is_digest(subscription: PushSubscription) -> bool:
     """Whether all waiting items are sent as one message."""
     return subscription.kind is Transport.MAIL or (
-        subscription.kind is Transport.WEBHOOK and subscription.period_s is not None
+        subscription.kind.is_call and subscription.period_s is not None
     )
 
 
@@ -104,13 +101,15 @@ class JobBuilder:
         return self._started(subscription, [m for m in messages if m.parts], end, new_from)
 
     def _message(self, subscription: PushSubscription, positions: list[int], end: int) -> Message:
-        texts = subscription.kind in (Transport.WEBHOOK, Transport.KAFKA)
+        texts = subscription.kind.is_call or subscription.kind is Transport.KAFKA
         parts = [
             MessagePart(
                 each,
                 self._items.arrived_us(each),
                 self._items.item(each),
-                self._items.json_text(each) if texts and not subscription.stylesheet else "",
+                self._items.json_text(each, subscription.name_of)
+                if texts and not subscription.stylesheet
+                else "",
             )
             for each in positions
             if self._items.has(each)
@@ -169,13 +168,9 @@ class JobBuilder:
 
 def receiver_of(subscription: PushSubscription) -> str:
     """Jobs with the same receiver share its threads."""
-    if subscription.kind is Transport.WEBHOOK:
+    if subscription.kind.is_call:  # of one receiver, whatever the form
         return f"webhook {host_of(subscription.target)}"
     return str(subscription.kind)
-
-
-def shown_error(error: DeliveryError) -> str:
-    return printable(str(error))[:ERROR_LENGTH_MAX].encode("utf-8", "replace").decode()
 
 
 def dead_letter(

@@ -28,21 +28,18 @@ from headgate.deliver.build_jobs import (
     is_digest,
     lost_letter,
     lost_range,
-    shown_error,
 )
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_tables import LagRow, RetryRow
 from headgate.deliver.document_files import DocumentFiles, FileTask, write_held
 from headgate.deliver.due_items import DueItems, DueQuery
-from headgate.deliver.errors import DeliveryError, OutputError
+from headgate.deliver.errors import DeliveryError, OutputError, shown_error
 from headgate.deliver.held_slots import HeldSlots, RetryKey, RowChanges
 from headgate.deliver.item_cache import ItemCache
 from headgate.deliver.message_jobs import Message, MessageJob, next_position
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.deliver.schedule import boundary_after_s, phase_s
 from headgate.deliver.settings import DeliverySettings
-
-LAGS_PER_STEP = 2_000
 
 
 class CatchUp:
@@ -60,7 +57,7 @@ class CatchUp:
         self._settings, self._held, self._database = settings, held, database
         self._query, self._files = query, files
         self._jobs = JobBuilder(settings, held, query, items, files)
-        self.job = self._jobs.job
+        self.job, self.busy = self._jobs.job, self._jobs.busy
         self._busy_retries: set[RetryKey] = set()
 
     # --- jobs -------------------------------------------------------------------------------------
@@ -87,6 +84,7 @@ class CatchUp:
                 del self._jobs.busy[id_]
             if job.cancelled or not self._held.is_held(job.slot, job.epoch):
                 continue
+            changes.attempts += job.attempts
             if job.sent_items:
                 changes.counts[f"sent {job.subscription.kind}"] += job.sent_items
                 report.sent[job.subscription.kind] += job.sent_items
@@ -242,7 +240,7 @@ class CatchUp:
         changes, jobs = RowChanges(), self._due_retries(now_s)
         files: list[FileTask] = []
         fixed: list[tuple[PushSubscription, DueItems, int]] = []
-        due = self._held.lag_times.due(now_s, LAGS_PER_STEP)
+        due = self._held.due_lags(now_s, self._query.table.paused)
         self._query.table.check_ids(due)
         outputs = self._query.table.outputs(due)
         for id_ in due:
@@ -316,7 +314,7 @@ class CatchUp:
     def _due_retries(self, now_s: float) -> list[MessageJob]:
         jobs: list[MessageJob] = []
         changes = RowChanges()
-        due = self._held.retry_times.due(now_s, LAGS_PER_STEP)
+        due = self._held.due_retries(now_s, self._query.table.paused)
         self._query.table.check_ids(id_ for id_, _ in due)
         outputs = self._query.table.outputs({id_ for id_, _ in due})
         for key in due:

@@ -33,7 +33,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from sqlalchemy import delete, text, update
+from sqlalchemy import delete, select, text, update
 
 from headgate.deliver import delivery_tables as tables
 from headgate.deliver.delivery_database import DeliveryDatabase
@@ -82,8 +82,11 @@ class Confirmations:
         self._settings, self._database, self._now = settings, database, now
         self._requests: SimpleQueue[_Request | None] = SimpleQueue()
         self._errors: SimpleQueue[tuple[int, str]] = SimpleQueue()
-        self._again_s: dict[str, tuple[int, float]] = {}
-        """For each address the last subscription that was looked at, and when to look again."""
+        self._again_s: dict[tuple[str, str], tuple[int, float]] = {}
+        """For each tenant and address the last subscription that was looked at, and when to look
+        again."""
+        self._sending: set[str] = set()
+        """The keys of addresses that have a mail in the thread."""
         self._look_s = self._prune_s = 0.0
         self._thread: threading.Thread | None = None
 
@@ -133,9 +136,9 @@ class Confirmations:
         held: HeldSlots,
         now_s: float,
     ) -> None:
-        by_address: dict[str, list[PendingMail]] = {}
+        by_address: dict[tuple[str, str], list[PendingMail]] = {}
         for each in pending:
-            by_address.setdefault(each.target, []).append(each)
+            by_address.setdefault((each.tenant, each.target), []).append(each)
         asked = 0
         for target, waiting in by_address.items():
             # One worker asks for an address: the one that delivers its first subscription.
@@ -165,10 +168,13 @@ class Confirmations:
         except OutputError as error:
             self._errors.put((waiting[0].id, str(error)))
             return
-        key = address_key(address)
+        key = address_key(address, waiting[0].tenant)
+        if key in self._sending:
+            return
         if not claim(self._database, key, newest=waiting[-1].id, now_s=now_s):
             return
         mail = make_confirmation(self._settings, address, waiting, salt=first.salt, now=self._now())
+        self._sending.add(key)
         self._requests.put(_Request(key, tuple(waiting), mail))
         if self._thread is None:
             self._thread = threading.Thread(target=self._send_all, name="confirm", daemon=True)
@@ -191,6 +197,7 @@ class Confirmations:
                     unclaim(self._database, request.key, now_s=now_s)
             except Exception as error:  # of the database: the claim stands, and ends in a day
                 self._errors.put((request.waiting[0].id, f"{type(error).__name__}: {error}"))
+            self._sending.discard(request.key)
 
 
 def _slot(pending: PendingMail) -> int:
@@ -217,13 +224,18 @@ def release(table: SubscriptionTable, held: HeldSlots, index: LogIndex, now_s: f
 # --- which address was asked when -----------------------------------------------------------------
 
 
-def address_key(address: str) -> str:
-    """
+def address_key(address: str, tenant: str = "local") -> str:
+    """One mail asks for the subscriptions of one tenant: who confirms those of one has not
+    confirmed those of another.
+
     >>> address_key("Me+news@A.org") == address_key("me@a.org")
     True
     """
     name, _, domain = address.lower().rpartition("@")
-    return hashlib.sha256(f"{name.partition('+')[0]}@{domain}".encode()).hexdigest()
+    key = f"{name.partition('+')[0]}@{domain}"
+    if tenant != "local":
+        key = f"{tenant} {key}"
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def claim(database: DeliveryDatabase, key: str, *, newest: int, now_s: float) -> bool:
@@ -249,6 +261,22 @@ def claim(database: DeliveryDatabase, key: str, *, newest: int, now_s: float) ->
             {"address": key, "now_s": now_s},
         ).rowcount
         return inserted > 0
+
+
+def ask_again(database: DeliveryDatabase, key: str, *, now_s: float) -> float:
+    """Let an address be asked once more for everything that waits for it, if the last mail is a day
+    old; how many seconds are left until then. The worker asks within AGAIN_S."""
+    columns = tables.confirmations.c
+    with database.changing() as connection:
+        asked_at = connection.scalar(select(columns.asked_at).where(columns.address == key))
+        if asked_at is None:
+            return 0.0  # it has not been asked yet, and will be
+        left_s: float = asked_at + DAY_S - now_s
+        if left_s <= 0:
+            connection.execute(
+                update(tables.confirmations).where(columns.address == key).values(last_id=0)
+            )
+        return max(left_s, 0.0)
 
 
 def prune_asked(database: DeliveryDatabase, *, now_s: float) -> None:

@@ -101,9 +101,9 @@ class DeliveryDatabase:
         return self._database.name.strip("'")
 
     def _create(self) -> None:
-        """Create the tables, unless they exist. Several processes may do so at once."""
+        """Create the tables that do not exist. Several processes may do so at once."""
         with self._database.reading() as connection:
-            if inspect(connection).has_table(tables.confirmations.name):
+            if tables.metadata.tables.keys() <= set(inspect(connection).get_table_names()):
                 return
         if self._database.is_sqlite:
             self._database.use_wal()
@@ -288,20 +288,20 @@ class DeliveryChange:
     """What a worker changes in one transaction."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
 
     def move_cursors(self, slots: Iterable[int], cursor: int, *, seen_id: int) -> None:
         """Everything before the cursor was delivered, or is in a row, for all subscriptions up to
         this id."""
         numbers = list(slots)
         columns, lags = tables.sent.c, tables.lags.c
-        self._connection.execute(
+        self.connection.execute(
             update(tables.slots)
             .where(tables.slots.c.slot.in_(numbers))
             .values(cursor=cursor, seen_id=seen_id)
         )
         lagging = select(lags.subscription).where(lags.slot.in_(numbers))
-        self._connection.execute(
+        self.connection.execute(
             delete(tables.sent).where(
                 columns.slot.in_(numbers), columns.subscription.not_in(lagging)
             )
@@ -327,7 +327,7 @@ class DeliveryChange:
 
     def put_dead(self, rows: Sequence[DeadLetter]) -> None:
         if rows:
-            self._connection.execute(insert(tables.dead), [asdict(each) for each in rows])
+            self.connection.execute(insert(tables.dead), [asdict(each) for each in rows])
 
     def count(self, counts: Mapping[str, int]) -> None:
         """Add to the totals."""
@@ -338,8 +338,8 @@ class DeliveryChange:
                 .where(columns.name == name)
                 .values(count=columns.count + count)
             )
-            if count and not self._connection.execute(change).rowcount:
-                self._connection.execute(insert(tables.totals).values(name=name, count=count))
+            if count and not self.connection.execute(change).rowcount:
+                self.connection.execute(insert(tables.totals).values(name=name, count=count))
 
     def claim_files(self, paths: Mapping[int, str]) -> dict[int, int]:
         """The owner of each subscription's file: the first that claims it, until it is released."""
@@ -350,17 +350,17 @@ class DeliveryChange:
         known: dict[bytes, int] = {}
         for start in range(0, len(keys), _CHUNK):
             query = select(tables.files).where(columns.path.in_(keys[start : start + _CHUNK]))
-            known |= {bytes(row.path): row.subscription for row in self._connection.execute(query)}
+            known |= {bytes(row.path): row.subscription for row in self.connection.execute(query)}
         new = [{"path": key, "subscription": wanted[key]} for key in keys if key not in known]
         if new:
-            self._connection.execute(insert(tables.files), new)
+            self.connection.execute(insert(tables.files), new)
         for each, path in paths.items():
             key = key_bytes(path)
             owners[each] = known.get(key, wanted[key])
         return owners
 
     def release_file(self, path: str, *, new_owner: int) -> None:
-        self._connection.execute(
+        self.connection.execute(
             update(tables.files)
             .where(tables.files.c.path == key_bytes(path))
             .values(subscription=new_owner)
@@ -371,7 +371,7 @@ class DeliveryChange:
     ) -> None:
         if rows:
             self._delete(table, key, [tuple(getattr(each, k) for k in key) for each in rows])
-            self._connection.execute(insert(table), [asdict(each) for each in rows])
+            self.connection.execute(insert(table), [asdict(each) for each in rows])
 
     def _delete(
         self, table: Table, key: tuple[str, ...], values: Sequence[tuple[object, ...]]
@@ -381,4 +381,4 @@ class DeliveryChange:
         names = [f"key_{each}" for each in key]
         conditions = [table.c[k] == bindparam(n) for k, n in zip(key, names, strict=True)]
         rows = [dict(zip(names, each, strict=True)) for each in values]
-        self._connection.execute(delete(table).where(*conditions), rows)
+        self.connection.execute(delete(table).where(*conditions), rows)

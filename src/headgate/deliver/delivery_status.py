@@ -1,4 +1,4 @@
-"""What became of deliveries: counts, the state of one item, dead letters, and sending them again.
+"""What became of deliveries: counts, the state of one item and of one subscription, dead letters.
 
 Answers come from the cursor of the subscription's slot and from the rows that differ:
 
@@ -11,11 +11,13 @@ Answers come from the cursor of the subscription's slot and from the rows that d
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, select
 
 from headgate.deliver import delivery_tables as tables
 from headgate.deliver.delivery_database import DeliveryDatabase
@@ -204,55 +206,118 @@ def dead_letters(database: DeliveryDatabase, *, limit: int) -> list[DeadLetters]
     return [DeadLetters(row.subscription, row.letters, errors[row.newest]) for row in rows]
 
 
-def dead_letters_of(
-    database: DeliveryDatabase, subscription: int, *, limit: int = 100
-) -> list[tables.DeadLetter]:
-    columns = tables.dead.c
-    query = select(tables.dead).where(columns.subscription == subscription)
+@dataclass(frozen=True, slots=True)
+class DeliveryProgress:
+    """How far the deliveries of a subscription are."""
+
+    cursor: int | None
+    """The next position to deliver; None if nothing was ever delivered."""
+    failures: int
+    """Attempts in a row that have failed, as its receiver is away."""
+    halted: str
+    """Why nothing is sent until `replay`; empty if it goes on."""
+    error: str
+    """The last error of what is not delivered yet."""
+    next_attempt_s: float | None
+    """When the next attempt is made, or the next digest; None: at once."""
+    retrying: int
+    """Messages that were refused by themselves and are tried again."""
+    dead: int
+    """Dead letters."""
+
+
+def progress_of(database: DeliveryDatabase, subscription: SubscriptionLike) -> DeliveryProgress:
+    return progress_of_all(database, [subscription])[subscription.id]
+
+
+def progress_of_all(
+    database: DeliveryDatabase, subscriptions: Sequence[SubscriptionLike]
+) -> dict[int, DeliveryProgress]:
+    """By id. Rows exist only for what differs, so those of a range of ids are few."""
+    ids = [each.id for each in subscriptions]
+    low, high = min(ids, default=0), max(ids, default=0)
+    dead, retries = tables.dead.c, tables.retries.c
     with database.reading() as connection:
-        rows = connection.execute(query.order_by(columns.number).limit(limit)).mappings().all()
-    names = [name for name in rows[0] if name != "number"] if rows else []
-    return [tables.DeadLetter(**{name: row[name] for name in names}) for row in rows]
-
-
-def replay(database: DeliveryDatabase, subscription: int, *, now_s: float) -> int:
-    """Send the dead letters of a subscription again, and go on if it was halted; how many letters
-    there are. Its worker sees it within a third of a lease."""
-    dead, lags = tables.dead.c, tables.lags.c
-    with database.changing() as connection:
-        letters = connection.execute(
-            select(tables.dead).where(dead.subscription == subscription)
-        ).all()
-        connection.execute(delete(tables.dead).where(dead.subscription == subscription))
-        connection.execute(
-            update(tables.lags)
-            .where(lags.subscription == subscription, lags.halted.is_not(None))
-            .where(lags.halted != tables.WAITS)
-            .values(halted=None, failures=0, not_before=now_s, error="")
-        )
-        known = set(
-            connection.scalars(
-                select(tables.retries.c.message).where(
-                    tables.retries.c.subscription == subscription
+        slots = connection.execute(select(tables.slots.c.slot, tables.slots.c.cursor))
+        cursors = {row.slot: row.cursor for row in slots}
+        between = tables.lags.c.subscription.between(low, high)
+        lags = {row.subscription: row for row in connection.execute(_LAGS.where(between))}
+        retried: dict[int, list[tuple[float, str]]] = {}
+        query = select(retries.subscription, retries.retry_at, retries.error)
+        for id_, at_s, error in connection.execute(
+            query.where(retries.subscription.between(low, high)).order_by(retries.retry_at)
+        ):
+            retried.setdefault(id_, []).append((at_s, error))
+        letters = {
+            row.subscription: (int(row.letters), int(row.last))
+            for row in connection.execute(
+                select(
+                    dead.subscription,
+                    func.count().label("letters"),
+                    func.max(dead.number).label("last"),
                 )
+                .where(dead.subscription.between(low, high))
+                .group_by(dead.subscription)
             )
+        }
+        last = {letters[each][1] for each in ids if each in letters}
+        died_of = _errors_of_letters(connection, last)
+    return {
+        each.id: _progress(
+            each,
+            cursors,
+            lags.get(each.id),
+            retried.get(each.id, []),
+            letters.get(each.id, (0, 0)),
+            died_of,
         )
-        again = {row.message: row for row in letters if row.item_count}
-        for message, row in again.items():
-            if message not in known:
-                connection.execute(insert(tables.retries).values(_retry(row, now_s)))
-    return len(letters)
+        for each in subscriptions
+    }
 
 
-def _retry(row: object, now_s: float) -> dict[str, object]:
-    names = ("subscription", "message", "version", "slot", "first", "end", "items", "error")
-    values: dict[str, object] = {name: getattr(row, name) for name in names}
-    return {**values, "retry_at": now_s, "attempts": 0}
+_LAGS = select(tables.lags)
+_CHUNK = 500
+
+
+def _errors_of_letters(connection: Connection, numbers: Iterable[int]) -> dict[int, str]:
+    columns, wanted = tables.dead.c, sorted(numbers)
+    errors: dict[int, str] = {}
+    for start in range(0, len(wanted), _CHUNK):
+        chunk = wanted[start : start + _CHUNK]
+        query = select(columns.number, columns.error).where(columns.number.in_(chunk))
+        errors |= {row.number: row.error for row in connection.execute(query)}
+    return errors
+
+
+def _progress(
+    subscription: SubscriptionLike,
+    cursors: Mapping[int, int | None],
+    lag: Row[Any] | None,
+    retried: Sequence[tuple[float, str]],
+    letters: tuple[int, int],
+    died_of: Mapping[int, str],
+) -> DeliveryProgress:
+    slot = slot_of(subscription.id, subscription.output_kind, subscription.target)
+    halted = lag.halted or "" if lag is not None else ""
+    times = [at_s for at_s, _ in retried]
+    if lag is not None and not halted:
+        times.append(lag.not_before)
+    error = lag.error if lag is not None else ""
+    return DeliveryProgress(
+        cursor=cursors.get(slot) if lag is None else lag.position,
+        failures=0 if lag is None else lag.failures,
+        halted=halted,
+        error=error or (retried[0][1] if retried else died_of.get(letters[1], "")),
+        next_attempt_s=min(times, default=None),
+        retrying=len(retried),
+        dead=letters[0],
+    )
 
 
 def prune(database: DeliveryDatabase, *, dead_before_s: float) -> int:
-    """Remove old dead letters."""
+    """Remove old dead letters, and attempts that are as old."""
     with database.changing() as connection:
+        connection.execute(delete(tables.attempts).where(tables.attempts.c.at < dead_before_s))
         old = tables.dead.c.died_at < dead_before_s
         return connection.execute(delete(tables.dead).where(old)).rowcount
 

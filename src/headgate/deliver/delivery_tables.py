@@ -8,6 +8,7 @@
     sent       messages that were sent behind the cursor: a crash does not repeat them
     files      which subscription writes which file
     totals     how many items were sent, by output; how many attempts failed
+    attempts   the last attempts of each subscription, for people
     confirmations  which address was asked when to confirm its mails
     clock      the latest time that was seen
 
@@ -125,6 +126,21 @@ totals = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("count", BigInteger, nullable=False),
+)
+
+attempts = Table(
+    "delivery_attempts",
+    metadata,
+    Column("number", _BigKey, primary_key=True, autoincrement=True),
+    Column("subscription", BigInteger, nullable=False),
+    Column("slot", Integer, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("item_count", Integer, nullable=False),
+    Column("at", Double, nullable=False, index=True),
+    Column("took_s", Double, nullable=False),
+    Column("status", Integer),
+    Column("error", Text, nullable=False),
+    Index("ix_delivery_attempts_subscription", "subscription", "number"),
 )
 
 confirmations = Table(

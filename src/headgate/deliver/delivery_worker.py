@@ -34,9 +34,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Event
 
@@ -52,11 +50,13 @@ from headgate.deliver.due_items import DueItems, DueQuery, TooManyPairs
 from headgate.deliver.held_slots import HeldSlots, RowChanges
 from headgate.deliver.item_cache import ItemCache
 from headgate.deliver.message_jobs import MessageJob, MessageThreads, SendMessage, SentRecorder
+from headgate.deliver.pauses import Pauses
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.deliver.replace_files import FileReplacer
 from headgate.deliver.schedule import boundary_after_s, phase_s
 from headgate.deliver.send_message import MessageSender
 from headgate.deliver.settings import DeliverySettings
+from headgate.deliver.step_report import StepReport
 from headgate.deliver.subscription_table import SubscriptionCatalog, SubscriptionTable
 from headgate.match.bit_rows import Longs
 from headgate.store.log_index import LogIndex
@@ -66,30 +66,6 @@ POSITIONS_MAX = 20_000
 """A round takes at most so many positions."""
 POLL_S = 0.1
 LAG_WAIT_S = 0.2
-ERRORS_MAX = 100
-
-
-@dataclass(slots=True)
-class StepReport:
-    """What a step has done. Items are counted, for each subscription that got them."""
-
-    sent: Counter[str] = field(default_factory=Counter)
-    """By output."""
-    failed: int = 0
-    dead: int = 0
-    files_written: int = 0
-    moved: int = 0
-    """How many positions the cursors have advanced."""
-    errors: list[tuple[int, str]] = field(default_factory=list)
-    """Subscription and error; the first hundred."""
-
-    @property
-    def is_idle(self) -> bool:
-        return not (self.moved or self.sent or self.failed or self.dead)
-
-    def add_error(self, subscription: int, error: str) -> None:
-        if len(self.errors) < ERRORS_MAX:
-            self.errors.append((subscription, error))
 
 
 class DeliveryWorker:
@@ -124,6 +100,7 @@ class DeliveryWorker:
         self._catch_up = CatchUp(
             settings, self.held, self._query, self._items, self._files, database
         )
+        self._pauses = Pauses(self.table, self.held, self._catch_up.busy)
         self._confirmations = Confirmations(settings, database, now=now)
         self._has_taken = False  # slots, since the last step
         self._stopping = Event()
@@ -172,6 +149,7 @@ class DeliveryWorker:
         self._items.forget()
         self._settle_late(now_s, report)
         self._catch_up_new(now_s)
+        self._pauses.step(now_s)
         self._confirmations.step(
             self.table, self.held, self.index, now_s, report, has_changed=has_changed
         )
@@ -207,6 +185,7 @@ class DeliveryWorker:
             self._files.forget_all()
             self._has_taken = True
         self.held.reload()
+        self._threads.refusals.set(self.held.refusals_left(self.table.catalog.waiting_max()))
         self._renew_at_s = now_s + self._settings.lease_s / 3
 
     # --- rounds -----------------------------------------------------------------------------------

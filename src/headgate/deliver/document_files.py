@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import gc
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple
@@ -35,8 +35,7 @@ from headgate.deliver.output_file import format_of
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.deliver.render_pieces import (
     DocumentBody,
-    EntryPiece,
-    body_of,
+    document_body_of,
     document_of,
     piece_of,
 )
@@ -226,16 +225,6 @@ class DocumentFiles:
 @lru_cache(maxsize=WINDOWS_MAX)
 def _document_id(subscription: int) -> str:
     return stable_id("subscription", str(subscription))
-
-
-def document_body_of(pieces: Iterable[EntryPiece], format_: str) -> DocumentBody:
-    """The newest first, by date, then by arrival. An item that was published again is shown once,
-    as it was last."""
-    newest: dict[str, EntryPiece] = {}
-    for each in pieces:
-        newest.setdefault(each.key, each)
-    by_date = sorted(newest.values(), key=lambda each: each.shown_at, reverse=True)
-    return body_of(by_date, format_)
 
 
 @contextmanager

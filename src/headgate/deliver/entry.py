@@ -9,14 +9,15 @@
     all other attributes       a list below the body: price 150, destination Paris
     annotations ([RoSeS §3.2])  related entries, and a list of links below the body
 
-The id is a name-based UUID of source and item id: the same in every feed, format and run.
+The id is a name-based UUID of source and item id: the same in every feed, format and run, also
+where readers know the source by another name.
 """
 
 from __future__ import annotations
 
 import html
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -89,6 +90,10 @@ class OutputDocument:
     id: str
     title: str
     entries: tuple[OutputEntry, ...]
+    address: str = ""
+    """The URL of the document itself, where it has one."""
+    hub: str = ""
+    """The URL of the hub that sends new versions of it, where there is one (WebSub)."""
 
     @property
     def updated(self) -> datetime:
@@ -115,10 +120,17 @@ def stable_id(*names: str) -> str:
     return digest.urn
 
 
-def entry_of(item: Item, transformed: TransformedText | None = None) -> OutputEntry:
-    """The entry of an item, or of the text that a stylesheet has made of it."""
+def entry_of(
+    item: Item,
+    transformed: TransformedText | None = None,
+    *,
+    name_of: Callable[[str], str] = str,
+) -> OutputEntry:
+    """The entry of an item, or of the text that a stylesheet has made of it. `name_of` is the name
+    by which readers know a source."""
     link = _link(item, "link")
-    related = tuple(_related(item))
+    related = tuple(_related(item, name_of))
+    source = one_line(name_of(item.source))
     summary = html_to_text(_text(item, "description"))
     body_html = (
         _body_html(item, link, related)
@@ -131,8 +143,8 @@ def entry_of(item: Item, transformed: TransformedText | None = None) -> OutputEn
     published = _time(item, "published")
     return OutputEntry(
         id=stable_id("item", item.source, item.id),
-        title=_title(item, summary or body),
-        source=one_line(item.source),
+        title=_title(item, summary or body, source),
+        source=source,
         updated=_time(item, "updated") or published or utc(item.time),
         published=published,
         link=link,
@@ -189,9 +201,9 @@ def _time(item: Item, name: str) -> datetime | None:
     return utc(value) if isinstance(value, datetime) else None
 
 
-def _title(item: Item, text: str) -> str:
+def _title(item: Item, text: str, source: str) -> str:
     title = one_line(_text(item, "title")) or one_line(text, 80)
-    return title or f"{one_line(item.source)}, {shown_value(item.time)}"
+    return title or f"{source}, {shown_value(item.time)}"
 
 
 def _body_html(item: Item, link: str | None, related: tuple[RelatedItem, ...]) -> str:
@@ -215,12 +227,13 @@ def _other_attributes(item: Item) -> str:
     return f"<dl>{''.join(rows)}</dl>" if rows else ""
 
 
-def _related(item: Item) -> Iterator[RelatedItem]:
+def _related(item: Item, name_of: Callable[[str], str]) -> Iterator[RelatedItem]:
     found = frozenset(each for annotation in item.annotations for each in annotation.items)
     for each in in_order(found)[:RELATED_MAX]:
         summary = html_to_text(_text(each, "description"))
         link, enclosure = _link(each, "link"), _link(each, "enclosure")
-        yield RelatedItem(_title(each, summary), one_line(each.source), link, enclosure)
+        source = one_line(name_of(each.source))
+        yield RelatedItem(_title(each, summary, source), source, link, enclosure)
 
 
 def related_html(related: tuple[RelatedItem, ...]) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 
 from headgate.model.errors import HeadgateError, printable
 
+ERROR_LENGTH_MAX = 500
+
 
 class DeliveryError(HeadgateError):
     """What goes wrong between a match and its subscriber."""
@@ -29,6 +31,7 @@ class OutputError(DeliveryError):
     busy         no more for now: the other messages of this subscription are not tried
     gone         the receiver wants nothing any more: the subscription is halted
     ambiguous    the receiver may have taken it: the connection ended before the answer
+    status       that of the answer, of a call that was answered
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class OutputError(DeliveryError):
         gone: bool = False,
         ambiguous: bool = False,
         retry_after_s: float | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.lasting = lasting or gone
@@ -49,6 +53,7 @@ class OutputError(DeliveryError):
         self.gone = gone
         self.ambiguous = ambiguous
         self.retry_after_s = retry_after_s
+        self.status = status
 
 
 class LeaseLost(DeliveryError):
@@ -73,3 +78,8 @@ class TransformError(DeliveryError):
         super().__init__(f"{place}: {message}")
         self.stylesheet = stylesheet
         self.line = line
+
+
+def shown_error(error: DeliveryError) -> str:
+    """An error as rows keep it."""
+    return printable(str(error))[:ERROR_LENGTH_MAX].encode("utf-8", "replace").decode()

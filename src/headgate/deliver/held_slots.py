@@ -15,10 +15,13 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
+from headgate.deliver.attempts import AttemptLog, AttemptRow
 from headgate.deliver.delivery_database import DeliveryDatabase
-from headgate.deliver.delivery_tables import DeadLetter, LagRow, RetryRow, SlotLease
+from headgate.deliver.delivery_tables import SLOTS, DeadLetter, LagRow, RetryRow, SlotLease
 from headgate.deliver.errors import LeaseLost
 
+PER_STEP_MAX = 2_000
+"""So many lag rows, and so many retries, are taken in one step."""
 K = TypeVar("K", bound=Hashable)
 RetryKey = tuple[int, str]
 
@@ -70,6 +73,7 @@ class RowChanges:
     ended_retries: dict[RetryKey, int] = field(default_factory=dict)
     dead: list[DeadLetter] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    attempts: list[AttemptRow] = field(default_factory=list)
     cursors: dict[int, int] = field(default_factory=dict)
     seen_id: int = 0
 
@@ -81,6 +85,7 @@ class RowChanges:
             retries={key: each for key, each in self.retries.items() if each.slot not in slots},
             ended_retries={k: slot for k, slot in self.ended_retries.items() if slot not in slots},
             dead=[each for each in self.dead if each.slot not in slots],
+            attempts=[each for each in self.attempts if each.slot not in slots],
             cursors={slot: each for slot, each in self.cursors.items() if slot not in slots},
         )
 
@@ -93,6 +98,7 @@ class RowChanges:
             or self.ended_retries
             or self.dead
             or self.counts
+            or self.attempts
             or self.cursors
         )
 
@@ -118,6 +124,7 @@ class HeldSlots:
         """Messages that an earlier holder has sent behind the cursor."""
         self.lag_times: DueTimes[int] = DueTimes()
         self.retry_times: DueTimes[RetryKey] = DueTimes()
+        self._attempt_log = AttemptLog()
 
     @property
     def epochs(self) -> dict[int, int]:
@@ -176,6 +183,32 @@ class HeldSlots:
             if (retry.subscription, retry.message) not in self.retries:
                 self._remember_retry(retry)
 
+    def due_lags(self, now_s: float, paused: Collection[int]) -> list[int]:
+        """Take the lag rows that are due. Those of paused subscriptions wait for `resume`."""
+        return [each for each in self.lag_times.due(now_s, PER_STEP_MAX) if each not in paused]
+
+    def due_retries(self, now_s: float, paused: Collection[int]) -> list[RetryKey]:
+        """The same for retries; what was asked to be sent again goes to paused ones, too."""
+        return [
+            key
+            for key in self.retry_times.due(now_s, PER_STEP_MAX)
+            if key[0] not in paused or not self.retries[key].attempts
+        ]
+
+    def resume(self, ids: frozenset[int]) -> None:
+        """These subscriptions are not paused any more: their rows are due at their times."""
+        for id_ in ids & self.lags.keys():
+            self._remember_lag(self.lags[id_])
+        for key, retry in self.retries.items() if ids else ():
+            if key[0] in ids:
+                self.retry_times.set(key, retry.retry_at)
+
+    def refusals_left(self, quota: int | None) -> int | None:
+        """How many more retries there may be of these slots' share of a quota; None: any number."""
+        if quota is None:
+            return None
+        return max(quota * len(self.slots) // SLOTS - len(self.retries), 0)
+
     def is_still_held(self) -> bool:
         """Whether all slots are still ours; those that are not are dropped."""
         try:
@@ -206,6 +239,7 @@ class HeldSlots:
             change.end_retries(list(changes.ended_retries))
             change.put_dead(changes.dead)
             change.count(changes.counts)
+            self._attempt_log.write(change.connection, changes.attempts)
             for cursor in set(changes.cursors.values()):
                 moved = [slot for slot, each in changes.cursors.items() if each == cursor]
                 change.move_cursors(moved, cursor, seen_id=changes.seen_id)

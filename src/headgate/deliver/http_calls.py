@@ -71,6 +71,8 @@ class Answer:
     status: int
     headers: dict[str, str]
     """Of the final answer, names in lower case."""
+    body: bytes = b""
+    """Of a GET, and of a POST if that was asked for; otherwise it is read and thrown away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +103,24 @@ class HttpCalls:
         for each in handles:
             each.close()
 
-    def post(self, url: httpx.URL, headers: Sequence[str], body: bytes) -> Answer:
+    def post(
+        self, url: httpx.URL, headers: Sequence[str], body: bytes, *, keeps_body: bool = False
+    ) -> Answer:
         """The answer, whatever its status; `AddressRefused` or `CallFailed` without one."""
+        return self._call(url, headers, body, keeps_body=keeps_body)
+
+    def get(self, url: httpx.URL, headers: Sequence[str]) -> Answer:
+        """The same for a GET; the answer has its body, at most ANSWER_BYTES_MAX of it."""
+        return self._call(url, headers, None, keeps_body=True)
+
+    def _call(
+        self, url: httpx.URL, headers: Sequence[str], body: bytes | None, *, keeps_body: bool
+    ) -> Answer:
         until = time.monotonic() + self._limits.total_s
         origin = (url.scheme, url.raw_host.decode("ascii"), _port(url))
         handle = self._take(origin)
         try:
-            answer = handle.post(url, headers, body, until)
+            answer = handle.call(url, headers, body, until, keeps_body=keeps_body)
         except BaseException:
             handle.close()
             raise
@@ -162,6 +175,7 @@ class _Handle:
         self._refused = ""
         self._headers: list[bytes] = []
         self._header_bytes = self._body_bytes = 0
+        self._body: bytearray | None = None
         self._opened: list[socket.socket] = []
         self._curl = pycurl.Curl()
         self._set_options()
@@ -170,7 +184,16 @@ class _Handle:
         with suppress(pycurl.error):
             self._curl.close()
 
-    def post(self, url: httpx.URL, headers: Sequence[str], body: bytes, until: float) -> Answer:
+    def call(
+        self,
+        url: httpx.URL,
+        headers: Sequence[str],
+        body: bytes | None,
+        until: float,
+        *,
+        keeps_body: bool,
+    ) -> Answer:
+        """A POST of this body, or a GET without one."""
         if time.monotonic() - self._resolved_at > KEPT_S:
             self._resolve(until)
         left_ms = int((until - time.monotonic()) * 1_000)
@@ -178,11 +201,15 @@ class _Handle:
             raise CallFailed("the time for this call is up")
         self._refused, self._headers = "", []
         self._header_bytes = self._body_bytes = 0
+        self._body = bytearray() if keeps_body else None
         target = f"{url.scheme}://{url.netloc.decode('ascii')}{url.raw_path.decode('ascii')}"
         curl = self._curl
         curl.setopt(pycurl.URL, target)
         curl.setopt(pycurl.HTTPHEADER, [*headers, "Expect:", "Accept:"])
-        curl.setopt(pycurl.POSTFIELDS, body)
+        if body is None:
+            curl.setopt(pycurl.HTTPGET, 1)
+        else:
+            curl.setopt(pycurl.POSTFIELDS, body)  # makes it a POST
         curl.setopt(pycurl.TIMEOUT_MS, left_ms)
         try:
             curl.perform()
@@ -195,13 +222,13 @@ class _Handle:
         finally:
             while self._opened:
                 self._opened.pop().close()  # libcurl has a duplicate
-        return Answer(curl.getinfo(pycurl.RESPONSE_CODE), self._final_headers())
+        status = curl.getinfo(pycurl.RESPONSE_CODE)
+        return Answer(status, self._final_headers(), bytes(self._body or b""))
 
     def _set_options(self) -> None:
         step_s, curl = self._limits.step_s, self._curl
         for option, value in {
             pycurl.NOSIGNAL: 1,
-            pycurl.POST: 1,
             pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_1_1,
             pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
             pycurl.FOLLOWLOCATION: 0,
@@ -270,7 +297,11 @@ class _Handle:
 
     def _take_body(self, part: bytes) -> int:
         self._body_bytes += len(part)
-        return len(part) if self._body_bytes <= ANSWER_BYTES_MAX else 0
+        if self._body_bytes > ANSWER_BYTES_MAX:
+            return 0
+        if self._body is not None:
+            self._body += part
+        return len(part)
 
     def _final_headers(self) -> dict[str, str]:
         pairs = (each.decode("latin-1").partition(":") for each in self._headers[1:])

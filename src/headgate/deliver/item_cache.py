@@ -40,7 +40,8 @@ class ItemCache:
         self._index = index
         self._schema_of = schema_of
         self._items: dict[int, tuple[Item, int]] = {}
-        self._texts: dict[int, str] = {}
+        self._texts: dict[tuple[int, tuple[str, ...]], str] = {}
+        """By position, and the names that the receiver knows its sources by."""
         self._pieces: OrderedDict[tuple[int, str], EntryPiece] = OrderedDict()
         self._piece_bytes = 0
 
@@ -68,11 +69,13 @@ class ItemCache:
     def arrived_us(self, position: int) -> int:
         return self._items[position][1]
 
-    def json_text(self, position: int) -> str:
-        """The item in the form of webhooks and Kafka."""
-        text = self._texts.get(position)
+    def json_text(self, position: int, name_of: Callable[[str], str] = str) -> str:
+        """The item in the form of webhooks and Kafka, with its sources called so."""
+        item = self.item(position)
+        key = (position, tuple(map(name_of, _sources_in(item))))
+        text = self._texts.get(key)
         if text is None:
-            text = self._texts[position] = webhook_item(self.item(position))
+            text = self._texts[key] = webhook_item(item, name_of=name_of)
         return text
 
     def load_pieces(self, keys: Iterable[tuple[int, str]]) -> None:
@@ -104,30 +107,46 @@ class ItemCache:
         table = read_rows(self._index.storage, places[0].file, [each.row for each in places])
         row = 0
         for batch in table.combine_chunks().to_batches():
-            items = items_from_arrow(batch, self._schema(batch))
-            for item, joined in zip(items, _annotations(batch), strict=True):
+            for item in whole_items(batch, self._schema_of):
                 place = places[row]
-                whole = replace(item, annotations=joined) if joined else item
-                self._items[place.position] = (whole, place.arrived_us)
+                self._items[place.position] = (item, place.arrived_us)
                 row += 1
 
-    def _schema(self, batch: pa.RecordBatch) -> Schema:
-        """All sources of a file have the same one. The attributes of a source that was dropped
-        have the types that they are stored as."""
-        for source in batch.column(SOURCE).unique().to_pylist():
-            schema = self._schema_of(source)
-            if schema is not None and {str(each.name) for each in schema.attributes} <= set(
-                batch.schema.names
-            ):
-                return schema
-        own = {SOURCE, ID, TIME, ANNOTATIONS}
-        return Schema(
-            tuple(
-                Attribute(field.name, _TYPE_OF.get(field.type, Type.TEXT))
-                for field in batch.schema
-                if field.name not in own
-            )
+
+def _sources_in(item: Item) -> list[str]:
+    """The source of an item, and those of the items that joins have added to it."""
+    if not item.annotations:
+        return [item.source]
+    added = {name for a in item.annotations for each in a.items for name in _sources_in(each)}
+    return [item.source, *sorted(added)]
+
+
+def whole_items(batch: pa.RecordBatch, schema_of: Callable[[str], Schema | None]) -> list[Item]:
+    """The items of rows of one file, with what joins have added to them."""
+    items = items_from_arrow(batch, _schema(batch, schema_of))
+    return [
+        replace(item, annotations=joined) if joined else item
+        for item, joined in zip(items, _annotations(batch), strict=True)
+    ]
+
+
+def _schema(batch: pa.RecordBatch, schema_of: Callable[[str], Schema | None]) -> Schema:
+    """All sources of a file have the same one. The attributes of a source that was dropped have the
+    types that they are stored as."""
+    for source in batch.column(SOURCE).unique().to_pylist():
+        schema = schema_of(source)
+        if schema is not None and {str(each.name) for each in schema.attributes} <= set(
+            batch.schema.names
+        ):
+            return schema
+    own = {SOURCE, ID, TIME, ANNOTATIONS}
+    return Schema(
+        tuple(
+            Attribute(field.name, _TYPE_OF.get(field.type, Type.TEXT))
+            for field in batch.schema
+            if field.name not in own
         )
+    )
 
 
 def _annotations(batch: pa.RecordBatch) -> list[frozenset[Annotation]]:

@@ -25,15 +25,22 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from headgate.deliver.attempts import ATTEMPTS_KEPT, AttemptRow
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_tables import SentRow
 from headgate.deliver.entry import TransformedText
-from headgate.deliver.errors import DeliveryError, LeaseLost, OutputError, TransformError
+from headgate.deliver.errors import (
+    DeliveryError,
+    LeaseLost,
+    OutputError,
+    TransformError,
+    shown_error,
+)
+from headgate.deliver.keyed_threads import KeyedThreads
 from headgate.deliver.records import PushSubscription, Transport
 from headgate.deliver.settings import DeliverySettings
 from headgate.deliver.transform import LimitBroken, Stylesheet, Transformer, read_stylesheet
@@ -43,7 +50,7 @@ STYLESHEET_THREADS = 4
 DOWN_S = 1.0
 """How long the queued jobs of a receiver that cannot be reached end without an attempt."""
 TRANSFORMED_MAX = 20_000
-_RECORDED = {Transport.MAIL, Transport.WEBHOOK, Transport.KAFKA}
+_RECORDED = {Transport.MAIL, Transport.WEBHOOK, Transport.CLOUDEVENTS, Transport.KAFKA}
 """Documents are written by the main thread, and a line that is shown twice does no harm."""
 
 
@@ -97,11 +104,41 @@ class MessageJob:
     """Why the job ended early: the receiver is down, busy or gone."""
     is_finished: bool = False
     cancelled: bool = False
+    attempts: deque[AttemptRow] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_KEPT))
+    """The last ones, for people to look at."""
+
+    def note(self, message: Message, began_s: float, status: int | None, error: str = "") -> None:
+        """Keep what became of an attempt that began at this time."""
+        if self.subscription.kind in _RECORDED:
+            id_, items = self.subscription.id, len(message.parts)
+            took_s = time.time() - began_s
+            row = AttemptRow(id_, self.slot, message.id, items, began_s, took_s, status, error)
+            self.attempts.append(row)
+
+
+class RefusalAllowance:
+    """How many more messages may be refused and kept, by all jobs together. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left: int | None = None
+
+    def set(self, left: int | None) -> None:
+        """None: as many as they like."""
+        with self._lock:
+            self._left = left
+
+    def take(self) -> bool:
+        with self._lock:
+            if self._left is None:
+                return True
+            self._left -= 1
+            return self._left >= 0
 
 
 class SendMessage(Protocol):
-    def __call__(self, subscription: PushSubscription, message: Message, /) -> None:
-        """Returns when the receiver has taken it."""
+    def __call__(self, subscription: PushSubscription, message: Message, /) -> int | None:
+        """Returns when the receiver has taken it; the status of its answer, if it has one."""
 
 
 # --- sent rows ------------------------------------------------------------------------------------
@@ -160,66 +197,6 @@ class _PendingRow:
 # --- threads --------------------------------------------------------------------------------------
 
 
-class KeyedThreads:
-    """Threads that run jobs of many keys, with a limit for each key, in turn. Daemons: one that
-    hangs in a write to a full pipe must not keep the process."""
-
-    def __init__(
-        self, name: str, *, threads: int, per_key: int, run: Callable[[MessageJob], None]
-    ) -> None:
-        self._run, self._per_key = run, per_key
-        self._changed = threading.Condition()
-        self._queues: OrderedDict[str, deque[MessageJob]] = OrderedDict()
-        self._active: dict[str, int] = {}
-        self._stopped = False
-        self._threads = [
-            threading.Thread(target=self._loop, name=f"{name} {n}", daemon=True)
-            for n in range(threads)
-        ]
-        for each in self._threads:
-            each.start()
-
-    def submit(self, key: str, job: MessageJob) -> None:
-        with self._changed:
-            self._queues.setdefault(key, deque()).append(job)
-            self._changed.notify()
-
-    def stop(self, timeout_s: float) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-        until = time.monotonic() + timeout_s
-        for each in self._threads:
-            each.join(max(0.0, until - time.monotonic()))
-
-    def _loop(self) -> None:
-        while (taken := self._take()) is not None:
-            key, job = taken
-            try:
-                self._run(job)
-            finally:
-                with self._changed:
-                    self._active[key] -= 1
-                    if not self._active[key]:
-                        del self._active[key]
-                    self._changed.notify()
-
-    def _take(self) -> tuple[str, MessageJob] | None:
-        with self._changed:
-            while not self._stopped:
-                for key, queue in self._queues.items():
-                    if self._active.get(key, 0) < self._per_key:
-                        job = queue.popleft()
-                        self._active[key] = self._active.get(key, 0) + 1
-                        # The others come first next time.
-                        del self._queues[key]
-                        if queue:
-                            self._queues[key] = queue
-                        return key, job
-                self._changed.wait()
-            return None
-
-
 class MessageThreads:
     """Transforms and sends jobs. `submit`, `wait` and `finished` are for one thread."""
 
@@ -232,13 +209,14 @@ class MessageThreads:
         self._transformed: OrderedDict[tuple[int, bytes], Item | TransformedText] = OrderedDict()
         self._of_thread = threading.local()
         self._transformers: list[Transformer] = []
+        self.refusals = RefusalAllowance()
         self._receivers = KeyedThreads(
             "deliver",
             threads=settings.workers,
             per_key=settings.workers_per_target,
             run=self._run,
         )
-        self._stylesheets: KeyedThreads | None = None
+        self._stylesheets: KeyedThreads[MessageJob] | None = None
 
     def stop(self) -> None:
         """Messages that are being sent end; no other is begun."""
@@ -296,17 +274,20 @@ class MessageThreads:
         for message in job.messages[job.done :]:
             if self._stopping or job.cancelled or time.monotonic() > job.until:
                 return
+            began_s = time.time()
             try:
                 if message.transform_error is not None:
                     raise message.transform_error
-                self._send(job.subscription, message)
+                job.note(message, began_s, self._send(job.subscription, message))
             except DeliveryError as error:
+                status = error.status if isinstance(error, OutputError) else None
+                job.note(message, began_s, status, shown_error(error))
                 if isinstance(error, OutputError) and error.ends_run:
                     job.failure = error
                     if error.unreachable:
                         self._down[job.receiver] = (time.monotonic() + DOWN_S, error)
                     return
-                if len(job.refused) >= job.refusals_max:
+                if len(job.refused) >= job.refusals_max or not self.refusals.take():
                     job.failure = OutputError(f"it refuses everything: {error}", busy=True)
                     return
                 job.refused.append((message, error))

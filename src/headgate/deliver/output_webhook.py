@@ -35,7 +35,7 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -47,7 +47,7 @@ from headgate.acquire.connections import Resolver, resolve_by_system
 from headgate.acquire.http_response import retry_after_s
 from headgate.deliver.entry import TransformedText, utc
 from headgate.deliver.errors import OutputError
-from headgate.deliver.http_calls import AddressRefused, CallFailed, CallLimits, HttpCalls
+from headgate.deliver.http_calls import AddressRefused, Answer, CallFailed, CallLimits, HttpCalls
 from headgate.deliver.item_encoding import Json, in_order
 from headgate.deliver.records import PushSubscription
 from headgate.deliver.render import rfc3339
@@ -117,9 +117,34 @@ class WebhookOutput:
         self._calls.close()
 
     def send(
-        self, subscription: PushSubscription, *, message_id: str, body: str, now: datetime
-    ) -> None:
-        """Returns if the receiver has taken it; otherwise the error says what to do."""
+        self,
+        subscription: PushSubscription,
+        *,
+        message_id: str,
+        body: str,
+        now: datetime,
+        media_type: str = "application/json",
+    ) -> int:
+        """The status of the answer, if the receiver has taken it; otherwise the error says what to
+        do."""
+        answer = self.call(
+            subscription, message_id=message_id, body=body, now=now, media_type=media_type
+        )
+        if not 200 <= answer.status < 300:
+            raise _refused(answer.status, answer.headers, now)
+        return answer.status
+
+    def call(
+        self,
+        subscription: PushSubscription,
+        *,
+        message_id: str,
+        body: str,
+        now: datetime,
+        media_type: str = "application/json",
+        keeps_body: bool = False,
+    ) -> Answer:
+        """The answer to a signed call, whatever its status; `OutputError` without one."""
         url = checked_url(subscription.target)
         if not self._settings.key:
             raise OutputError("no webhook is sent without HEADGATE_WEBHOOK_KEY", busy=True)
@@ -128,31 +153,30 @@ class WebhookOutput:
             for secret in secrets_of(self._settings.key, subscription, now)
         ]
         headers = [
-            "content-type: application/json",
+            f"content-type: {media_type}",
             "user-agent: Headgate",
             f"webhook-id: {message_id}",
             f"webhook-timestamp: {int(now.timestamp())}",
             f"webhook-signature: {' '.join(signatures)}",
         ]
         try:
-            answer = self._calls.post(url, headers, body.encode())
+            return self._calls.post(url, headers, body.encode(), keeps_body=keeps_body)
         except AddressRefused as error:
             raise OutputError(str(error), lasting=True) from None
         except CallFailed as error:
             raise OutputError(
                 f"'{url.host}' cannot be reached: {error}", unreachable=True
             ) from None
-        if not 200 <= answer.status < 300:
-            raise _refused(answer.status, answer.headers, now)
 
 
 def _refused(status: int, headers: Mapping[str, str], now: datetime) -> OutputError:
     if status == 410:
-        return OutputError("the receiver is gone for good (410)", gone=True)
+        return OutputError("the receiver is gone for good (410)", gone=True, status=status)
     what = "redirects, which are not followed" if 300 <= status < 400 else "answered"
     return OutputError(
         f"the receiver {what} ({status})",
         busy=status in _BUSY,
+        status=status,
         retry_after_s=retry_after_s(
             headers.get("retry-after", ""), now=now, max_s=RETRY_AFTER_MAX_S
         ),
@@ -162,9 +186,12 @@ def _refused(status: int, headers: Mapping[str, str], now: datetime) -> OutputEr
 # --- the body -------------------------------------------------------------------------------------
 
 
-def webhook_item(item: Item, transformed: TransformedText | None = None) -> str:
-    """One item of a body, as JSON: rendered once for all subscriptions that get it."""
-    found = _webhook_item(item, transformed)
+def webhook_item(
+    item: Item, transformed: TransformedText | None = None, *, name_of: Callable[[str], str] = str
+) -> str:
+    """One item of a body, as JSON: rendered once for all subscriptions that get it. `name_of` is
+    the name by which the receiver knows a source."""
+    found = _webhook_item(item, transformed, name_of)
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -177,24 +204,29 @@ def webhook_body(subscription: int, feed: str, arrived: datetime, items: Sequenc
     )
 
 
-def _webhook_item(item: Item, transformed: TransformedText | None) -> Json:
-    found = plain_item(item)
+def _webhook_item(
+    item: Item, transformed: TransformedText | None, name_of: Callable[[str], str]
+) -> Json:
+    found = _plain_item(item, name_of)
     if transformed is not None:
         del found["attributes"]
         found["content"] = _text(transformed.text)
     return found
 
 
-def plain_item(item: Item) -> dict[str, Json]:
+def _plain_item(item: Item, name_of: Callable[[str], str]) -> dict[str, Json]:
     found: dict[str, Json] = {
         "id": _text(item.id),
-        "source": _text(item.source),
+        "source": _text(name_of(item.source)),
         "time": rfc3339(utc(item.time)),
         "attributes": {_text(n): _plain(item.attributes[n]) for n in sorted(item.attributes)},
     }
     if item.annotations:
         found["annotations"] = [
-            {"join": _text(each.join), "items": [plain_item(one) for one in in_order(each.items)]}
+            {
+                "join": _text(each.join),
+                "items": [_plain_item(one, name_of) for one in in_order(each.items)],
+            }
             for each in sorted(item.annotations, key=lambda each: each.join)
         ]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -19,6 +19,15 @@ class Transport(StrEnum):
     WEBHOOK = "webhook"
     CONSOLE = "console"
     KAFKA = "kafka"
+    CLOUDEVENTS = "cloudevents"
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a URL is called, with a signature."""
+        return self in CALLS
+
+
+CALLS = frozenset({Transport.WEBHOOK, Transport.CLOUDEVENTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,8 @@ class PushSubscription:
     secret_number: int = 0
     rotated_at: datetime | None = None
     """What its secrets and links are made of (model/receiver_secrets.py)."""
+    name_of: Callable[[str], str] = field(default=str, repr=False, compare=False)
+    """The name by which its tenant knows a source."""
 
     def __post_init__(self) -> None:
         assert self.period_s is None or self.period_s > 0, "a period is at least a second"

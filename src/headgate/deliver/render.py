@@ -41,6 +41,10 @@ def render_atom(document: OutputDocument) -> bytes:
     _add_atom(feed, "updated", rfc3339(document.updated))
     _add_atom(feed, "generator", "Headgate")
     _add_atom(_add_atom(feed, "author"), "name", AUTHOR)
+    if document.address:
+        _add_link(feed, "self", document.address)
+    if document.hub:
+        _add_link(feed, "hub", document.hub)
     for entry in document.entries:
         _add_entry(feed, entry)
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8", pretty_print=True)
@@ -126,7 +130,8 @@ DUBLIN_CORE = "http://purl.org/dc/elements/1.1/"
 
 
 def render_rss(document: OutputDocument) -> bytes:
-    rss = etree.Element("rss", nsmap={"content": CONTENT, "dc": DUBLIN_CORE})
+    of_address = {"atom": ATOM} if document.address or document.hub else {}
+    rss = etree.Element("rss", nsmap={"content": CONTENT, "dc": DUBLIN_CORE} | of_address)
     rss.set("version", "2.0")
     channel = etree.SubElement(rss, "channel")
     _add(channel, "title", document.title)
@@ -135,6 +140,10 @@ def render_rss(document: OutputDocument) -> bytes:
     _add(channel, "description", f"What matched {document.title}")
     _add(channel, "lastBuildDate", format_datetime(document.updated, usegmt=True))
     _add(channel, "generator", "Headgate")
+    if document.address:
+        _add_link(channel, "self", document.address).set("type", "application/rss+xml")
+    if document.hub:
+        _add_link(channel, "hub", document.hub)
     for entry in document.entries:
         _add_item(channel, entry)
     return etree.tostring(rss, xml_declaration=True, encoding="utf-8", pretty_print=True)
@@ -178,6 +187,8 @@ def render_json_feed(document: OutputDocument) -> bytes:
     feed: dict[str, Json] = {
         "version": JSON_FEED_VERSION,
         "title": document.title,
+        **({"feed_url": document.address} if document.address else {}),
+        **({"hubs": [{"type": "WebSub", "url": document.hub}]} if document.hub else {}),
         "items": [_json_feed_item(entry) for entry in document.entries],
     }
     return json.dumps(feed, ensure_ascii=False, indent=1).encode() + b"\n"

@@ -12,7 +12,7 @@ The tests compare documents of pieces with those that render.py makes as a whole
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -69,11 +69,27 @@ def body_of(pieces: Sequence[EntryPiece], format_: str) -> DocumentBody:
     return DocumentBody(content, _SHOWN_TIME[format_](updated).encode(), site, is_empty=not pieces)
 
 
+def document_body_of(pieces: Iterable[EntryPiece], format_: str) -> DocumentBody:
+    """The newest first, by date, then by arrival. An item that was published again is shown once,
+    as it was last. The pieces are in the order of their arrival, the last first."""
+    newest: dict[str, EntryPiece] = {}
+    for each in pieces:
+        newest.setdefault(each.key, each)
+    by_date = sorted(newest.values(), key=lambda each: each.shown_at, reverse=True)
+    return body_of(by_date, format_)
+
+
 def document_of(
-    title: str, id_: str, body: DocumentBody, format_: str
+    title: str,
+    id_: str,
+    body: DocumentBody,
+    format_: str,
+    *,
+    address: str = "",
+    hub: str = "",
 ) -> tuple[bytes, bytes, bytes]:
     """The parts of the document with these entries. The id is a URN (`stable_id`)."""
-    frame = _frame(title, format_, is_empty=body.is_empty)
+    frame = _frame(title, format_, address, hub, is_empty=body.is_empty)
     if format_ == "rss" and body.site:
         id_ = escape(body.site, quote=False)
     return frame.head(id_, body.updated), body.content, frame.foot
@@ -96,8 +112,8 @@ class DocumentFrame:
 
 
 @lru_cache(maxsize=FRAMES_CACHED)
-def _frame(title: str, format_: str, *, is_empty: bool) -> DocumentFrame:
-    return _FRAMES[format_](OutputDocument("urn:x", title, ()), is_empty)
+def _frame(title: str, format_: str, address: str, hub: str, *, is_empty: bool) -> DocumentFrame:
+    return _FRAMES[format_](OutputDocument("urn:x", title, (), address, hub), is_empty)
 
 
 def _probe(entry: OutputEntry) -> OutputDocument:

@@ -12,6 +12,7 @@ from datetime import datetime
 from headgate.deliver.entry import OutputDocument, entry_of, stable_id
 from headgate.deliver.errors import OutputError
 from headgate.deliver.message_jobs import Message, MessagePart
+from headgate.deliver.output_cloud_events import MEDIA_TYPE, cloud_events
 from headgate.deliver.output_file import write_console
 from headgate.deliver.output_kafka import KafkaOutput
 from headgate.deliver.output_mail import make_mail, send_mail
@@ -35,27 +36,35 @@ class MessageSender:
         self._webhooks.close()
         self._kafka.close()
 
-    def __call__(self, subscription: PushSubscription, message: Message) -> None:
-        """Returns when the receiver has taken it."""
+    def __call__(self, subscription: PushSubscription, message: Message) -> int | None:
+        """Returns when the receiver has taken it; the status of its answer, if it has one."""
         match subscription.kind:
             case Transport.MAIL:
                 self._send_mail(subscription, message)
             case Transport.WEBHOOK:
-                self._webhooks.send(
+                return self._webhooks.send(
                     subscription,
                     message_id=f"msg_{message.id}",
                     body=_body(subscription, message.parts),
                     now=self._now(),
                 )
+            case Transport.CLOUDEVENTS:
+                return self._webhooks.send(
+                    subscription,
+                    message_id=f"msg_{message.id}",
+                    body=_events(subscription, message.parts),
+                    now=self._now(),
+                    media_type=MEDIA_TYPE,
+                )
             case Transport.KAFKA:
                 self._send_records(subscription, message)
             case Transport.CONSOLE:
                 for part in message.parts:
-                    entry = entry_of(part.item, part.transformed)
+                    entry = entry_of(part.item, part.transformed, name_of=subscription.name_of)
                     write_console(self._settings.console, subscription.feed, entry)
             case Transport.FILE:
-                # Its items are transformed now; the main thread writes the document.
-                return
+                pass  # its items are transformed now; the main thread writes the document
+        return None
 
     def _send_mail(self, subscription: PushSubscription, message: Message) -> None:
         settings = self._settings.mail
@@ -64,7 +73,10 @@ class MessageSender:
                 "no mail server is set; name one by HEADGATE_SMTP_HOST", unreachable=True
             )
         # The latest first, as in a document: by date, then by arrival.
-        entries = [entry_of(each.item, each.transformed) for each in reversed(message.parts)]
+        entries = [
+            entry_of(each.item, each.transformed, name_of=subscription.name_of)
+            for each in reversed(message.parts)
+        ]
         document = OutputDocument(
             id=stable_id("subscription", str(subscription.id)),
             title=subscription.feed,
@@ -103,11 +115,17 @@ class MessageSender:
 
 
 def _body(subscription: PushSubscription, parts: list[MessagePart]) -> str:
-    texts = [
-        part.text
-        if part.text and subscription.stylesheet is None
-        else webhook_item(part.item, part.transformed)
-        for part in parts
-    ]
+    texts = [_text(subscription, part) for part in parts]
     arrived = instant_at(parts[-1].arrived_us)
     return webhook_body(subscription.id, subscription.feed, arrived, texts)
+
+
+def _events(subscription: PushSubscription, parts: list[MessagePart]) -> str:
+    texts = [(part.item, _text(subscription, part)) for part in parts]
+    return cloud_events(subscription, texts)
+
+
+def _text(subscription: PushSubscription, part: MessagePart) -> str:
+    if part.text and subscription.stylesheet is None:
+        return part.text
+    return webhook_item(part.item, part.transformed, name_of=subscription.name_of)

@@ -31,7 +31,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -42,7 +42,7 @@ import numpy.typing as npt
 from headgate.deliver.delivery_tables import SLOTS
 from headgate.deliver.errors import OutputError
 from headgate.deliver.output_webhook import checked_url
-from headgate.deliver.records import PushSubscription, Transport
+from headgate.deliver.records import CALLS, PushSubscription, Transport
 from headgate.match.batch import microseconds
 from headgate.match.bit_rows import Longs
 from headgate.model.receiver_secrets import CONFIRM_WITHIN
@@ -83,6 +83,8 @@ class SubscriptionLike(Protocol):
     def expires_at(self) -> datetime: ...
     @property
     def confirmed_at(self) -> datetime | None: ...
+    @property
+    def tenant(self) -> str: ...
 
 
 class StateLike(Protocol):
@@ -103,6 +105,8 @@ class OutputLike(Protocol):
     def version(self) -> int: ...
     @property
     def feed(self) -> str: ...
+    @property
+    def tenant(self) -> str: ...
     @property
     def output_kind(self) -> str: ...
     @property
@@ -127,7 +131,10 @@ class SubscriptionCatalog(Protocol):
     def states(self, ids: Collection[int], /) -> Mapping[int, StateLike]: ...
     def outputs(self, ids: Collection[int], /) -> Mapping[int, OutputLike]: ...
     def schema_of(self, source: str, /) -> Schema | None: ...
+    def names_for(self, tenant: str, feed: str, /) -> Callable[[str], str]: ...
     def confirm_unasked(self, ids: Collection[int], /) -> None: ...
+    def waiting_max(self) -> int | None: ...
+    def paused(self) -> Collection[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,7 @@ class PendingMail:
     created_us: int
     until_us: int
     """When it expires without a confirmation."""
+    tenant: str = "local"
 
 
 def slot_of(id_: int, kind: str, target: str) -> int:
@@ -148,7 +156,7 @@ def slot_of(id_: int, kind: str, target: str) -> int:
     >>> slot_of(7, "webhook", "https://a.example/x") == slot_of(8, "webhook", "http://a.example/")
     True
     """
-    if kind == Transport.WEBHOOK:
+    if kind in CALLS:
         return zlib.crc32(host_of(target).encode("utf-8", "replace")) % SLOTS
     return (id_ * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF) >> 56
 
@@ -211,6 +219,7 @@ class SubscriptionTable:
         self._subscribed_sources: frozenset[str] = frozenset()
         self.pending: dict[int, PendingMail] = {}
         """By id, ascending."""
+        self.paused: frozenset[int] = frozenset()
         self._pending_version = -1
         self._pending_after = 0.0
 
@@ -220,6 +229,7 @@ class SubscriptionTable:
         if version == self.version:
             return self._refresh_pending()
         self.version = version
+        self.paused = frozenset(self.catalog.paused())
         fresh = [self._columns(each) for each in self.catalog.entries(after_id=self.last_id)]
         if fresh:
             self.last_id = fresh[-1][0]
@@ -264,7 +274,7 @@ class SubscriptionTable:
             created_us = microseconds(entry.created_at)
             until_us = min(created_us + _CONFIRM_WITHIN_US, microseconds(entry.expires_at))
             self.pending[entry.id] = PendingMail(
-                entry.id, entry.feed, entry.target, created_us, until_us
+                entry.id, entry.feed, entry.target, created_us, until_us, entry.tenant
             )
         return (
             entry.id,
@@ -367,6 +377,7 @@ class SubscriptionTable:
                 salt=each.salt,
                 secret_number=each.secret_number,
                 rotated_at=each.rotated_at,
+                name_of=self.catalog.names_for(each.tenant, each.feed),
             )
             for id_, each in (self.catalog.outputs(unknown) if unknown else {}).items()
         }

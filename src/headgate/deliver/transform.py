@@ -99,6 +99,8 @@ class Transformer:
             requests_max=self.limits.requests_max,
         )
         self._refused_until: dict[bytes, float] = {}
+        self.cpu_s = 0.0
+        """What all stylesheets have taken in the child; one that broke a limit, its whole limit."""
 
     def __enter__(self) -> Transformer:
         return self
@@ -129,10 +131,13 @@ class Transformer:
             try:
                 found = self._ask(stylesheet, document)
             except LimitBroken:
+                self.cpu_s += self.limits.cpu_s
                 if len(self._refused_until) >= _REFUSED_MAX:
                     self._refused_until.clear()
                 self._refused_until[digest] = time.monotonic() + _PENALTY_S
                 raise
+            cpu_ns = found.get("cpu_ns")
+            self.cpu_s += cpu_ns / 1e9 if isinstance(cpu_ns, int) else 0.0
         output, line = found.get("output"), found.get("line")
         if not isinstance(output, str):
             message, place = (

@@ -21,4 +21,5 @@ nothing: Spark's workers use statements and schemas, and do not need the parser.
     type_filter     checks attributes and types of a filter and converts its constants
     costs           what the parts of a statement add to the CPU time of an item
     unparse         statements -> canonical text
+    rename          statements with other names of definitions
 """

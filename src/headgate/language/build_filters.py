@@ -93,6 +93,9 @@ class FilterBuilder:
     def shares_link(self, name: Name | None, *urls: str) -> Atom:
         return LinkAtom(name, LinkRelation.SHARES_LINK, urls)
 
+    def definition(self, name: Name, part: Name | None) -> Name:
+        return name if part is None else Name(f"{name}.{part}", name.position)
+
     def call(self, operator: Name, *arguments: Argument | None) -> Atom:
         return Call(operator, tuple(each for each in arguments if each is not None))
 

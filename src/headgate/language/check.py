@@ -195,7 +195,7 @@ def _check_output(output: Output, *, has_stylesheet: bool) -> None:
         raise error_at(target, f"output {kind} needs a target in quotes")
     if kind is OutputKind.MAIL and not _MAIL.fullmatch(target):
         raise error_at(target, f"'{target}' is not a mail address")
-    if kind is OutputKind.WEBHOOK and not _WEB.fullmatch(target):
+    if kind.is_call and not _WEB.fullmatch(target):
         raise error_at(
             target, f"'{target}' is not the URL of a webhook", hint="it begins with https://"
         )

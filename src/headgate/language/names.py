@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from headgate.model.errors import LanguageError
@@ -25,6 +26,20 @@ class Name(str):
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)
+
+
+TENANT = re.compile(r"[a-z][a-z0-9_]{0,30}")
+"""The name of a tenant."""
+
+
+def split_definition(name: str) -> tuple[str, str]:
+    """The tenant that stands before the name of a definition, or '', and the rest.
+
+    >>> split_definition("acme.Rock"), split_definition("Rock"), split_definition("Rock vol. 2")
+    (('acme', 'Rock'), ('', 'Rock'), ('', 'Rock vol. 2'))
+    """
+    tenant, dot, rest = name.partition(".")
+    return (tenant, rest) if dot and rest and TENANT.fullmatch(tenant) else ("", name)
 
 
 def error_at(name: str | None, message: str, *, hint: str = "") -> LanguageError:

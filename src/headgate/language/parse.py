@@ -12,7 +12,8 @@ stand alone, as the Python API takes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 from lark import Lark, Token, Tree, UnexpectedInput
@@ -35,7 +36,7 @@ from headgate.language.statements import Advertise, CreateFeed, Group, Statement
 from headgate.language.syntax_errors import acceptable, explain_unexpected
 from headgate.language.type_filter import type_filter
 from headgate.model.atoms import Arithmetic, Constraint
-from headgate.model.errors import InvalidValue, LanguageError
+from headgate.model.errors import HeadgateError, InvalidValue, LanguageError
 from headgate.model.filters import And, Filter, Not, Or
 from headgate.model.schema import Schema
 from headgate.model.tree_pattern import PatternNode
@@ -240,3 +241,32 @@ def _children(node: object) -> tuple[object, ...]:
         case Group(members):
             return members
     return ()
+
+
+# --- with all errors ------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ReadScript:
+    """The statements of a script that could be read, the errors of the others, and all words of the
+    others."""
+
+    statements: list[Statement] = field(default_factory=list)
+    errors: list[HeadgateError] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+
+
+_WORD = re.compile(r"\w+")
+
+
+def read_all(text: str, progress: Callable[[int], None] = lambda _: None) -> ReadScript:
+    """`progress` is told how many statements were read."""
+    script = ReadScript()
+    for number, (chunk, result) in enumerate(zip(cut(text), read_script(text), strict=True), 1):
+        if isinstance(result, LanguageError):
+            script.errors.append(result)
+            script.unread |= set(_WORD.findall(result.source if chunk is result else str(chunk)))
+        else:
+            script.statements.append(result)
+        progress(number)
+    return script

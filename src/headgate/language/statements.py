@@ -58,8 +58,14 @@ class OutputKind(StrEnum):
     MAIL = "mail"
     FILE = "file"
     WEBHOOK = "webhook"
+    CLOUDEVENTS = "cloudevents"
     KAFKA = "kafka"
     CONSOLE = "console"
+
+    @property
+    def is_call(self) -> bool:
+        """Whether a URL is called, with a signature."""
+        return self in (OutputKind.WEBHOOK, OutputKind.CLOUDEVENTS)
 
 
 class NameKind(StrEnum):

@@ -100,7 +100,9 @@ def _offset(unexpected: UnexpectedInput, chunk: Chunk) -> int:
 @lru_cache(maxsize=1024)
 def _listed(expected: frozenset[str], *, end: str) -> str:
     """'a, b or c': words first, then signs; a long list is cut."""
-    names = {end if each == "$END" else _terminal_text(each) for each in expected}
+    # A dot may follow most names, and is seldom what is missing.
+    shown = expected - {"DOT"} or expected
+    names = {end if each == "$END" else _terminal_text(each) for each in shown}
     named = sorted(filter(None, names), key=_word_first)
     if len(named) > _EXPECTED_MAX:
         named = [*named[:_EXPECTED_MAX], "…"]

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import lru_cache
 
 from headgate.language.literals import KEYWORDS, write_text
+from headgate.language.names import split_definition
 from headgate.language.statements import (
     Advertise,
     Condition,
@@ -63,8 +65,11 @@ from headgate.model.tree_pattern import Axis, Mark, PatternNode, ValuePredicate
 from headgate.model.values import Link, Value, Xml
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
+NAMES_REMEMBERED = 4_096
+"""A script of many subscriptions names few feeds."""
 
 
+@lru_cache(maxsize=NAMES_REMEMBERED)
 def write_name(name: str) -> str:
     """The name, in backticks where it is a word of the language or no plain word.
 
@@ -73,6 +78,17 @@ def write_name(name: str) -> str:
     """
     plain = _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS
     return str(name) if plain else f"`{name}`"
+
+
+@lru_cache(maxsize=NAMES_REMEMBERED)
+def write_definition(name: str) -> str:
+    """The name of a definition, with the tenant before it if it is not of the local one.
+
+    >>> write_definition("News"), write_definition("acme.Rock news")
+    ('News', 'acme.`Rock news`')
+    """
+    tenant, rest = split_definition(name)
+    return f"{write_name(tenant)}.{write_name(rest)}" if tenant else write_name(name)
 
 
 def write_number(number: int | float) -> str:
@@ -111,7 +127,7 @@ def unparse_filter(filter_: Filter) -> str:
         case Not(part):
             return f"not {_grouped(part, And, Or)}"
         case Call(operator, arguments):
-            return f"{write_name(operator)}({', '.join(map(_argument, arguments))})"
+            return f"{write_definition(operator)}({', '.join(map(_argument, arguments))})"
         case Constraint(left, relation, right):
             return f"{_expression(left)} {relation} {_expression(right)}"
     return _attribute_atom(filter_)
@@ -242,24 +258,24 @@ def _unparse(statement: Statement) -> str:
         case RegisterFeed(name, url, attributes, folders):
             declared = f" {_attributes(attributes)}" if attributes else ""
             listed = f" in folder {', '.join(map(write_text, folders))}" if folders else ""
-            return f"register feed {write_text(url)} as {write_name(name)}{declared}{listed}"
+            return f"register feed {write_text(url)} as {write_definition(name)}{declared}{listed}"
         case MaterializeFeed(name, feed, stylesheet):
-            applied = f"{write_name(feed)} apply {write_text(stylesheet)}"
-            return f"register feed {applied} as {write_name(name)}"
+            applied = f"{write_definition(feed)} apply {write_text(stylesheet)}"
+            return f"register feed {applied} as {write_definition(name)}"
         case RegisterStream(name, format_, path, attributes, values):
             origin = _origin(format_, path, values)
-            return f"register stream {write_name(name)} {origin} {_attributes(attributes)}"
+            return f"register stream {write_definition(name)} {origin} {_attributes(attributes)}"
         case RegisterTable(name, format_, path, attributes, changes, keep, values):
             origin = _origin(format_, path, values)
             changing = f" changes in {write_name(changes)}" if changes is not None else ""
-            declared = f"{write_name(name)} {_attributes(attributes)}"
+            declared = f"{write_definition(name)} {_attributes(attributes)}"
             return f"register table {declared} {origin}{changing}{_span(' keep', keep)}"
         case RegisterDocuments(name, format_, path):
-            return f"register documents {write_name(name)} from {format_} {write_text(path)}"
+            return f"register documents {write_definition(name)} from {format_} {write_text(path)}"
         case RegisterOperator():
             return _operator(statement)
         case Advertise(source, filter_):
-            return f"advertise {write_name(source)} where {unparse_filter(filter_)}"
+            return f"advertise {write_definition(source)} where {unparse_filter(filter_)}"
         case CreateFeed():
             return _feed(statement)
         case Subscribe():
@@ -269,11 +285,11 @@ def _unparse(statement: Statement) -> str:
         case Unsubscribe(ticket):
             return f"unsubscribe {write_text(ticket)}"
         case Drop(kind, name):
-            return f"drop {kind} {write_name(name)}"
+            return f"drop {kind} {write_definition(name)}"
         case Show(listing):
             return f"show {listing}"
         case Explain(feed):
-            return f"explain feed {write_name(feed)}"
+            return f"explain feed {write_definition(feed)}"
 
 
 def _attributes(attributes: tuple[Attribute, ...]) -> str:
@@ -297,7 +313,7 @@ def _origin(format_: Format, path: str, values: ValueSchema | None) -> str:
 
 def _operator(operator: RegisterOperator) -> str:
     declared = ", ".join(f"{write_name(each.name)} {each.type}" for each in operator.parameters)
-    text = f"register operator {write_name(operator.name)}({declared})"
+    text = f"register operator {write_definition(operator.name)}({declared})"
     if operator.cost is not None:
         text += f" cost {write_number(operator.cost)}"
     if operator.selectivity is not None:
@@ -306,7 +322,7 @@ def _operator(operator: RegisterOperator) -> str:
 
 
 def _feed(feed: CreateFeed) -> str:
-    lines = [f"create feed {write_name(feed.name)}", f"  from {_member(feed.from_clause)}"]
+    lines = [f"create feed {write_definition(feed.name)}", f"  from {_member(feed.from_clause)}"]
     if feed.pattern is not None:
         lines.append(f"  match {unparse_pattern(feed.pattern)}")
     lines += [f"  {_join(join)}" for join in feed.joins]
@@ -318,9 +334,9 @@ def _feed(feed: CreateFeed) -> str:
 def _member(member: GroupMember) -> str:
     match member:
         case StreamRef(name, variable):
-            text = write_name(name)
+            text = write_definition(name)
         case StreamRange(first, last):
-            return f"{write_name(first)} | ... | {write_name(last)}"
+            return f"{write_definition(first)} | ... | {write_definition(last)}"
         case _:
             text, variable = f"({' | '.join(map(_member, member.members))})", member.variable
     return f"{text} as ${variable}" if variable else text
@@ -341,7 +357,7 @@ def _condition(condition: Condition) -> str:
 
 
 def _subscribe(subscribe: Subscribe) -> str:
-    text = f"subscribe to {write_name(subscribe.feed)}"
+    text = f"subscribe to {write_definition(subscribe.feed)}"
     if subscribe.stylesheet is not None:
         text += f" apply {write_text(subscribe.stylesheet)}"
     text += f" output {subscribe.output.kind}"

@@ -15,6 +15,7 @@ oracle: it says whether an item satisfies a filter, and every optimiser is teste
     duration         spans of time and counts of items
     tree_pattern     tree patterns over XML documents, and their oracle
     evaluate         the oracle: does an item satisfy a filter?
+    widen            the smallest change of a filter that lets an item through
     implies          does a filter imply another?
     implies_normal   filters with every `not` moved to the atoms
     implies_values   the values that an atom allows for its attribute

@@ -34,6 +34,8 @@ from ipaddress import (
     ip_network,
 )
 
+from headgate.model.errors import InvalidValue
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -107,6 +109,21 @@ class AllowedNetworks:
 
 PUBLIC_ONLY = AllowedNetworks()
 LOOPBACK = AllowedNetworks.of("127.0.0.0/8", "::1/128")
+
+
+def allowed_networks(text: str) -> AllowedNetworks:
+    """Networks as settings name them: addresses with a length, and `loopback`, between commas.
+
+    >>> allowed_networks("loopback, 10.0.0.0/8").refusal("127.0.0.1") is None
+    True
+    """
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    loopback = LOOPBACK.networks if "loopback" in names else ()
+    try:
+        given = AllowedNetworks.of(*(each for each in names if each != "loopback"))
+    except ValueError as error:
+        raise InvalidValue(f"{error}: write 10.0.0.0/8, or loopback") from None
+    return AllowedNetworks((*loopback, *given.networks))
 
 
 def carried_address(address: Address) -> IPv4Address | None:

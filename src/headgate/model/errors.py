@@ -9,9 +9,11 @@
     │   ├── FeedCycle        … a feed would be defined through itself
     │   ├── InUse            … something else uses what should be dropped
     │   ├── BadTicket        … no active subscription has this ticket
-    │   ├── QuotaExceeded    … the owner would have more than its quota
+    │   ├── QuotaExceeded    … the tenant would have more than its quota
+    │   ├── NotAllowed       … who acts does not have the scope or right for it
     │   ├── BadToken         … no subscription has this token of a link
     │   ├── KeyMissing       … the key of the installation is not here
+    │   ├── SealBroken       … a sealed value was changed, or sealed with another key
     │   └── CatalogUnavailable  the database cannot be opened, read or written
     ├── PlanError            a feed cannot be planned within the limits
     ├── RoutingError         a routing table has no such key, or has it already
@@ -126,7 +128,11 @@ class BadTicket(CatalogError):
 
 
 class QuotaExceeded(CatalogError):
-    """The owner would have more of something than its quota."""
+    """The tenant would have more of something than its quota."""
+
+
+class NotAllowed(CatalogError):
+    """Who acts does not have the scope or right for it."""
 
 
 class BadToken(CatalogError):
@@ -135,6 +141,10 @@ class BadToken(CatalogError):
 
 class KeyMissing(CatalogError):
     """The key of the installation, which secrets are made with, is not here or is another one."""
+
+
+class SealBroken(CatalogError):
+    """A sealed value of the catalog cannot be opened (catalog/sealed.py)."""
 
 
 class CatalogUnavailable(CatalogError):

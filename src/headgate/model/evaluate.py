@@ -121,15 +121,15 @@ def solutions(
 def _atom_matches(atom: AttributeAtom, item: Item, window_item: Item | None) -> bool:
     match atom:
         case Comparison(attribute, relation, operand, part):
-            value = _part_of(_value_of(item, attribute), part)
+            value = part_of(_value_of(item, attribute), part)
             return _compare(value, relation, _operand_value(operand, window_item))
         case Between(attribute, low, high, part):
-            value = _part_of(_value_of(item, attribute), part)
+            value = part_of(_value_of(item, attribute), part)
             return _compare(value, Relation.GREATER_EQUAL, low) and _compare(
                 value, Relation.LESS_EQUAL, high
             )
         case In(attribute, values, part):
-            value = _part_of(_value_of(item, attribute), part)
+            value = part_of(_value_of(item, attribute), part)
             return any(_compare(value, Relation.EQUAL, each) for each in values)
         case IsPresent(attribute):
             return _value_of(item, attribute) is not None
@@ -177,7 +177,7 @@ def _operand_value(operand: Value | WindowAttribute, window_item: Item | None) -
     return _value_of(window_item, operand.name)
 
 
-def _part_of(value: Value | None, part: TimestampPart | None) -> Value | None:
+def part_of(value: Value | None, part: TimestampPart | None) -> Value | None:
     if part is None or value is None:
         return value
     if isinstance(value, (str, bytes, int, float)):

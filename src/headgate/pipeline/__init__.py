@@ -47,7 +47,11 @@ In reading order:
     warm_workers         keeps Spark's Python workers alive and their plans open
     latest_matches       the last matches, for the screen
     status               the state of a run, for display
-    metrics              the same in the Prometheus text format
+    heartbeat            what a run says of itself in its folder, for other processes
+    folder_status        what the folder, the log and the databases say, without the run
+    metric_families      all of these as metrics of Prometheus
+    log_format           logs as text, or as lines of JSON
+    metrics              the HTTP server of a run that answers scrapes
 
     sources/             streaming sources: web feeds, files, Kafka, table changes
     jobs/                batch jobs over the store: backtests, statistics, feed networks

@@ -119,7 +119,9 @@ def match_and_write(batches: Iterable[pa.RecordBatch], task: BatchTask) -> Parti
         sources=dict(counts.sources),
         report=take_report(),
         costs=costs_of_plans(
-            path for name in counts.sources for path in opened.plans.get(name, ())
+            (path for name in counts.sources for path in opened.plans.get(name, ())),
+            opened.dropped,
+            setup,
         ),
     )
 

@@ -1,7 +1,8 @@
 """Delivery in a run: a worker that follows the log (deliver/delivery_worker.py), where it runs.
 
     process   a child of the run: `headgate deliver --config -`. Its stdout comes back through a
-              pipe, so lines of `output console` appear where the run shows them. A line through
+              pipe, so lines of `output console` appear where the run shows them; lines of JSON in
+              its log are those of the run. A line through
               its stdin says that the log has something new. It ends with the run, however that
               ends, and is started again if it dies.
     thread    of this process: for a catalog in memory, and for tests with servers of their own
@@ -29,6 +30,7 @@ from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_worker import DeliveryWorker
 from headgate.deliver.settings import DeliverySettings
 from headgate.model.errors import HeadgateError, printable
+from headgate.pipeline.log_format import logs_are_json
 from headgate.store.log_storage import LogStorage
 
 Where = Literal["process", "thread", "nowhere"]
@@ -164,5 +166,7 @@ class DeliveryProcess:
 
 def _keep_last(stream: object, lines: list[str]) -> None:
     for line in stream:  # type: ignore[attr-defined]
-        if line.strip():
+        if line.startswith("{") and logs_are_json():
+            sys.stderr.write(line)
+        elif line.strip():
             lines[:] = [line]

@@ -11,17 +11,19 @@ A feed is over its budget if, in the last minute, it has taken
     more than `cpu_us_min` for each item that was read
 
 The second condition keeps feeds that are cheap for each item when a run reads a backlog as fast as
-it can: then everything that is evaluated takes a share of whole cores. If all feeds together take
-more than the owner's quota (catalog/limits.py), the costliest is suspended, one after the other.
+it can: then everything that is evaluated takes a share of whole cores. If all feeds of a tenant
+together take more than its quota (catalog/limits.py), its costliest is suspended, one after the
+other.
 
 *The last minute* is a decaying sum: what was spent t seconds ago counts exp(−t / 60). So nothing is
 kept for each batch, and a feed that has been over its budget for a few seconds is not suspended for
 it, unless it has used up the budget of the whole minute in them.
 
-What is metered: patterns and similar texts in the matcher (feed_costs.py), window joins
-(windows/join_costs.py). Other conditions cost nanoseconds. Suspended by mistake, a feed is resumed
-by `headgate resume`; the items of the time between are in the log, and `headgate backtest` finds
-them.
+What is metered: patterns, similar texts and operators in the match stage (feed_costs.py), window
+joins (windows/join_costs.py), results of table joins (table_join_stage.py), stylesheets of
+materialised feeds (materialise.py). Other conditions cost nanoseconds. Suspended by mistake, a feed
+is resumed by `headgate resume`; the items of the time between are in the log, and `headgate
+backtest` finds them.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,9 +108,11 @@ class FeedBudget:
                 self._spent_s.setdefault(feed, _Decaying()).add(cpu_us / 1e6, now_s)
                 self._total_s[feed] = self._total_s.get(feed, 0.0) + cpu_us / 1e6
 
-    def overspent(self, *, quota_percent: int | None = None) -> list[Overspent]:
+    def overspent(
+        self, quotas: Mapping[str, int] = {}, tenant_of: Callable[[int], str] = lambda _: ""
+    ) -> list[Overspent]:
         """The feeds to suspend now, the costliest first. They are forgotten: a feed that is resumed
-        begins anew."""
+        begins anew. `quotas` are the percents of the cores that tenants may take."""
         now_s, rules = self._clock(), self._rules
         with self._lock:
             spent = {feed: each.at(now_s) for feed, each in self._spent_s.items()}
@@ -124,18 +128,32 @@ class FeedBudget:
                 and cpu_s > rules.share * self._cores * MINUTE_S
                 and 1e6 * cpu_s / items > rules.cpu_us_min
             ]
-            total_s = sum(spent.values())
-            if not over and quota_percent is not None and ordered:
-                limit_s = quota_percent / 100 * self._cores * MINUTE_S
-                if total_s > limit_s:
-                    share = 100 * total_s / (self._cores * MINUTE_S)
-                    reason = (
-                        f"all feeds took {share:.0f} % of the cores in the last minute, above the "
-                        f"quota of {quota_percent} %, and this one most"
-                    )
-                    over = [Overspent(ordered[0][0], reason)]
+            if not over and quotas:
+                over = self._above_quotas(ordered, quotas, tenant_of)
             for each in over:
                 self._spent_s.pop(each.feed, None)
+        return over
+
+    def _above_quotas(
+        self,
+        ordered: Sequence[tuple[int, float]],
+        quotas: Mapping[str, int],
+        tenant_of: Callable[[int], str],
+    ) -> list[Overspent]:
+        """The costliest feed of each tenant that is above its quota."""
+        by_tenant: dict[str, list[tuple[int, float]]] = {}
+        for feed, cpu_s in ordered:
+            by_tenant.setdefault(tenant_of(feed), []).append((feed, cpu_s))
+        over: list[Overspent] = []
+        for tenant, percent in quotas.items():
+            feeds = by_tenant.get(tenant, [])
+            share = 100 * sum(cpu_s for _, cpu_s in feeds) / (self._cores * MINUTE_S)
+            if share > percent:
+                reason = (
+                    f"all feeds took {share:.0f} % of the cores in the last minute, above the "
+                    f"quota of {percent} %, and this one most"
+                )
+                over.append(Overspent(feeds[0][0], reason))
         return over
 
     def _overspent(self, feed: int, cpu_s: float, items: float) -> Overspent:
@@ -158,6 +176,17 @@ class FeedBudget:
         if content != self._written:
             write_whole(path, content)
             self._written = content
+
+
+def suspension_kind(reason: str) -> str:
+    """What has suspended a feed, in a word: its cost, the quota of its tenant, or a request.
+
+    >>> suspension_kind("it took 31 % of the cores in the last minute, …"), suspension_kind("noisy")
+    ('cpu', 'request')
+    """
+    if reason.startswith("it took "):
+        return "cpu"
+    return "quota" if reason.startswith("all feeds took ") else "request"
 
 
 def read_costs(path: Path) -> dict[str, float]:

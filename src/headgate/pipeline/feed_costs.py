@@ -1,12 +1,13 @@
-"""What feeds cost: the CPU time of expensive atoms, by the feeds that use them.
+"""What feeds cost: the CPU time of expensive atoms and of operators, by the feeds that use them.
 
-    worker   Program.take_costs()  row ──► ns        match/pattern_atoms.py, similar_atoms.py
+    worker   Program.take_costs()  row ──► ns         match/pattern_atoms.py, similar_atoms.py
              users_of_row          row ──► leaves ──► feeds, which share the cost
+             take_spent            call ──► ns, feeds                       operator_stage.py
              costs_of_plans        feed ──► µs  ──►  PartitionSummary ──► driver (feed_budget.py)
 
-Only `matches` and `similar` are metered here: an atom of another kind takes nanoseconds, whatever
-its constants are, and is shared by all feeds that have it. Operators are metered by their own
-statistics, joins in their stages.
+Of the atoms only `matches` and `similar` are metered: one of another kind takes nanoseconds,
+whatever its constants are, and is shared by all feeds that have it. Joins and stylesheets are
+metered in their stages.
 
 A suspended feed is out of the snapshot at once, but its atoms stay in the plan until the layer is
 planned again. A row whose feeds are all out is *muted*: it is not evaluated any more.
@@ -14,7 +15,7 @@ planned again. A row whose feeds are all out is *muted*: it is not evaluated any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from headgate.match.bit_rows import Ints
 from headgate.match.program import NO_ROWS
 from headgate.match.row_users import SHARED_BY_MAX, needed_rows, shared_costs, users_of_row
+from headgate.pipeline.operator_stage import OperatorSetup, tester_of
 from headgate.pipeline.source_plan import SourcePlan, opened_source_plan
 
 ROWS_REMEMBERED = 10_000
@@ -44,14 +46,21 @@ def feeds_of_row(plan: SourcePlan, row: int) -> Ints:
     return np.unique(np.concatenate(feeds))
 
 
-def costs_of_plans(paths: Iterable[str]) -> FeedCosts:
+def costs_of_plans(
+    paths: Iterable[str], dropped: Ints, operators: OperatorSetup | None = None
+) -> FeedCosts:
     """What the feeds of these plans have cost in this process since the last call."""
-    return shared_costs(
-        (_payers(path, row), cpu_ns)
-        for path in paths
-        for row, cpu_ns in opened_source_plan(path).program.take_costs().items()
-        if cpu_ns
-    )
+    return shared_costs(spent for path in paths for spent in _spent(path, dropped, operators))
+
+
+def _spent(
+    path: str, dropped: Ints, operators: OperatorSetup | None
+) -> Iterator[tuple[Sequence[int], int]]:
+    for row, cpu_ns in opened_source_plan(path).program.take_costs().items():
+        if cpu_ns:
+            yield _payers(path, row), cpu_ns
+    if operators is not None and (tester := tester_of(path, operators)):
+        yield from tester.take_spent(dropped)
 
 
 def muted_rows(

@@ -1,8 +1,10 @@
 """The metrics of a run for Prometheus: an HTTP server that answers `/metrics`.
 
-Each scrape reads the status of the run (status.py). There are no separate counters, and a run that
-is not scraped has no cost. At most 64 connections are open: a new one closes the oldest, and one
-that says nothing for five seconds is closed, so idle connections cannot take the port.
+Each scrape reads the status of the run (status.py) and of its folder (folder_status.py). There are
+no separate counters, and a run that is not scraped has no cost.
+
+At most 64 connections are open: a new one closes the oldest, and one that says nothing for five
+seconds is closed, so idle connections cannot take the port.
 """
 
 from __future__ import annotations
@@ -12,32 +14,37 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from socketserver import ThreadingMixIn
 from threading import Lock, Thread
+from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from headgate.model.errors import PipelineError
-from headgate.pipeline.status import Status
+from headgate.pipeline.folder_status import FolderStatus
+from headgate.pipeline.metric_families import Family, build_info, folder_families, run_families
+
+if TYPE_CHECKING:
+    from headgate.pipeline.status import Status
 
 CONNECTIONS_MAX = 64
 IDLE_S = 5.0
-_COUNTERS = {
-    "batches": "Micro-batches that have finished.",
-    "items": "Items that came in.",
-    "matched": "Items that matched at least one feed.",
-    "matches": "Pairs of an item and a feed that it matched.",
-    "joined": "Items that a join has produced a result for.",
-}
 
 
 class MetricsServer:
     """Serves `/metrics` in a thread until it is closed."""
 
-    def __init__(self, status: Callable[[], Status], host: str, port: int) -> None:
+    def __init__(
+        self,
+        status: Callable[[], Status],
+        host: str,
+        port: int,
+        *,
+        folder: Callable[[], FolderStatus] | None = None,
+    ) -> None:
         registry = CollectorRegistry()
-        registry.register(_StatusCollector(status))
+        registry.register(_StatusCollector(status, folder))
         kind = _BoundedServer6 if ":" in host else _BoundedServer
         try:
             self._server = make_server(
@@ -110,85 +117,17 @@ class _BoundedServer6(_BoundedServer):
 
 
 class _StatusCollector(Collector):
-    def __init__(self, status: Callable[[], Status]) -> None:
-        self._status = status
+    def __init__(
+        self, status: Callable[[], Status], folder: Callable[[], FolderStatus] | None
+    ) -> None:
+        self._status, self._folder = status, folder
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Empty. Otherwise the registry would collect before the run has a status."""
         return []
 
-    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        status = self._status()
-        tally = status.tally
-        for name, help_ in _COUNTERS.items():
-            yield CounterMetricFamily(f"headgate_{name}", help_, value=getattr(tally, name))
-        by_source = CounterMetricFamily(
-            "headgate_source_items", "Items that came in, by source.", labels=["source"]
-        )
-        for source, items in tally.by_source.items():
-            by_source.add_metric([source], items)
-        yield by_source
-        rejected = CounterMetricFamily(
-            "headgate_rejected",
-            "Records that could not be read as items, by source.",
-            labels=["source"],
-        )
-        for source, count in status.rejected.items():
-            rejected.add_metric([source], count)
-        yield rejected
-        yield from _operator_metrics(status)
-        seconds = GaugeMetricFamily(
-            "headgate_batch_seconds", "Duration of recent micro-batches.", labels=["quantile"]
-        )
-        seconds.add_metric(["0.5"], tally.latency_p50_ms / 1e3)
-        seconds.add_metric(["0.99"], tally.latency_p99_ms / 1e3)
-        yield seconds
-        yield from _delivery_metrics(status)
-        for name, help_, value in (
-            ("headgate_sources", "Sources that are registered.", status.sources),
-            ("headgate_feeds", "Feeds that are planned.", status.feeds),
-            ("headgate_broken_feeds", "Feeds whose last fetch failed.", len(status.broken)),
-            ("headgate_refused", "Feeds and sources that cannot run.", len(status.refused)),
-            ("headgate_errors", "Queries and threads with errors.", len(status.errors)),
-        ):
-            yield GaugeMetricFamily(name, help_, value=value)
-
-
-def _delivery_metrics(status: Status) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-    counts = status.deliveries
-    sent = CounterMetricFamily("headgate_sent", "Items that were delivered.", labels=["output"])
-    for output, count in counts.sent.items():
-        sent.add_metric([output], count)
-    yield sent
-    yield CounterMetricFamily(
-        "headgate_failed", "Delivery attempts that failed.", value=counts.failed
-    )
-    for name, help_, value in (
-        ("headgate_lagging", "Subscriptions that are behind.", counts.lagging),
-        ("headgate_halted", "Subscriptions whose receiver is gone.", counts.halted),
-        ("headgate_retrying", "Messages that are tried again.", counts.retrying),
-        ("headgate_dead", "Dead letters.", counts.dead),
-        ("headgate_behind", "Items that delivery has not reached yet.", status.behind),
-    ):
-        yield GaugeMetricFamily(name, help_, value=value)
-
-
-def _operator_metrics(status: Status) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-    failures = CounterMetricFamily(
-        "headgate_operator_failures", "Items for which an operator failed.", labels=["operator"]
-    )
-    seconds = GaugeMetricFamily(
-        "headgate_operator_seconds",
-        "Estimated time of an operator for an item.",
-        labels=["operator"],
-    )
-    selectivity = GaugeMetricFamily(
-        "headgate_operator_selectivity",
-        "Estimated share of items for which an operator is true.",
-        labels=["operator"],
-    )
-    for name, operator in status.operators.items():
-        failures.add_metric([name], operator.failures)
-        seconds.add_metric([name], operator.learned.cost_s)
-        selectivity.add_metric([name], operator.learned.selectivity)
-    yield from (failures, seconds, selectivity)
+    def collect(self) -> Iterator[Family]:
+        yield build_info()
+        yield from run_families(self._status())
+        if self._folder is not None:
+            yield from folder_families(self._folder(), with_names=True)

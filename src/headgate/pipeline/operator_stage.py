@@ -10,6 +10,9 @@ A worker has one child process for all operators and keeps it from batch to batc
 selectivities, and failures, are reported to the driver with each batch. New workers, and the
 evaluation orders of new plans, start with the statistics that the driver has written by then.
 
+The time that a call has taken is shared by the feeds that have it in a clause (feed_costs.py). It
+is the time on the wall: a core of the run waits for an operator that waits.
+
 An operator may return another result, or fail, when a batch is replayed. The replay then replaces
 the stored items of the batch and delivers additional matches. Deliveries are not taken back.
 """
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +31,7 @@ import pyarrow as pa
 
 from headgate.match.bit_rows import Ints
 from headgate.match.matcher import BatchMatches
+from headgate.match.row_users import SHARED_BY_MAX
 from headgate.model.schema import Schema
 from headgate.operators.declaration import Declaration, OperatorGrants, OperatorLimits
 from headgate.operators.orders.clause_table import ClauseTable
@@ -79,6 +83,7 @@ class OperatorTester:
         self._predicates = PlanCalls(operators, table.calls)
         self._estimates = known_estimates(table, operators.statistics)
         self._evaluator = Evaluator(table, make_order(order), self._estimates)
+        self._spent_s = np.zeros(len(table.calls))  # [predicate]
 
     def feeds(
         self, clauses: BatchMatches, items: pa.RecordBatch, schema: Schema, dropped: Ints
@@ -88,8 +93,25 @@ class OperatorTester:
         candidates = self._candidates(clauses, dropped)
         calls = BatchCalls(self._predicates, items, schema)
         satisfied = self._evaluator.evaluate(candidates, calls.evaluate_round)
-        self._predicates.observed(*self._estimates.take_unreported())
+        predicates, observed = self._estimates.take_unreported()
+        self._predicates.observed(predicates, observed)
+        self._spent_s[predicates] += observed[:, 2]
         return BatchMatches.of_rows(items.num_rows, satisfied.items, satisfied.subscriptions)
+
+    def take_spent(self, dropped: Ints) -> Iterator[tuple[list[int], int]]:
+        """What calls have taken since the last time: the feeds that share a call, and ns."""
+        spent_s, self._spent_s = self._spent_s, np.zeros(self._spent_s.size)
+        for predicate in np.flatnonzero(spent_s).tolist():
+            feeds = np.setdiff1d(self._feeds_of(predicate), dropped)
+            if feeds.size <= SHARED_BY_MAX:
+                yield feeds.tolist(), int(1e9 * spent_s[predicate])
+
+    def _feeds_of(self, predicate: int) -> Ints:
+        """The feeds with a clause that has this predicate."""
+        table = self._table
+        literals = np.flatnonzero(table.predicates == predicate)
+        clauses = np.searchsorted(table.clause_start, literals, side="right") - 1
+        return table.subscriptions[np.unique(table.owner[clauses])]
 
     def _candidates(self, clauses: BatchMatches, dropped: Ints) -> CandidateClauses:
         """The clauses of registered feeds, ascending for each item."""

@@ -7,6 +7,7 @@ change (sources/kafka_source.py). A query that fails is started again (KeptQuery
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -24,6 +25,7 @@ from headgate.acquire.backoff import Backoff
 from headgate.acquire.source_list import write_source_list
 from headgate.model.errors import HeadgateError, PipelineError, printable
 from headgate.pipeline.batch_stage import PartitionSummary, batch_stage
+from headgate.pipeline.log_format import RUN_LOGGER
 from headgate.pipeline.operator_stage import RULES, OperatorRules
 from headgate.pipeline.records import ddl
 from headgate.pipeline.run_log import RunLog
@@ -51,6 +53,7 @@ FORMATS = {
     GroupKind.POST: "headgate_post",
 }
 
+log = logging.getLogger(RUN_LOGGER)
 RunBatch = Callable[[str, DataFrame, int], None]
 
 
@@ -59,11 +62,14 @@ class KeptQuery:
     """A streaming query that is started again when it fails. The pause doubles with each failure,
     up to a minute; the query goes on with the batch that failed."""
 
+    name: str = ""
     busy: threading.Lock = field(default_factory=threading.Lock)
     """Held while a batch runs."""
     query: StreamingQuery | None = None
     error: str = ""
     """The reason of the last failure, until the query has run well for a while."""
+    is_active: bool = False
+    """Whether it ran at the last look."""
     _started_at: float = 0.0
     _failures: int = 0
     _next_at: float = 0.0
@@ -71,7 +77,8 @@ class KeptQuery:
     def keep(self, start: Callable[[], StreamingQuery]) -> None:
         """Start it, unless it is running or its pause is not over."""
         now = time.monotonic()
-        if self.query is not None and self.query.isActive:
+        self.is_active = self.query is not None and bool(self.query.isActive)
+        if self.is_active:
             if now - self._started_at > HEALTHY_S:
                 self._failures, self.error = 0, ""
             return
@@ -81,6 +88,7 @@ class KeptQuery:
             self._started_at = now
             try:
                 self.query = start()
+                self.is_active = True
             except (PySparkException, Py4JError, HeadgateError) as error:
                 self._note_failure(error, now)
 
@@ -108,11 +116,12 @@ class KeptQuery:
         self.query, self._failures = None, self._failures + 1
         self._next_at = now + RESTART.wait_s(self._failures)
         self.error = first_reason(error)
+        log.error("a query has failed: %s", self.error, extra={"query": self.name})
 
 
 @dataclass(slots=True)
 class Queries:
-    """`reconcile` is for one thread; `errors` and `stop` are for any."""
+    """`reconcile` is for one thread; `errors`, `active` and `stop` are for any."""
 
     session: SparkSession
     folder: DataFolder
@@ -156,7 +165,7 @@ class Queries:
             self._stop_changed_kafka()
             own = [name for name, group in groups.items() if group.kind is not GroupKind.KAFKA]
             for name in [*own, *self._kafka.queries(), *self.streams]:
-                kept = self._queries.setdefault(name, KeptQuery())
+                kept = self._queries.setdefault(name, KeptQuery(name))
                 kept.keep(partial(self._start, name, groups.get(name)))
 
     def _stop_changed_kafka(self) -> None:
@@ -182,6 +191,10 @@ class Queries:
         """The last error of each group whose query has failed lately."""
         with self._lock:
             return {name: each.error for name, each in self._queries.items() if each.error}
+
+    def active(self) -> dict[str, bool]:
+        """For each query whether it runs; one that has failed is started again after a pause."""
+        return {name: each.is_active for name, each in list(self._queries.items())}
 
     def stop(self) -> None:
         """Running batches and starting sources are waited for. They could be interrupted at any

@@ -11,6 +11,7 @@
     warm         a small task for each worker (warm_workers.py)
     merge        merge small files of the log
     budget       suspend feeds that take too much CPU time (feed_budget.py)
+    heartbeat    say in the folder that the run is alive, and how it is (heartbeat.py)
     tidy         forget subscriptions, dead letters and items that are older than the limit
 
 One process runs a folder: it holds the folder's lock. A process that is killed at any instant loses
@@ -19,10 +20,11 @@ nothing; the next one resumes.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -31,12 +33,16 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.acquire.rejected import RejectedCounts, remove_rejected
 from headgate.catalog.catalog import Catalog
 from headgate.catalog.limits import Resource
+from headgate.catalog.tenants import owner_of
 from headgate.deliver.delivery_config import DeliveryConfig
 from headgate.deliver.delivery_database import DeliveryDatabase
 from headgate.deliver.delivery_status import DeliveryCounts, count_deliveries, prune
+from headgate.model.errors import HeadgateError
 from headgate.pipeline.delivery import DeliveryProcess, DeliveryThread
 from headgate.pipeline.feed_budget import FeedBudget
+from headgate.pipeline.heartbeat import BEAT_S, Moment, write_heartbeat
 from headgate.pipeline.latest_matches import LatestMatches
+from headgate.pipeline.log_format import RUN_LOGGER
 from headgate.pipeline.materialise import MaterialiseStage
 from headgate.pipeline.operator_stage import OperatorLedger
 from headgate.pipeline.planner import BackgroundTask, CurrentPlans, MergedLayers, Planner
@@ -46,6 +52,7 @@ from headgate.pipeline.run_context import RunContext, RunSettings
 from headgate.pipeline.run_log import RunLog
 from headgate.pipeline.session import LOST_SPARK, is_alive
 from headgate.pipeline.source_groups import SourceGroups, group_sources
+from headgate.pipeline.status import heartbeat_of
 from headgate.pipeline.table_join_query import TableJoinQuery, has_state, require_shared_folder
 from headgate.pipeline.table_join_runner import TableJoinRunner
 from headgate.pipeline.warm_workers import EVERY_S, warm
@@ -56,6 +63,7 @@ from headgate.store.log_state import LogPoint
 from headgate.store.log_upkeep import LogUpkeep, remove_messages
 from headgate.store.open_storage import checked_folder
 
+log = logging.getLogger(RUN_LOGGER)
 CONTROL_S = 0.25
 JOIN_S = 0.5
 ERROR_S = 1.0
@@ -96,6 +104,8 @@ class Run:
         """Whether executors have been seen to have the folder; table joins need it."""
         self._weights: dict[str, float] = {}
         self._weigh_at = 0.0
+        self._started_s: float | None = None
+        self._history: tuple[Moment, ...] = ()
         self._woken_at = 0
         """The last entry of the log that delivery was told of."""
         self.source_groups = SourceGroups()
@@ -207,6 +217,8 @@ class Run:
         if self.delivery is not None:
             self.delivery.start()
             self._repeat("wake", self._wake_delivery, lambda: log.wait(self._woken_at, WAKE_S))
+        self._started_s = time.time()
+        self._repeat("heartbeat", self._beat, partial(stopping.wait, BEAT_S))
 
     def stop(self) -> None:
         """Work in progress is finished or left for the next run; nothing is lost."""
@@ -221,6 +233,8 @@ class Run:
             self.windows.close()
         if self.delivery is not None:
             self.delivery.stop()
+        with suppress(HeadgateError, OSError):
+            self._beat(has_ended=True)
         self._opened.close()
 
     def __enter__(self) -> Run:
@@ -240,13 +254,18 @@ class Run:
                     self.errors.pop(name, None)
                 except Exception as error:  # whatever it is, the run goes on
                     if not stopping.is_set():
-                        self.errors[name] = f"{type(error).__name__}: {error}"
+                        self._note_error(name, f"{type(error).__name__}: {error}")
                     stopping.wait(ERROR_S)
                 wait()
 
         thread = threading.Thread(target=loop, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
+
+    def _note_error(self, name: str, error: str) -> None:
+        if self.errors.get(name) != error:  # one that stays is logged once
+            log.error("%s", error, extra={"stage": name})
+        self.errors[name] = error
 
     def _follow(
         self,
@@ -316,6 +335,14 @@ class Run:
         self._woken_at = self.context.log.state.seq
         self.delivery.wake()
 
+    def _beat(self, *, has_ended: bool = False) -> None:
+        if self._started_s is not None:
+            beat = heartbeat_of(
+                self, started_s=self._started_s, before=self._history, has_ended=has_ended
+            )
+            write_heartbeat(self.folder, beat)
+            self._history = beat.history
+
     def _merge_files(self) -> None:
         """Below what every stage has read: they read items in the order of their positions."""
         read = [self.materialise.follower, self.windows.follower, self.tables.follower]
@@ -328,11 +355,13 @@ class Run:
     def _suspend(self) -> None:
         """Suspend feeds that take too much; the planner leaves them out of the next snapshot."""
         context = self.context
-        quota = self.catalog.quotas().get(Resource.CPU_PERCENT)
-        for each in context.budget.overspent(quota_percent=quota):
-            name = self.plans.names.get(each.feed)
+        quotas, names = self.catalog.quotas_for(Resource.CPU_PERCENT), self.plans.names
+        over = context.budget.overspent(quotas, lambda feed: owner_of(names.get(feed, "")))
+        for each in over:
+            name = names.get(each.feed)
             if name is not None and self.catalog.suspend(name, each.reason):
                 context.note(f"suspended {name}: {each.reason}")
+                log.warning("suspended a feed: %s", each.reason, extra={"feed": name})
         context.budget.write(self.folder.feed_costs, self.plans.names)
 
     def _tidy(self) -> None:

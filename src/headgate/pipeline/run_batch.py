@@ -49,6 +49,7 @@ class BatchRunner:
         context.meters.add_batch(
             (pair for part in parts for pair in part.sources.items()),
             seconds=time.monotonic() - began,
+            query=group,
         )
 
 

@@ -42,6 +42,12 @@ class Tally:
     latency_p50_ms: float = 0.0
     latency_p99_ms: float = 0.0
     by_source: dict[str, int] = field(default_factory=dict)
+    finished_s: dict[str, float] = field(default_factory=dict)
+    """For each query when its last batch was finished, in seconds since 1970."""
+    batch_s: dict[str, float] = field(default_factory=dict)
+    """For each query how long its last batch took."""
+    by_query: dict[str, int] = field(default_factory=dict)
+    """Items of each query."""
 
 
 class Meters:
@@ -53,16 +59,23 @@ class Meters:
         self._by_source: Counter[str] = Counter()
         self._recent: deque[tuple[float, int]] = deque()
         self._latencies: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self._finished_s: dict[str, float] = {}
+        self._batch_s: dict[str, float] = {}
+        self._by_query: Counter[str] = Counter()
 
     def add(self, **counts: int) -> None:
         with self._lock:
             self._counts.update(counts)
 
-    def add_batch(self, sources: Iterable[tuple[str, int]], *, seconds: float) -> None:
+    def add_batch(
+        self, sources: Iterable[tuple[str, int]], *, seconds: float, query: str = ""
+    ) -> None:
         now = time.monotonic()
         with self._lock:
+            self._finished_s[query], self._batch_s[query] = time.time(), seconds
             for source, items in sources:
                 self._by_source[source] += items
+                self._by_query[query] += items
                 self._counts["items"] += items
                 self._recent.append((now, items))
             self._counts["batches"] += 1
@@ -82,12 +95,17 @@ class Meters:
             rate = sum(items for _, items in self._recent) / RECENT_S
             ordered = sorted(self._latencies)
             counts, by_source = dict(self._counts), dict(self._by_source)
+            finished_s, batch_s = dict(self._finished_s), dict(self._batch_s)
+            by_query = dict(self._by_query)
         return Tally(
             **{name: counts[name] for name in _COUNTED if name in counts},
             items_per_s=rate,
             latency_p50_ms=1e3 * quantile(ordered, 0.50),
             latency_p99_ms=1e3 * quantile(ordered, 0.99),
             by_source=by_source,
+            finished_s=finished_s,
+            batch_s=batch_s,
+            by_query=by_query,
         )
 
 

@@ -112,6 +112,8 @@ class LogFollower:
         self.log, self.name = log, name
         self._committed = self.point = log.state.ends.get(name, START)
         self._committed_at = time.monotonic()
+        self.finished_s: float | None = None
+        """When the last part was finished, in seconds since 1970; None before the first."""
         self._is_unsure = False
         """Whether the last commit has failed, and may have been carried out nevertheless."""
 
@@ -141,6 +143,7 @@ class LogFollower:
         self, end: LogPoint, files: Sequence[WrittenFile] = (), *, snapshot: str = ""
     ) -> LogEntry | None:
         """The stage has read up to a point, and these are its outputs."""
+        self.finished_s = time.time()
         due = time.monotonic() > self._committed_at + PROGRESS_S
         if files or due:
             return self._commit(end, files, snapshot)

@@ -171,6 +171,8 @@ class TableJoinRunner:
         with_results = [summary for summary in summaries if summary.results]
         self._note_unknown(summaries)
         self._context.meters.add(joined=sum(summary.results for summary in with_results))
+        for summary in with_results:
+            self._context.budget.add(json.loads(summary.costs))
         files = files_of(self._store(change_batch, with_results)) if with_results else []
         self.follower.reached(change_batch.end, files, snapshot=change_batch.snapshot)
         self.point = change_batch.end

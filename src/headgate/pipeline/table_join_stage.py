@@ -16,7 +16,8 @@ shared by all workers of a machine.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -27,7 +28,9 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from headgate.match.item_columns import INNER
+from headgate.match.item_columns import FEEDS, INNER
+from headgate.match.row_users import COST_US_MIN
+from headgate.pipeline.feed_costs import FeedCosts
 from headgate.pipeline.match_stage import freeze_garbage
 from headgate.pipeline.records import to_row
 from headgate.pipeline.snapshot import OpenSnapshot, open_snapshot, read_numbers
@@ -71,6 +74,8 @@ class BucketSummary:
     results_path: str = ""
     tested: str = ""
     """JSON: the numbers of the feeds whose residual filters the results must pass."""
+    costs: str = field(default="", compare=False)
+    """JSON: the CPU time of feeds in µs, by number (feed_costs.py); a replay takes another time."""
     unknown: str = ""
     """JSON: unknown words in place of insert, update or delete, as [table, word, rows], …"""
 
@@ -120,7 +125,9 @@ def _run_group(
         )
     bucket_server.select_by(_attributes(subscriptions.boxes, group))
     output = GroupOutput(group, bucket_server, subscriptions, with_results)
+    began_ns = time.thread_time_ns()
     bucket_server.run(update, output.announce)
+    cpu_ns = time.thread_time_ns() - began_ns
     day = f"day={batch.instant.date().isoformat()}"
     name = f"{batch.number}-{bucket.number}.parquet"
     messages_count, messages_path = _write(
@@ -141,7 +148,22 @@ def _run_group(
         results_count,
         results_path,
         json.dumps(_tested_feeds(output.results)) if results_count else "",
+        json.dumps(costs_of_results(output.results, cpu_ns)) if results_count else "",
     )
+
+
+def costs_of_results(results: Sequence[pa.Table], cpu_ns: int) -> FeedCosts:
+    """The time of a group, divided among its feeds by how many results each of them has: a join
+    takes as long as it makes results, and what it takes without any is shared by all."""
+    lists = [table.column(name).combine_chunks() for table in results for name in (FEEDS, INNER)]
+    feeds = np.concatenate([np.asarray(each.flatten()) for each in lists])
+    numbers, counts = np.unique(feeds, return_counts=True)
+    cpu_us = (cpu_ns * counts / max(feeds.size, 1)).astype(np.int64) // 1_000
+    is_much = cpu_us >= COST_US_MIN
+    return {
+        str(feed): us
+        for feed, us in zip(numbers[is_much].tolist(), cpu_us[is_much].tolist(), strict=True)
+    }
 
 
 def _tested_feeds(results: list[pa.Table]) -> list[int]:

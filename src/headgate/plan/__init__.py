@@ -13,8 +13,10 @@ Entry points: `translate.compose_all`, `normalize.normalize_all`, `leaves.leaves
     normalize         plans → the normal form; limits of size
     leaves            for each source the filters on its items, and the feeds that use them
     split_payload     a selection over a table with payloads as a join of two halves
+    relate            whether a feed surely has the same items as another, more, or fewer
     price             what a feed will cost: CPU, memory, items a day; what would be cheaper
     plan_text         plans as text and as JSON
     explain           `explain`: a feed's plan as written and in normal form
     why               why an item is in a feed, or why not
+    smallest_edit     the smallest edit after which a feed has an item
 """

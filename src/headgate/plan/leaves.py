@@ -89,7 +89,7 @@ def _leaves_of(plan: algebra.Plan) -> _FeedLeaves:
     top = plan.input if isinstance(plan, algebra.Transform) else plan
     leaves = _FeedLeaves()
     for branch in top.inputs if isinstance(top, algebra.Union) else (top,):
-        leaf = _leaf(branch)
+        leaf = leaf_of(branch)
         if leaf is None:
             for source, filter_ in _leaves_below(branch):
                 leaves.join_inputs[source, cheap_part(filter_)] = None
@@ -105,14 +105,15 @@ def _leaves_below(branch: algebra.Plan) -> Iterable[tuple[str, Filter]]:
     stack = [branch]
     while stack:
         node = stack.pop()
-        leaf = _leaf(node)
+        leaf = leaf_of(node)
         if leaf is not None:
             yield leaf
         else:
             stack.extend(algebra.inputs_of(node))
 
 
-def _leaf(node: algebra.Plan) -> tuple[str, Filter] | None:
+def leaf_of(node: algebra.Plan) -> tuple[str, Filter] | None:
+    """The source and the filter of a plan that is a filter on a source, or a source."""
     match node:
         case algebra.Source(name):
             return name, TRUE

@@ -33,14 +33,22 @@ from headgate.service.request_body import read_body
 FEEDS_SHOWN_MAX = 50
 NAME_LENGTH_MAX = 100
 STYLE = (
-    "body{font:16px/1.5 sans-serif;max-width:36em;margin:4em auto;padding:0 1em}"
-    "button{font:inherit;padding:.5em 1.5em}"
+    ":root{color-scheme:light dark;background:light-dark(#f6f7f7,#0e1416);"
+    "color:light-dark(#15201f,#e4ebec);font:16px/1.5 system-ui,sans-serif}"
+    "body{max-width:26em;margin:12vh auto;padding:2em;background:light-dark(#fff,#151d20);"
+    "border:1px solid light-dark(#dfe5e5,#2a373b);border-radius:12px}"
+    "h1{margin:0 0 .5em;font-size:1.4em}a{color:light-dark(#0b6e75,#4fc3c1)}"
+    "input{font:inherit;box-sizing:border-box;width:100%;padding:.4em .6em;border-radius:8px;"
+    "border:1px solid light-dark(#7d8b8d,#6c7d82);background:transparent;color:inherit}"
+    "button{font:inherit;font-weight:600;padding:.5em 1.5em;border:0;border-radius:8px;"
+    "background:light-dark(#0b6e75,#4fc3c1);color:light-dark(#fff,#06201f);cursor:pointer}"
+    "@media(max-width:500px){body{margin:1em;padding:1.2em}}"
 )
 STYLE_HASH = "sha256-" + base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 
 
 def receiver_links(headgate: Headgate) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(include_in_schema=False)
 
     @router.get("/confirm/{token}")
     def ask_to_confirm(token: str) -> HTMLResponse:
@@ -98,9 +106,23 @@ def not_valid() -> HTMLResponse:
     )
 
 
-def page(title: str, text: str, button: str = "", *, status: int = HTTPStatus.OK) -> HTMLResponse:
-    """A page with at most one button, which posts to the page's own URL."""
-    form = f'<form method="post"><button>{escape(button)}</button></form>' if button else ""
+def page(
+    title: str,
+    text: str,
+    button: str = "",
+    *,
+    inputs: str = "",
+    action: str = "",
+    status: int = HTTPStatus.OK,
+) -> HTMLResponse:
+    """A page with at most one button, which posts to the page's own URL or to another one;
+    `inputs` are fields above it, as HTML."""
+    target = f' action="{escape(action)}"' if action else ""
+    form = (
+        f'<form method="post"{target}>{inputs}<button>{escape(button)}</button></form>'
+        if button
+        else ""
+    )
     return HTMLResponse(
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head>'

@@ -29,7 +29,9 @@ Reading it:
 
     log_view       questions that survive merging, trimming and damaged files
     tail           the last items of a feed or source, and those that arrive from now on
-    find_item      all rows with an id
+    find_item      all rows with an id; the row at a position
     stats          counts by source, day and feed
+    recent_counts  counts of some feeds and sources: in all, of the last day and hour
+    source_activity  items of all sources by stretch of time, and their last arrivals
     file_ranges    parts of files by positions, for jobs in other processes
 """

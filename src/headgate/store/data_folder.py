@@ -13,6 +13,7 @@ messages/     messages of table joins for clients and relays, as Parquet by day
 operators.json  measured cost and selectivity of operators
     feed-costs.json  CPU time of expensive feeds
 run.lock      held by the process that runs the folder
+status.json   the heartbeat of the last run (pipeline/heartbeat.py)
 deliver.db    cursors of delivery, and what differs from them (deliver/delivery_tables.py)
 state.url     where that database is, if it is not deliver.db
 """
@@ -79,6 +80,10 @@ class DataFolder:
     @property
     def feed_costs(self) -> Path:
         return self.path / "feed-costs.json"
+
+    @property
+    def heartbeat(self) -> Path:
+        return self.path / "status.json"
 
     @property
     def delivery_database(self) -> str:

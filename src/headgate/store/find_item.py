@@ -1,4 +1,5 @@
-"""All rows of the log with an id: an item, its earlier versions, and the results of its joins.
+"""All rows of the log with an id: an item, its earlier versions, and the results of its joins; and
+the row at a position.
 
     files, newest first ──► of the group, with the source ──► row groups whose ids may be this one
                         ──► column @id ──► places ──► items, with their feeds and join inputs
@@ -27,7 +28,7 @@ import pyarrow.parquet as pq
 from headgate.match.bit_rows import Longs
 from headgate.match.item_columns import ID, SOURCE, may_hold
 from headgate.store.log_index import ItemPlace
-from headgate.store.log_items import LoggedItem
+from headgate.store.log_items import ANNOTATIONS, LoggedItem
 from headgate.store.log_state import LogFile
 from headgate.store.log_view import LogView, places_in
 from headgate.store.log_writer import JOINED
@@ -42,6 +43,11 @@ class FoundRow:
     item: LoggedItem
     feeds: tuple[int, ...]
     inputs: tuple[int, ...]
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is the result of a join, with what was joined."""
+        return ANNOTATIONS in self.item.batch.schema.names
 
 
 def find_item(
@@ -63,6 +69,16 @@ def find_item(
             with view.reading(file):
                 places += _places_in(view, file, id_, source)
         return [_found(view, item, place) for item, place in _read(view, sorted(places))]
+
+    return view.ask(find)
+
+
+def row_at(view: LogView, position: int) -> FoundRow | None:
+    """The row at a position; None if there is none, or not any more."""
+
+    def find() -> FoundRow | None:
+        found = [_found(view, item, place) for item, place in _read(view, view.places([position]))]
+        return found[0] if found else None
 
     return view.ask(find)
 

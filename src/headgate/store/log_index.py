@@ -167,6 +167,12 @@ class LogIndex:
             parts.append(self._matches(number, segment.sources, places, keys, (start, end)))
         return _joined(parts)
 
+    def matches_of(self, key: int | str, start: int, end: int) -> FeedMatches:
+        """The same for one feed or source."""
+        if isinstance(key, str):
+            return self.source_matches([key], start, end)
+        return self.matches(np.array([key], np.int64), start, end)
+
     def position_at(self, instant_us: int) -> int:
         """The first position of an item that arrived after this instant. Positions and instants
         grow together, so all items before it arrived until then."""

@@ -67,7 +67,7 @@ def read_items(storage: LogStorage, places: Sequence[ItemPlace]) -> list[LoggedI
         distinct = sorted({place.row: place for place in in_file}.values(), key=_row)
         rows = read_rows(storage, in_file[0].file, [place.row for place in distinct])
         for place, batch in zip(distinct, _single_rows(rows), strict=True):
-            items[place.position] = _logged(place, batch)
+            items[place.position] = logged_item(place.position, place.arrived_us, batch)
     return [items[place.position] for place in places]
 
 
@@ -107,14 +107,15 @@ def _single_rows(table: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from (batch.slice(row, 1) for row in range(batch.num_rows))
 
 
-def _logged(place: ItemPlace, batch: pa.RecordBatch) -> LoggedItem:
+def logged_item(position: int, arrived_us: int, batch: pa.RecordBatch) -> LoggedItem:
+    """The item of a row with all its columns."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     (time,) = timestamps_of(columns[TIME])
     assert time is not None, "items have a time"
     annotations = columns.get(ANNOTATIONS)
     return LoggedItem(
-        position=place.position,
-        arrived_us=place.arrived_us,
+        position=position,
+        arrived_us=arrived_us,
         source=columns[SOURCE][0].as_py(),
         id=columns[ID][0].as_py(),
         time=time,

@@ -49,11 +49,18 @@ class Postings:
 
     def rows(self, key: int, *, first: int = 0) -> Longs:
         """The rows of a key, ascending, from row `first` on."""
+        rows: Longs = decode(self._list(key))
+        return rows[int(np.searchsorted(rows, first)) :]
+
+    def count(self, key: int) -> int:
+        """How many rows a key has. Only the last digit of a number is below 128."""
+        return int(np.count_nonzero(self._list(key) < 128))
+
+    def _list(self, key: int) -> Bytes:
         place = int(np.searchsorted(self.keys, key))
         if place == self.keys.size or self.keys[place] != key:
-            return np.zeros(0, np.int64)
-        rows: Longs = decode(self.data[self.start[place] : self.start[place + 1]])
-        return rows[int(np.searchsorted(rows, first)) :]
+            return np.zeros(0, np.uint8)
+        return self.data[self.start[place] : self.start[place + 1]]
 
     def keys_of(self, row: int) -> Longs:
         """The keys that have a row, ascending. It reads all postings."""

@@ -98,9 +98,9 @@ def key_of(name: str, definitions: CatalogDefinitions) -> int | str:
     """The key of a feed or source in the log. A materialised feed counts as a source: its items are
     the transformed ones, as subscribers get them."""
     entry = definitions.entry(name)
-    if entry is None:
+    if entry is None or entry.right is None:
         hint = did_you_mean(name, definitions)
         raise UnknownName(f"there is no source or feed '{name}'" + (f"; {hint}" if hint else ""))
     if entry.kind is DefinitionKind.OPERATOR:
         raise UnknownName(f"'{name}' is an operator, not a source or feed")
-    return name if entry.kind in SOURCE_KINDS else entry.number
+    return definitions.view.kept(name) if entry.kind in SOURCE_KINDS else entry.number

@@ -78,7 +78,7 @@ def decode_settings(text: str) -> ProcessSettings:
 
 def private_folder(run: str) -> Path:
     """The folder of a run's sockets on this host; it is created where it is missing."""
-    folder = Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / f"joins-{run[:16]}"
+    folder = _folder_of(run)
     for each in (folder.parent, folder):
         each.mkdir(mode=0o700, exist_ok=True)
         status = each.stat()
@@ -86,6 +86,10 @@ def private_folder(run: str) -> Path:
             raise PipelineError(f"'{each}' belongs to another user; set TMPDIR to another folder")
     folder.chmod(0o700)
     return folder
+
+
+def _folder_of(run: str) -> Path:
+    return Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / f"joins-{run[:16]}"
 
 
 def location_of(folder: Path) -> str:
@@ -117,23 +121,28 @@ def ask(settings: ProcessSettings, request: AdvanceRequest) -> AdvanceAnswer:
 
 
 def end_processes(run: str) -> int:
-    """Ask all processes of a run on this host to end; how many there were."""
-    ended = 0
-    for path in private_folder(run).glob("*.sock"):
-        with contextlib.suppress(OSError):
-            connection = _connect(path)
-            with connection:
+    """Ask all processes of a run on this host to end; how many there were.
+
+    Several tasks of the host may do this at once, so whatever is there may be gone at any time.
+    """
+    ended, folder = 0, _folder_of(run)
+    for path in _files(folder):
+        if path.suffix == ".sock":
+            with contextlib.suppress(OSError), _connect(path) as connection:
                 _exchange(connection, {"quit": True})
-            ended += 1
-    _remove(private_folder(run))
+                ended += 1
+    for path in _files(folder):
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
     return ended
 
 
-def _remove(folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # another task has made it again
-        folder.rmdir()
+def _files(folder: Path) -> list[Path]:
+    try:
+        return [folder / name for name in os.listdir(folder)]
+    except FileNotFoundError:
+        return []
 
 
 @contextlib.contextmanager

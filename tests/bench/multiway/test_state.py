@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from bench.baselines.multiway.rows import TableChange
 from bench.baselines.multiway.server import MultiwayServer
@@ -13,6 +15,8 @@ from tests.bench.multiway.test_server import Given, worlds
 from tests.tables.histories import box
 
 from headgate.model.errors import StateError
+from headgate.tables.boxes import MISSING
+from headgate.tables.messages import SemijoinRow
 
 CHAIN = GRAPHS["chain"]
 
@@ -33,6 +37,18 @@ def test_a_restored_server_goes_on_as_before(given: Given, split: int) -> None:
             ours = sorted(repr(m) for group in again.apply([step]) for m in group)
             assert ours == sorted(repr(m) for m in world.take(step))
     assert sorted(map(len, again.stores.values())) == sorted(map(len, world.server.stores.values()))
+
+
+def test_a_missing_value_stays_missing() -> None:
+    server, again = MultiwayServer(CHAIN), MultiwayServer(CHAIN)
+    server.apply([TableChange("S", ("k",), (1, None), (math.nan,), b"")])
+    restore(again, save(server))
+    assert [row.values for row in _rows(again)] == [row.values for row in _rows(server)]
+    assert [row.values for row in _rows(server)] == [(MISSING,)]
+
+
+def _rows(server: MultiwayServer) -> list[SemijoinRow]:
+    return [store.row(slot) for store in server.stores.values() for slot in store.slot_of.values()]
 
 
 def saved() -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -10,6 +9,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cpu_time import within_cpu
 from tests.pipeline.sources.kafka_messages import read_values
 
 from headgate.model.errors import InvalidValue, PipelineError
@@ -191,10 +191,8 @@ def test_the_prefix_has_the_place_of_the_message(message: str, place: bytes) -> 
     ],
 )
 def test_hostile_bytes_cost_little(data: bytes) -> None:
-    started = time.process_time()
-    found, rejected = read_values([data], schema_file(), SCHEMA)
+    found, rejected = within_cpu(3, lambda: read_values([data], schema_file(), SCHEMA))
     assert len(found) + len(rejected) == 1
-    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(

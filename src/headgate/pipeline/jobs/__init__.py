@@ -11,7 +11,9 @@ In reading order:
     stored_batches     the rows of stored files that a job reads, from many small files at once
 
     backtest_query     plans the feed of a backtest, and replays its joins
+    backtest_job       one part of a backtest: some files through the match stage
     backtest           which items a feed would have had in the past
+    compare            whether two feeds would have had the same items, or the first that differs
     measure            how often each atom is true, and how many items each source has
 
 Feeds that are computed from other feeds, over the files of sources ([Delta]):

@@ -17,9 +17,11 @@ from headgate.acquire.inbox import Inbox
 from headgate.acquire.inbox_tables import ListedFeed
 from headgate.acquire.limits import DEFAULT_LIMITS
 from headgate.acquire.refresh_queue import DEFAULT_POLICY, RefreshPolicy
+from headgate.acquire.retry_requests import take_retries
 from headgate.acquire.source_list import WatchedList
 from headgate.model.errors import PipelineError
 from headgate.model.schema import Schema
+from headgate.pipeline.log_format import configure_logs
 from headgate.pipeline.sources.source_format import Options, rows_file
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,7 @@ LOCK_WAIT_S = 30.0
 
 class Acquisition:
     def __init__(self, options: Options, schema: Schema) -> None:
+        configure_logs()  # a process of its own
         settings = acquirer_settings(options)
         self.inbox = Inbox(options.path("folder"), wait_s=LOCK_WAIT_S)
         self.acquirer = Acquirer(
@@ -54,6 +57,11 @@ class Acquisition:
                 ListedFeed(source.name, source.path, source.weight)
                 for source in source_list.sources
             )
+
+    def read_retries(self) -> None:
+        """Fetch what somebody has asked to be fetched now."""
+        if names := take_retries(self.inbox.folder):
+            self.acquirer.retry(names)
 
     def wait_for_first(self, begin: int) -> None:
         """Wait for the first document, once and for FIRST_S at most. Spark begins a query with a

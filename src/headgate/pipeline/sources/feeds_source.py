@@ -99,6 +99,7 @@ class FeedsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Mapping[str, int], limit: ReadLimit) -> dict[str, int]:
         acquisition = self._started()
         acquisition.read_list()
+        acquisition.read_retries()
         begin = int(start["number"])
         acquisition.wait_for_first(begin)
         acquisition.acquirer.read_up_to(begin)

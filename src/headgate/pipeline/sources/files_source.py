@@ -45,6 +45,7 @@ from headgate.acquire.source_list import (
 )
 from headgate.model.errors import HeadgateError, PipelineError
 from headgate.model.schema import Schema
+from headgate.pipeline.log_format import configure_logs
 from headgate.pipeline.sources.source_format import (
     Options,
     chunks,
@@ -159,6 +160,7 @@ class _BackgroundScan:
     """The log, and a thread that scans the folders for new files and lines."""
 
     def __init__(self, options: Options) -> None:
+        configure_logs()  # a process of its own
         self.log = FileLog(options.path("folder"), wait_s=LOCK_WAIT_S)
         self._scanner = FileScanner(
             self.log,

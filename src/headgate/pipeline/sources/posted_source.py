@@ -28,7 +28,8 @@ from headgate.acquire.item_rows import SourceColumns, instant, places_of
 from headgate.acquire.read_json import read_lines
 from headgate.acquire.rejected import Rejects
 from headgate.acquire.source_list import read_source_list
-from headgate.acquire.spool import Frame, Spool, byte_of, segment_of
+from headgate.acquire.spool import Spool
+from headgate.acquire.spool_frames import Frame, byte_of, segment_of
 from headgate.model.schema import Schema
 from headgate.pipeline.sources.source_format import (
     Options,

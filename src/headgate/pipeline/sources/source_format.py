@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from headgate.match.item_columns import item_columns, items_to_arrow
-from headgate.model.addresses import LOOPBACK, AllowedNetworks
-from headgate.model.errors import PipelineError
+from headgate.model.addresses import AllowedNetworks, allowed_networks
+from headgate.model.errors import InvalidValue, PipelineError
 from headgate.model.items import Item
 from headgate.model.schema import Schema
 
@@ -56,11 +56,9 @@ class Options:
 
     def allowed(self) -> AllowedNetworks:
         """The networks that may be connected to, in addition to the public Internet."""
-        names = [each.strip() for each in self.text("allow", "").split(",") if each.strip()]
-        networks = [str(each) for each in LOOPBACK.networks] if "loopback" in names else []
         try:
-            return AllowedNetworks.of(*networks, *(each for each in names if each != "loopback"))
-        except ValueError as error:
+            return allowed_networks(self.text("allow", ""))
+        except InvalidValue as error:
             raise PipelineError(f"option 'allow': {error}") from None
 
 
