@@ -6,7 +6,7 @@ import re
 from urllib.parse import quote, urlparse
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import CDPSession, Page, Route, expect
 from tests.console.newsroom_home import PATIENCE_MS, WatchedPage
 
 pytestmark = pytest.mark.integration
@@ -14,7 +14,8 @@ expect.set_options(timeout=PATIENCE_MS)
 EDITOR = "/feeds/new?script="
 TRAMS = "create feed Trams from CityGazette where title contains 'tram';"
 FEEDS = 100_000
-FRAMES_PER_S_MIN = 50
+FRAMES, FRAMES_PER_S_MIN = 200, 50
+LIST_TAKES_KEYS_MS = 100  # a list that has just opened leaves keys to the text, for 75 ms
 
 
 def write(page: Page, base_url: str, script: str) -> None:
@@ -30,6 +31,7 @@ def test_a_feed_is_written_saved_and_matches(page: Page, base_url: str) -> None:
     page.get_by_role("textbox", name="Statements").click()
     page.keyboard.type("create feed OfMuse from MuseN")
     expect(page.get_by_role("option", name="MuseNews")).to_contain_text("source")
+    page.wait_for_timeout(LIST_TAKES_KEYS_MS)
     page.keyboard.press("Tab")
     page.keyboard.type(" where title contains 'muse'")
     page.keyboard.press("Escape")
@@ -47,6 +49,26 @@ def test_a_feed_is_written_saved_and_matches(page: Page, base_url: str) -> None:
     page.get_by_role("button", name="Drop", exact=True).click()
     page.get_by_role("button", name="Drop OfMuse").click()
     page.wait_for_url("**/feeds")
+
+
+def test_names_are_offered_before_their_rates_are_known(page: Page, base_url: str) -> None:
+    page.route("**/v1/stats?*", lambda _route: None)  # no answer ever
+    page.goto(base_url + "/feeds/new")
+    page.get_by_role("textbox", name="Statements").click()
+    page.keyboard.type("create feed OfMuse from MuseN")
+    expect(page.get_by_role("option", name="MuseNews")).to_contain_text("source")
+
+
+@pytest.mark.parametrize("times_slower", [8, 16, 24])
+def test_names_are_offered_on_a_slow_machine(page: Page, base_url: str, times_slower: int) -> None:
+    """There the look for names that a letter starts is overtaken by the next letters."""
+    page.goto(base_url + "/feeds/new")
+    page.get_by_role("textbox", name="Statements").click()
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Emulation.setCPUThrottlingRate", {"rate": times_slower})
+    page.keyboard.type("create feed OfMuse from MuseN")
+    expect(page.get_by_role("option", name="MuseNews")).to_contain_text("source")
+    devtools.send("Emulation.setCPUThrottlingRate", {"rate": 1})
 
 
 def test_errors_block_saving_and_tab_leaves(page: Page, base_url: str) -> None:
@@ -133,20 +155,30 @@ def many_feeds(route: Route) -> None:
 
 
 def test_a_long_list_scrolls_smoothly(page: Page, base_url: str) -> None:
+    """A frame may take what 50 a second leave. Its time is the CPU time of the page's thread:
+    how soon frames follow each other depends on what else the machine does."""
     page.route("**/v1/feeds?*", many_feeds)
     page.goto(base_url + "/feeds")
     expect(page.get_by_text("100,000 feeds")).to_be_visible()
-    median_ms = page.get_by_role("list", name="Feeds").evaluate(
-        """async (list) => {
-            const times = [];
-            for (let last = performance.now(); times.length < 200; ) {
+    feeds = page.get_by_role("list", name="Feeds")
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    began_s = thread_time_s(devtools)
+    feeds.evaluate(
+        """async (list, frames) => {
+            for (let frame = 0; frame < frames; frame++) {
                 list.scrollTop += 120;
                 await new Promise(requestAnimationFrame);
-                times.push(performance.now() - last);
-                last = performance.now();
             }
-            return times.sort((a, b) => a - b)[100];
-        }"""
+        }""",
+        FRAMES,
     )
-    assert median_ms <= 1_000 / FRAMES_PER_S_MIN
+    took_s = thread_time_s(devtools) - began_s
+    assert took_s / FRAMES <= 1 / FRAMES_PER_S_MIN
+    assert feeds.evaluate("list => list.scrollTop") > 100 * FRAMES
     assert page.get_by_role("listitem").count() < 100
+
+
+def thread_time_s(devtools: CDPSession) -> float:
+    metrics = devtools.send("Performance.getMetrics")["metrics"]
+    return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))

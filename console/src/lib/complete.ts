@@ -2,7 +2,7 @@
 import type { Completion } from "@codemirror/autocomplete";
 import { placeAt, type CompletionPlace } from "./completion_place";
 import type { CompletionChoice } from "./editor";
-import { attributesOf, findDefinitions, valuesLike, type KnownValue } from "./known";
+import { attributesOf, findDefinitions, NAMES_MAX, valuesLike, type KnownValue } from "./known";
 import { writeName, writeText } from "./language";
 import { rateText, shareText } from "./frequency";
 
@@ -13,8 +13,6 @@ const STATEMENTS: [string, string, string][] = [
   ["subscribe to", "have it delivered", "subscribe to "],
   ["drop feed", "", "drop feed "],
 ];
-/** What comes later is for the next key: it is known then. */
-const LATE_MS = 1_500;
 const NUMBERS = ["<", "<=", "=", ">=", ">", "between", "in ("];
 const OPERATORS: Record<string, string[]> = {
   int: NUMBERS,
@@ -27,12 +25,14 @@ const OPERATORS: Record<string, string[]> = {
 
 export async function complete(script: string, offset: number): Promise<CompletionChoice | null> {
   const place = placeAt(script, offset);
-  const late = new Promise<Completion[]>((resolve) => setTimeout(resolve, LATE_MS, []));
-  const options = await Promise.race([optionsAt(place).catch(() => []), late]);
+  const options = await optionsAt(place).catch(() => []);
   if (!options.length) return null;
   const isText = place.kind === "text";
+  // Where there may be more than these, they are looked for again when another letter is typed.
+  const isPart =
+    (isText && place.isWord) || (place.kind === "definition" && options.length >= NAMES_MAX);
   const validFor = isText ? /^[^'"]*$/ : /^[\p{L}\p{N}_`]*$/u;
-  return { from: place.from, options, ...(isText && place.isWord ? {} : { validFor }) };
+  return { from: place.from, options, ...(isPart ? {} : { validFor }) };
 }
 
 async function optionsAt(place: CompletionPlace): Promise<Completion[]> {

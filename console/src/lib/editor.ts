@@ -6,6 +6,7 @@ import {
   closeBrackets,
   closeBracketsKeymap,
   completionKeymap,
+  completionStatus,
   startCompletion,
   type Completion,
   type CompletionContext,
@@ -28,6 +29,8 @@ import {
   keymap,
   lineNumbers,
   placeholder,
+  ViewPlugin,
+  type ViewUpdate,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { PlacedError } from "./api";
@@ -130,6 +133,36 @@ const look = EditorView.theme({
   },
 });
 
+const ASK_AGAIN_MS = 500;
+
+/** Where typing overtakes a look for completions, as on a slow machine, CodeMirror forgets the look.
+ *  So it is started once more when somebody stops and no list is shown. */
+const completesAfterPause = ViewPlugin.define(
+  (view) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const look = () => {
+      if (view.hasFocus && completionStatus(view.state) !== "active") startCompletion(view);
+    };
+    return {
+      update(update: ViewUpdate) {
+        if (update.docChanged) clearTimeout(timer);
+        if (update.transactions.some((each) => each.isUserEvent("input.type")))
+          timer = setTimeout(look, ASK_AGAIN_MS);
+      },
+      /** Another key, such as Escape, is another wish. */
+      forget: () => clearTimeout(timer),
+      destroy: () => clearTimeout(timer),
+    };
+  },
+  {
+    eventHandlers: {
+      keydown() {
+        this.forget();
+      },
+    },
+  },
+);
+
 export interface EditorOptions {
   parent: HTMLElement;
   text: string;
@@ -183,6 +216,7 @@ function extensions(options: EditorOptions): Extension[] {
     look,
     placeholder("create feed … from … where …;"),
     autocompletion({ override: [completions], icons: false, activateOnTypingDelay: 80 }),
+    completesAfterPause,
     // Tab takes a completion where one is offered, and else leaves: nobody is trapped.
     keymap.of([
       { key: "Tab", run: acceptCompletion },

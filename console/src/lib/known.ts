@@ -3,8 +3,11 @@
 import { api, result, type Schemas } from "./api";
 
 const KEPT_MS = 60_000;
-const NAMES_MAX = 20;
+/** At most so many sources and so many feeds are found. */
+export const NAMES_MAX = 20;
 const SOURCES_LOOKED_AT = 3;
+/** Names do not wait longer for their rates, which have to be counted. */
+const RATES_MS = 400;
 
 export interface NamedDefinition {
   name: string;
@@ -62,8 +65,16 @@ export async function findDefinitions(
 ): Promise<NamedDefinition[]> {
   const lists = await Promise.all(which.map((each) => named(each, contains)));
   const found = lists.flat();
-  const rates = await ratesOf(found.map((each) => each.name)).catch(() => new Map());
-  return found.map((each) => ({ ...each, perDay: rates.get(each.name) }));
+  const none = new Map<string, number>();
+  const late = new Promise<typeof none>((resolve) => setTimeout(resolve, RATES_MS, none));
+  const rates = await Promise.race([
+    ratesOf(found.map((each) => each.name)).catch(() => none),
+    late,
+  ]);
+  return found.map((each) => {
+    const perDay = rates.get(each.name);
+    return perDay === undefined ? each : { ...each, perDay };
+  });
 }
 
 async function ratesOf(names: string[]): Promise<Map<string, number>> {

@@ -5,7 +5,7 @@ import { counted } from "../../lib/format";
 import { MarkQueue, type Mark } from "../../lib/mark_queue.svelte";
 import { UNREAD_MAX, type ReadingFeed, type ReadingItem } from "../../lib/river_items";
 import { attempt, toasts } from "../../lib/toasts.svelte";
-import { cardItems, type CardItem, type RiverQuery } from "./cards";
+import { cardItems, keyOf, type CardItem, type RiverQuery } from "./cards";
 
 type Arrivals = Schemas["ReadingArrivals"];
 
@@ -128,8 +128,9 @@ export class River {
     this.isLoadingMore = false;
   }
 
-  /** Put what has arrived on top; `prepare` is called just before. */
-  async showNew(prepare: () => void = () => {}): Promise<void> {
+  /** Put what has arrived on top. `prepare` is called just before, with the keys of the cards that
+   *  come there: some of them may be shown already, further down. */
+  async showNew(prepare: (keys: Set<string>) => void = () => {}): Promise<void> {
     const { signal } = this.#abort;
     const top = this.#top;
     await attempt("New items cannot be read", async () => {
@@ -137,7 +138,7 @@ export class River {
       const isNew = (each: ReadingItem) => each.position >= top;
       if (page.items.every(isNew) && page.next) page = await this.#read(undefined, NEW_MAX, signal);
       if (signal.aborted) return;
-      prepare();
+      prepare(new Set(page.items.filter(isNew).map(keyOf)));
       this.newCount = 0;
       if (page.items.every(isNew) && page.next)
         this.#show(page.items, page.next, page.looked_at); // too many to be put on top
